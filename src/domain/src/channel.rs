@@ -1,0 +1,119 @@
+//! The way in which the end user reaches the identity app (specification, OVSE rules 1 to 3).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
+use crate::invalid::Invalid;
+use crate::limits::ANDROID_PACKAGE_CHARS_MAX;
+
+/// The Android app that fires the intent and may receive its result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AndroidApp {
+    /// The package id, for example `com.example.app`.
+    pub app_id: String,
+    /// Base64 of the SHA-256 of the app's signing certificate.
+    pub app_signature: String,
+}
+
+/// Where the user starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Channel {
+    /// A mobile browser opens the verify page.
+    Web,
+    /// A counter, kiosk or desktop shows a QR code.
+    Qr,
+    /// A native Android app fires an intent URI.
+    Android(Box<AndroidApp>),
+    /// A native iOS app opens the identity app's URL.
+    Ios,
+}
+
+impl Channel {
+    /// Reads `channel`, `app_id` and `app_signature` of a request.
+    ///
+    /// # Errors
+    /// An unknown channel; `app_id` or `app_signature` alone, on another channel or malformed.
+    pub fn parse(channel: &str, app_id: Option<&str>, app_signature: Option<&str>) -> Result<Self, Invalid> {
+        let mut invalid = Invalid::none();
+        if channel != "app" {
+            for (field, value) in [("app_id", app_id), ("app_signature", app_signature)] {
+                if value.is_some() {
+                    invalid.add(field, "is only for channel app");
+                }
+            }
+        }
+        let parsed = match (channel, app_id, app_signature) {
+            ("web", ..) => Self::Web,
+            ("qr", ..) => Self::Qr,
+            ("app", None, None) => Self::Ios,
+            ("app", Some(app_id), Some(app_signature)) => {
+                invalid.check("app_id", check_package(app_id));
+                invalid.check("app_signature", check_signature(app_signature));
+                Self::Android(Box::new(AndroidApp { app_id: app_id.into(), app_signature: app_signature.into() }))
+            }
+            ("app", Some(_), None) => return Err(Invalid::one("app_signature", "is required together with app_id")),
+            ("app", None, Some(_)) => return Err(Invalid::one("app_id", "is required together with app_signature")),
+            _ => {
+                invalid.add("channel", "must be web, qr or app");
+                Self::Web
+            }
+        };
+        invalid.or_ok().map(|()| parsed)
+    }
+
+    /// The API's word for it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Web => "web",
+            Self::Qr => "qr",
+            Self::Android(_) | Self::Ios => "app",
+        }
+    }
+}
+
+fn check_package(text: &str) -> Result<(), &'static str> {
+    let segment = |part: &str| {
+        part.starts_with(|first: char| first.is_ascii_alphabetic()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    if text.len() <= ANDROID_PACKAGE_CHARS_MAX && text.contains('.') && text.split('.').all(segment) {
+        return Ok(());
+    }
+    Err("must be an Android package id such as com.example.app")
+}
+
+fn check_signature(text: &str) -> Result<(), &'static str> {
+    match STANDARD.decode(text) {
+        Ok(digest) if digest.len() == 32 => Ok(()),
+        _ => Err("must be the Base64 of the 32-byte SHA-256 of the signing certificate"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIGNATURE: &str = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
+
+    #[test]
+    fn app_without_android_fields_means_ios_and_with_both_means_android() {
+        assert_eq!(Channel::parse("app", None, None), Ok(Channel::Ios));
+        let android = Channel::parse("app", Some("com.example.app"), Some(SIGNATURE)).unwrap();
+        assert_eq!(android.name(), "app");
+        assert!(matches!(android, Channel::Android(_)));
+    }
+
+    #[test]
+    fn android_fields_alone_malformed_or_on_another_channel_are_refused_by_name() {
+        let field = |channel, app_id, signature| Channel::parse(channel, app_id, signature).unwrap_err().fields()[0].field.clone();
+        assert_eq!(field("app", Some("com.example.app"), None), "app_signature");
+        assert_eq!(field("app", None, Some(SIGNATURE)), "app_id");
+        assert_eq!(field("web", Some("com.example.app"), Some(SIGNATURE)), "app_id");
+        assert_eq!(field("app", Some("com.1x.app"), Some(SIGNATURE)), "app_id");
+        assert_eq!(field("app", Some("com.example.app"), Some("c2hvcnQ=")), "app_signature");
+        assert_eq!(field("sms", None, None), "channel");
+        assert_eq!(field("WEB", None, None), "channel");
+    }
+}

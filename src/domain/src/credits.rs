@@ -1,0 +1,90 @@
+//! Credits: an integer balance per client and the ledger that explains it.
+//!
+//! The ledger only grows; after every entry the balance equals the sum of all entries and is not
+//! negative.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Timestamp;
+
+/// What moved the balance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EntryKind {
+    /// The operator added credits.
+    Grant,
+    /// A verification took one.
+    Debit,
+    /// The operator corrected the balance, up or down.
+    Adjust,
+}
+
+/// One line of a client's ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LedgerEntry {
+    /// Position in the client's ledger, from 1 without gaps.
+    pub seq: u64,
+    /// What moved the balance.
+    pub kind: EntryKind,
+    /// How much: positive for a grant and for a debit, signed for an adjustment.
+    pub amount: i64,
+    /// The balance after this entry.
+    pub balance_after: u64,
+    /// Unique per client and kind; the transaction's id for a debit.
+    pub reference: String,
+    /// When it was written.
+    pub at: Timestamp,
+}
+
+/// A movement asked for by the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreditMove {
+    /// Grant or adjustment.
+    pub kind: EntryKind,
+    /// Signed amount; positive for a grant.
+    pub amount: i64,
+    /// Unique per client and kind: the same movement again changes nothing.
+    pub reference: String,
+}
+
+impl EntryKind {
+    /// The effect of an entry on the balance.
+    #[must_use]
+    pub const fn signed(self, amount: i64) -> i64 {
+        match self {
+            Self::Grant | Self::Adjust => amount,
+            Self::Debit => -amount,
+        }
+    }
+
+    /// The word used in statements.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Grant => "grant",
+            Self::Debit => "debit",
+            Self::Adjust => "adjust",
+        }
+    }
+}
+
+/// The balance after a movement, or `None` when it would be negative or beyond what is counted.
+#[must_use]
+pub fn balance_after(balance: u64, kind: EntryKind, amount: i64) -> Option<u64> {
+    let after = i64::try_from(balance).ok()?.checked_add(kind.signed(amount))?;
+    u64::try_from(after).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_balance_is_never_negative_and_never_wraps() {
+        assert_eq!(balance_after(1, EntryKind::Debit, 1), Some(0));
+        assert_eq!(balance_after(0, EntryKind::Debit, 1), None);
+        assert_eq!(balance_after(5, EntryKind::Adjust, -6), None);
+        assert_eq!(balance_after(u64::MAX, EntryKind::Grant, 1), None);
+        assert_eq!(balance_after(1, EntryKind::Grant, i64::MAX), None);
+    }
+}

@@ -1,0 +1,183 @@
+//! Identifiers. Each is a type of its own, and what others can read from one is said here.
+//!
+//! A transaction id is a random UUID (version 4) whose first six bits name the store partition of
+//! its client and whose second byte is the routing lane that picks a registry shard; the other 108
+//! random bits make it unguessable, because it is also the path of a public page.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::limits::PARTITIONS;
+
+/// The store partition in which everything of one client lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Partition(u8);
+
+impl Partition {
+    /// The partition's number, below [`PARTITIONS`].
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+}
+
+/// Identifies a transaction to clients, pages and the identity app.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TxnId(Uuid);
+
+impl TxnId {
+    /// A fresh id for a client's transaction, routed to the given lane.
+    #[must_use]
+    pub fn generate(partition: Partition, lane: u8) -> Self {
+        let mut bytes = *Uuid::new_v4().as_bytes();
+        bytes[0] = (partition.0 << 2) | (bytes[0] & 0b11);
+        bytes[1] = lane;
+        Self(Uuid::from_bytes(bytes))
+    }
+
+    /// The id that a UUID stands for.
+    #[must_use]
+    pub const fn from_uuid(uuid: Uuid) -> Self {
+        Self(uuid)
+    }
+
+    /// The sixteen bytes of the id.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+
+    /// The partition of the client that owns it.
+    #[must_use]
+    pub const fn partition(&self) -> Partition {
+        Partition(self.as_bytes()[0] >> 2)
+    }
+
+    /// The routing lane, 0 to 255; a node with N shards serves it on shard `lane % N`.
+    #[must_use]
+    pub const fn lane(&self) -> u8 {
+        self.as_bytes()[1]
+    }
+}
+
+impl fmt::Display for TxnId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hyphenated().fmt(f)
+    }
+}
+
+impl FromStr for TxnId {
+    type Err = &'static str;
+    /// Accepts the hyphenated form only, in either case.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.len() != 36 {
+            return Err("must be a UUID such as 3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11");
+        }
+        Uuid::try_parse(text).map(Self).map_err(|_| "must be a UUID such as 3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11")
+    }
+}
+
+/// Declares an opaque text identifier with its prefix.
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// A fresh, unique id.
+            #[must_use]
+            pub fn generate() -> Self {
+                Self(format!(concat!($prefix, "{}"), Uuid::new_v4().simple()).into())
+            }
+
+            /// The id as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = &'static str;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+                if text.is_empty() || text.len() > 64 || !text.bytes().all(plain) {
+                    return Err("must be 1 to 64 letters, digits, hyphens or underscores");
+                }
+                Ok(Self(text.into()))
+            }
+        }
+    };
+}
+
+text_id!(
+    /// A paying client; credits belong to it.
+    ClientId,
+    "cl_"
+);
+text_id!(
+    /// One application of a client, sent as `X-API-APP-ID`.
+    AppId,
+    "app_"
+);
+text_id!(
+    /// Names an API key to operators; it is not the key.
+    KeyId,
+    "key_"
+);
+
+impl ClientId {
+    /// The partition in which this client's records live (FNV-1a over the id).
+    #[must_use]
+    pub fn partition(&self) -> Partition {
+        let hash = self.0.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        let folded = (hash ^ (hash >> 16)) % u32::from(PARTITIONS);
+        Partition(u8::try_from(folded).unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_id_is_a_version_4_uuid_that_carries_partition_and_lane() {
+        for _ in 0..1_000 {
+            let client = ClientId::generate();
+            let id = TxnId::generate(client.partition(), 0xA7);
+            assert_eq!(id.0.get_version_num(), 4);
+            assert_eq!(id.partition(), client.partition());
+            assert_eq!(id.lane(), 0xA7);
+            assert_eq!(id.to_string().parse(), Ok(id));
+        }
+    }
+
+    #[test]
+    fn clients_spread_over_all_partitions() {
+        let seen: std::collections::HashSet<u8> = (0..5_000).map(|_| ClientId::generate().partition().number()).collect();
+        assert_eq!(seen.len(), usize::from(PARTITIONS));
+    }
+
+    #[test]
+    fn text_that_is_no_id_is_refused() {
+        for text in ["", "a b", "x/y", "é", &"x".repeat(65)] {
+            assert!(text.parse::<AppId>().is_err(), "{text}");
+        }
+        for text in ["", "3f0f6c0e9a3e4c558d2a0b8c5e0e7f11", "{3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f}", "x"] {
+            assert!(text.parse::<TxnId>().is_err(), "{text}");
+        }
+    }
+}

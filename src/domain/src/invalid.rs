@@ -1,0 +1,70 @@
+//! Why an input was refused, field by field.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// One field and what is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FieldError {
+    /// The field's path as the caller wrote it, for example `claims[2]`.
+    pub field: String,
+    /// One sentence that says what would be accepted.
+    pub message: String,
+}
+
+/// Every problem found in one input; never empty when it is returned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Invalid(Vec<FieldError>);
+
+impl Invalid {
+    /// No problem found yet.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    /// A single problem.
+    #[must_use]
+    pub fn one(field: impl Into<String>, message: impl Into<String>) -> Self {
+        let mut invalid = Self::none();
+        invalid.add(field, message);
+        invalid
+    }
+
+    /// Notes a problem.
+    pub fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
+        self.0.push(FieldError { field: field.into(), message: message.into() });
+    }
+
+    /// The value, or `None` with its problem noted under `field`.
+    pub fn check<T>(&mut self, field: &str, result: Result<T, impl fmt::Display>) -> Option<T> {
+        result.map_err(|problem| self.add(field, problem.to_string())).ok()
+    }
+
+    /// The problems in the order they were found.
+    #[must_use]
+    pub fn fields(&self) -> &[FieldError] {
+        &self.0
+    }
+
+    /// `Ok` when nothing was wrong.
+    ///
+    /// # Errors
+    /// All problems noted so far.
+    pub fn or_ok(self) -> Result<(), Self> {
+        if self.0.is_empty() { Ok(()) } else { Err(self) }
+    }
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.0.iter().enumerate() {
+            let gap = if index == 0 { "" } else { "; " };
+            write!(f, "{gap}{}: {}", problem.field, problem.message)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Invalid {}

@@ -1,0 +1,132 @@
+//! Languages: the fourteen names that the API accepts and the twenty-three codes of the identity
+//! authority, in its standard order (specification, "Languages").
+
+use serde::{Deserialize, Serialize};
+
+/// A language of the identity app, by the authority's code 1 to 23.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Language(u8);
+
+struct Row {
+    name: &'static str,
+    tag: &'static str,
+    accepted_by_name: bool,
+}
+
+const fn row(name: &'static str, tag: &'static str, accepted_by_name: bool) -> Row {
+    Row { name, tag, accepted_by_name }
+}
+
+/// Row N holds the language with code N + 1.
+const TABLE: [Row; 23] = [
+    row("assamese", "as", true),
+    row("bengali", "bn", true),
+    row("bodo", "brx", false),
+    row("dogri", "doi", false),
+    row("gujarati", "gu", true),
+    row("hindi", "hi", true),
+    row("kannada", "kn", true),
+    row("kashmiri", "ks", false),
+    row("konkani", "kok", false),
+    row("maithili", "mai", false),
+    row("malayalam", "ml", true),
+    row("manipuri", "mni", false),
+    row("marathi", "mr", true),
+    row("nepali", "ne", true),
+    row("oriya", "or", true),
+    row("punjabi", "pa", true),
+    row("sanskrit", "sa", false),
+    row("santali", "sat", false),
+    row("sindhi", "sd", false),
+    row("tamil", "ta", true),
+    row("telugu", "te", true),
+    row("urdu", "ur", true),
+    row("english", "en", true),
+];
+
+/// What is accepted, for error messages.
+const ACCEPTED: &str = "must be english, hindi, marathi, gujarati, tamil, telugu, bengali, kannada, malayalam, punjabi, urdu, \
+                        assamese, oriya or nepali, or a code from 1 to 23";
+
+impl Language {
+    /// The default.
+    pub const ENGLISH: Self = Self(23);
+
+    /// Accepts a language name in any case, or a code written as digits.
+    ///
+    /// # Errors
+    /// The accepted values, when this is none of them.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        if let Ok(code) = text.parse::<u64>() {
+            return Self::from_code(code);
+        }
+        let found = TABLE.iter().position(|row| row.accepted_by_name && row.name.eq_ignore_ascii_case(text));
+        found.and_then(|index| u8::try_from(index + 1).ok()).map(Self).ok_or(ACCEPTED)
+    }
+
+    /// Accepts the authority's numeric code.
+    ///
+    /// # Errors
+    /// The accepted values, when the code is not between 1 and 23.
+    pub fn from_code(code: u64) -> Result<Self, &'static str> {
+        match u8::try_from(code) {
+            Ok(code) if (1..=23).contains(&code) => Ok(Self(code)),
+            _ => Err(ACCEPTED),
+        }
+    }
+
+    /// The authority's code, 1 to 23.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self.0
+    }
+
+    /// The name in lower case.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The BCP 47 tag, for `lang` attributes.
+    #[must_use]
+    pub fn tag(self) -> &'static str {
+        self.row().tag
+    }
+
+    fn row(self) -> &'static Row {
+        TABLE.get(usize::from(self.0).wrapping_sub(1)).unwrap_or(&TABLE[22])
+    }
+}
+
+impl Default for Language {
+    fn default() -> Self {
+        Self::ENGLISH
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fourteen_names_are_accepted_in_any_case_and_no_others() {
+        let names = "english hindi marathi gujarati tamil telugu bengali kannada malayalam punjabi urdu assamese oriya nepali";
+        for name in names.split(' ') {
+            assert_eq!(Language::parse(&name.to_uppercase()).unwrap().name(), name);
+        }
+        assert_eq!(TABLE.iter().filter(|row| row.accepted_by_name).count(), 14);
+        assert!(Language::parse("bodo").is_err());
+    }
+
+    #[test]
+    fn codes_1_to_23_are_accepted_and_23_is_english() {
+        for code in 1..=23 {
+            assert_eq!(u64::from(Language::parse(&code.to_string()).unwrap().code()), code);
+        }
+        assert_eq!(Language::from_code(23), Ok(Language::ENGLISH));
+        for code in [0, 24, 256 + 23] {
+            assert!(Language::from_code(code).is_err());
+        }
+    }
+}

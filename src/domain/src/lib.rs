@@ -1,0 +1,22 @@
+//! The rules of the service: what may be asked, what happens to a transaction, what it costs,
+//! and what the client is told.
+//!
+//! Everything here is a value or a pure function: no async, no I/O, no framework, no ambient
+//! clock. The other crates carry these rules out; none of them decides one.
+
+pub mod channel;
+pub mod claims;
+pub mod clock;
+pub mod credits;
+pub mod delivery;
+pub mod ids;
+pub mod invalid;
+pub mod language;
+pub mod limits;
+pub mod payload;
+pub mod profile;
+pub mod request_id;
+pub mod tenancy;
+pub mod time;
+pub mod transaction;
+pub mod web_address;

@@ -1,0 +1,54 @@
+//! Every fixed bound of the service, in one place, with the relations between them checked by the
+//! compiler. What an operator may change is a setting and not here.
+
+use std::time::Duration;
+
+/// Claims in one request; there are thirty (specification, "OVSE claims").
+pub const CLAIMS_MAX: usize = 30;
+/// Characters of a URL that a client gives us.
+pub const URL_CHARS_MAX: usize = 2_048;
+/// Characters of a request id.
+pub const REQUEST_ID_CHARS_MAX: usize = 128;
+/// Characters of an `Idempotency-Key`.
+pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
+/// Characters of `name_hint`.
+pub const NAME_HINT_CHARS_MAX: usize = 100;
+/// Characters of `client_reference_id`.
+pub const CLIENT_REFERENCE_CHARS_MAX: usize = 128;
+/// Characters of a client's, an app's or a key's name.
+pub const LABEL_CHARS_MAX: usize = 100;
+/// Characters of an Android package id.
+pub const ANDROID_PACKAGE_CHARS_MAX: usize = 255;
+/// Characters kept of a reason that the identity app gives.
+pub const REASON_CHARS_MAX: usize = 200;
+/// Characters kept of an error code that the identity app gives.
+pub const REASON_CODE_CHARS_MAX: usize = 32;
+/// Credits in one grant or adjustment.
+pub const CREDITS_PER_MOVE_MAX: u64 = 1_000_000_000_000;
+/// Credits that one OVSE verification costs (specification, "Limits").
+pub const CREDITS_PER_VERIFICATION: u64 = 1;
+/// Rows of one page.
+pub const PAGE_SIZE_MAX: u32 = 100;
+/// Rows of one page when the caller does not say.
+pub const PAGE_SIZE_DEFAULT: u32 = 20;
+/// How long a long poll may wait, in seconds.
+pub const LONG_POLL_SECONDS_MAX: u64 = 30;
+/// How long an answer is replayed for its `Idempotency-Key`.
+pub const IDEMPOTENCY_TTL: Duration = Duration::from_secs(24 * 3_600);
+/// Bytes read of a webhook receiver's answer before the connection is dropped.
+pub const WEBHOOK_RESPONSE_BYTES_MAX: usize = 64 * 1_024;
+/// Bytes of a callback body, photo claim included.
+pub const CALLBACK_BYTES_MAX: usize = 4 * 1_024 * 1_024;
+/// Bytes of an SD-JWT.
+pub const CREDENTIAL_BYTES_MAX: usize = CALLBACK_BYTES_MAX;
+/// Disclosures in one SD-JWT.
+pub const DISCLOSURES_MAX: usize = 256;
+/// Depth to which JSON of a credential may nest.
+pub const CREDENTIAL_DEPTH_MAX: usize = 16;
+/// Store partitions; a client lives in one of them.
+pub const PARTITIONS: u8 = 64;
+
+const _: () = assert!(PARTITIONS.is_power_of_two() && PARTITIONS <= 64, "six leading bits of an id hold it");
+const _: () = assert!(CREDENTIAL_BYTES_MAX <= CALLBACK_BYTES_MAX);
+const _: () = assert!(PAGE_SIZE_DEFAULT <= PAGE_SIZE_MAX);
+const _: () = assert!(CLAIMS_MAX < DISCLOSURES_MAX);

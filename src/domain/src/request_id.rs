@@ -1,0 +1,47 @@
+//! The correlation id of a request: given by the caller or minted, echoed in the answer, and
+//! repeated in the webhook of what the request started.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::limits::REQUEST_ID_CHARS_MAX;
+
+/// 1 to 128 visible ASCII characters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RequestId(Arc<str>);
+
+impl RequestId {
+    /// A fresh, unique id.
+    #[must_use]
+    pub fn mint() -> Self {
+        Self(Uuid::new_v4().to_string().into())
+    }
+
+    /// Accepts the caller's id.
+    ///
+    /// # Errors
+    /// What an id must look like, when this is not one.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let visible = text.bytes().all(|byte| byte.is_ascii_graphic());
+        if text.is_empty() || text.len() > REQUEST_ID_CHARS_MAX || !visible {
+            return Err("must be 1 to 128 visible ASCII characters");
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,123 @@
+//! URLs that a client gives us: where its webhooks go, and where its users go afterwards.
+//!
+//! What is checked here is the text. Whether the host may be connected to is decided on the
+//! resolved address at the moment of sending, by the outbound crate.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::limits::URL_CHARS_MAX;
+
+/// Which schemes a deployment accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schemes {
+    /// `https` alone.
+    HttpsOnly,
+    /// `http` too, for tests and sandboxes.
+    HttpAndHttps,
+}
+
+/// An absolute http(s) URL without credentials or fragment, at most 2,048 characters.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct WebAddress(Arc<str>);
+
+/// The URL that receives a webhook.
+pub type WebhookUrl = WebAddress;
+
+impl WebAddress {
+    /// Accepts a client's URL.
+    ///
+    /// # Errors
+    /// What a URL must look like, when this one does not.
+    pub fn parse(text: &str, schemes: Schemes) -> Result<Self, &'static str> {
+        if text.chars().count() > URL_CHARS_MAX {
+            return Err("must be at most 2048 characters");
+        }
+        if text.bytes().any(|byte| byte.is_ascii_control() || byte == b' ') {
+            return Err("must not contain spaces or control characters");
+        }
+        let url = Url::parse(text).map_err(|_| "must be an absolute URL")?;
+        match (url.scheme(), schemes) {
+            ("https", _) | ("http", Schemes::HttpAndHttps) => {}
+            (_, Schemes::HttpsOnly) => return Err("must be an https URL"),
+            (_, Schemes::HttpAndHttps) => return Err("must be an http or https URL"),
+        }
+        if url.host_str().is_none_or(str::is_empty) {
+            return Err("must name a host");
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("must not contain credentials");
+        }
+        if url.fragment().is_some() {
+            return Err("must not contain a fragment");
+        }
+        if url.port() == Some(0) {
+            return Err("must not name port 0");
+        }
+        Ok(Self(url.as_str().into()))
+    }
+
+    /// The URL in its normalised form.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Scheme, host and port: the unit of fairness between webhook receivers.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        Url::parse(&self.0).map_or_else(|_| String::new(), |url| url.origin().ascii_serialization())
+    }
+}
+
+/// Shows the origin only: paths and queries of webhook URLs often hold secrets.
+impl fmt::Debug for WebAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WebAddress({}/…)", self.origin())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn https_is_always_accepted_and_http_only_where_allowed() {
+        assert!(WebAddress::parse("https://a.example/hook?x=1", Schemes::HttpsOnly).is_ok());
+        assert!(WebAddress::parse("http://a.example/", Schemes::HttpsOnly).is_err());
+        assert!(WebAddress::parse("http://a.example/", Schemes::HttpAndHttps).is_ok());
+    }
+
+    #[test]
+    fn odd_urls_are_refused() {
+        let long = format!("https://a.example/{}", "x".repeat(2_048));
+        for text in [
+            "",
+            "a.example",
+            "/path",
+            "ftp://a.example",
+            "https://u:p@a.example",
+            "https://u@a.example",
+            "https://a.example/#f",
+            "https://",
+            "https://a.example:0/",
+            "https://a b.example/",
+            "https://a.example/\n",
+            "javascript:alert(1)",
+            &long,
+        ] {
+            assert!(WebAddress::parse(text, Schemes::HttpAndHttps).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn debug_output_hides_the_path() {
+        let url = WebAddress::parse("https://a.example/token-123", Schemes::HttpsOnly).unwrap();
+        assert!(!format!("{url:?}").contains("token-123"));
+        assert_eq!(url.origin(), "https://a.example");
+    }
+}
