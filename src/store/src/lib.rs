@@ -1,1 +1,22 @@
-//! x
+//! The store: the truth of which every actor is a live, timed copy.
+//!
+//! [`Store`] is one trait of named transitions, each of them atomic and safe to repeat under the
+//! same id. Personal data enters only as [`Sealed`] boxes, which the [`Vault`] makes and opens;
+//! no implementation sees a claim in the clear.
+
+pub mod conformance;
+pub mod embedded;
+mod error;
+mod record;
+mod store;
+mod transition;
+mod vault;
+
+pub use error::StoreError;
+pub use record::{CompletedRecord, TransactionRecord};
+pub use store::{Store, StoreFuture};
+pub use transition::{
+    Audit, CompleteOutcome, CompleteTransaction, CreditOutcome, IdempotencyScope, IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction,
+    Page, PageRequest, Swept,
+};
+pub use vault::{Sealed, Vault, VaultError};

@@ -1,0 +1,179 @@
+//! What goes into each transition of the store, and what comes out.
+
+use std::time::Duration;
+
+use sakshi_domain::credits::LedgerEntry;
+use sakshi_domain::delivery::DeliveryId;
+use sakshi_domain::ids::{ClientId, TxnId};
+use sakshi_domain::tenancy::{ApiKeyRecord, App};
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::{AnswerDigest, Pending};
+
+use crate::record::{CompletedRecord, TransactionRecord};
+use crate::vault::Sealed;
+
+/// Opens a transaction and debits its credit.
+#[derive(Clone, Debug)]
+pub struct OpenTransaction {
+    /// The transaction; its id makes the transition repeatable.
+    pub pending: Pending,
+    /// Credits to debit.
+    pub cost: u64,
+    /// What to replay when the client repeats the request under its `Idempotency-Key`.
+    pub idempotency: Option<IdempotentAnswer>,
+}
+
+/// Whose idempotency key, on which operation: SHA-256 over app, operation and key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct IdempotencyScope(pub [u8; 32]);
+
+/// The first answer to a request with an `Idempotency-Key`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IdempotentAnswer {
+    /// The key.
+    pub scope: IdempotencyScope,
+    /// SHA-256 of the request's body: the same key with another body is refused.
+    pub request: [u8; 32],
+    /// The sealed answer.
+    pub answer: Sealed,
+    /// Until when it is replayed.
+    pub until: Timestamp,
+}
+
+/// What became of [`OpenTransaction`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum OpenOutcome {
+    /// Opened and paid for, now or by an earlier call under the same transaction id.
+    Opened {
+        /// The client's balance afterwards; for a repeated call, the balance of the moment.
+        balance: u64,
+    },
+    /// The balance does not cover it; nothing was written.
+    InsufficientCredits,
+    /// The idempotency key was used before with this body; nothing was written.
+    Replayed(Sealed),
+    /// The idempotency key was used before with another body; nothing was written.
+    KeyReused,
+}
+
+/// Completes a transaction and queues its webhook.
+#[derive(Clone, Debug)]
+pub struct CompleteTransaction {
+    /// Which one.
+    pub id: TxnId,
+    /// Whether the verification passed.
+    pub passed: bool,
+    /// The sealed outcome.
+    pub outcome: Sealed,
+    /// Identifies the answer; a repeated call is recognised by it.
+    pub answer: AnswerDigest,
+    /// The credential's digest, to be refused under another transaction while its window lasts;
+    /// `None` when the answer was no credential.
+    pub credential: Option<AnswerDigest>,
+    /// How long a credential is remembered.
+    pub replay_window: Duration,
+    /// How long the result can be fetched.
+    pub result_ttl: Duration,
+}
+
+/// What became of [`CompleteTransaction`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum CompleteOutcome {
+    /// It is completed by this answer.
+    Completed {
+        /// As stored.
+        record: CompletedRecord,
+        /// Its delivery, when a webhook was queued by this call.
+        queued: Option<DeliveryId>,
+        /// Whether an earlier call with the same answer had done it.
+        repeated: bool,
+    },
+    /// It was completed before by another answer, which stands.
+    AlreadyCompleted(CompletedRecord),
+    /// Its window has passed by the store's clock; nothing was written.
+    Expired,
+    /// The credential was accepted under another transaction; nothing was written.
+    CredentialReplayed,
+    /// There is no such transaction (any more).
+    NotFound,
+}
+
+/// What became of a grant or adjustment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CreditOutcome {
+    /// The entry of this movement, now or by an earlier call under the same kind and reference.
+    Moved(LedgerEntry),
+    /// The same kind and reference were used before with another amount; nothing was written.
+    ReferenceReused,
+    /// The balance would leave its range; nothing was written.
+    OutOfRange,
+    /// There is no such client.
+    NotFound,
+}
+
+/// Everything needed to judge an API key and app pair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyGrant {
+    /// The key.
+    pub key: ApiKeyRecord,
+    /// The app, if it exists; it may belong to another client.
+    pub app: Option<App>,
+}
+
+/// One page of a listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageRequest {
+    /// From 1.
+    pub page: u32,
+    /// Rows of a page.
+    pub page_size: u32,
+}
+
+/// The rows of one page and how many there are on all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<T> {
+    /// The rows.
+    pub items: Vec<T>,
+    /// Rows on all pages.
+    pub total: u64,
+}
+
+/// What an audit of one client's ledger found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Audit {
+    /// Whose ledger.
+    pub client: ClientId,
+    /// The balance as kept.
+    pub balance: u64,
+    /// The sum of all entries.
+    pub sum: i64,
+    /// The number of entries.
+    pub entries: u64,
+    /// Entries whose number, balance or sign does not follow from the one before.
+    pub faults: u64,
+}
+
+impl Audit {
+    /// Whether the ledger adds up.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.faults == 0 && i64::try_from(self.balance) == Ok(self.sum)
+    }
+}
+
+/// How many records a sweep removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Transactions, with their deliveries.
+    pub transactions: u64,
+    /// Idempotency records.
+    pub idempotency: u64,
+    /// Credential digests.
+    pub credentials: u64,
+}
+
+impl From<CompletedRecord> for TransactionRecord {
+    fn from(record: CompletedRecord) -> Self {
+        Self::Completed(record)
+    }
+}

@@ -1,0 +1,163 @@
+//! Encryption at rest: AES-256-GCM with a fresh nonce for every box, bound to the record it
+//! belongs to (NIST SP 800-38D).
+//!
+//! The id of the key is stored beside the box, so that keys can be changed: the first key seals,
+//! every key opens.
+
+use std::fmt;
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::rand;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+/// Ciphertext with what is needed to open it, apart from the key.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sealed {
+    /// First four bytes of the key's SHA-256.
+    pub key_id: [u8; 4],
+    /// The nonce, never used twice with one key.
+    pub nonce: [u8; NONCE_LEN],
+    /// Ciphertext and tag.
+    pub ciphertext: Vec<u8>,
+}
+
+impl Sealed {
+    /// One byte string: key id, nonce, ciphertext.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        [&self.key_id[..], &self.nonce, &self.ciphertext].concat()
+    }
+
+    /// Reads what [`Sealed::to_bytes`] wrote; `None` when it is too short.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (key_id, rest) = bytes.split_first_chunk::<4>()?;
+        let (nonce, ciphertext) = rest.split_first_chunk::<NONCE_LEN>()?;
+        Some(Self { key_id: *key_id, nonce: *nonce, ciphertext: ciphertext.to_vec() })
+    }
+}
+
+impl fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sealed({} bytes)", self.ciphertext.len())
+    }
+}
+
+/// Why a box cannot be made or opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VaultError {
+    /// A key is not 32 bytes.
+    #[error("an encryption key must be 32 bytes")]
+    KeyLength,
+    /// There is no key.
+    #[error("at least one encryption key is needed")]
+    NoKey,
+    /// The box was sealed with a key that is not configured.
+    #[error("the record was sealed with a key that is not configured")]
+    UnknownKey,
+    /// The box was changed, or belongs to another record.
+    #[error("the sealed record is not authentic")]
+    NotAuthentic,
+}
+
+/// Seals and opens boxes.
+pub struct Vault {
+    keys: Vec<([u8; 4], LessSafeKey)>,
+}
+
+impl Vault {
+    /// A vault whose first key seals and whose every key opens.
+    ///
+    /// # Errors
+    /// [`VaultError::NoKey`] without keys, [`VaultError::KeyLength`] for a key that is not 32 bytes.
+    pub fn new(keys: &[Zeroizing<Vec<u8>>]) -> Result<Self, VaultError> {
+        if keys.is_empty() {
+            return Err(VaultError::NoKey);
+        }
+        let ready = |key: &Zeroizing<Vec<u8>>| {
+            let unbound = UnboundKey::new(&AES_256_GCM, key).map_err(|_| VaultError::KeyLength)?;
+            let mut id = [0; 4];
+            id.copy_from_slice(&digest(&SHA256, key).as_ref()[..4]);
+            Ok((id, LessSafeKey::new(unbound)))
+        };
+        keys.iter().map(ready).collect::<Result<_, _>>().map(|keys| Self { keys })
+    }
+
+    /// Seals `plain` for the record named by `owner`.
+    ///
+    /// # Panics
+    /// Never in practice: the library refuses only inputs beyond 64 GiB or a failing random source.
+    #[must_use]
+    #[allow(clippy::expect_used)]
+    pub fn seal(&self, owner: &[u8], plain: &[u8]) -> Sealed {
+        let (key_id, key) = &self.keys[0];
+        let mut nonce = [0; NONCE_LEN];
+        rand::fill(&mut nonce).expect("the system's random source answers");
+        let mut ciphertext = Vec::with_capacity(plain.len() + AES_256_GCM.tag_len());
+        ciphertext.extend_from_slice(plain);
+        key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(owner), &mut ciphertext)
+            .expect("the record is below the cipher's bound");
+        Sealed { key_id: *key_id, nonce, ciphertext }
+    }
+
+    /// Opens a box of the record named by `owner`.
+    ///
+    /// # Errors
+    /// [`VaultError::UnknownKey`] or [`VaultError::NotAuthentic`].
+    pub fn open(&self, owner: &[u8], sealed: &Sealed) -> Result<Zeroizing<Vec<u8>>, VaultError> {
+        let (_, key) = self.keys.iter().find(|(id, _)| *id == sealed.key_id).ok_or(VaultError::UnknownKey)?;
+        let mut bytes = Zeroizing::new(sealed.ciphertext.clone());
+        let plain = key
+            .open_in_place(Nonce::assume_unique_for_key(sealed.nonce), Aad::from(owner), &mut bytes)
+            .map_err(|_| VaultError::NotAuthentic)?
+            .len();
+        bytes.truncate(plain);
+        Ok(bytes)
+    }
+}
+
+impl fmt::Debug for Vault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Vault({} keys)", self.keys.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vault(bytes: &[u8]) -> Vault {
+        let keys: Vec<_> = bytes.iter().map(|byte| Zeroizing::new(vec![*byte; 32])).collect();
+        Vault::new(&keys).unwrap()
+    }
+
+    #[test]
+    fn what_is_sealed_opens_for_its_owner_alone() {
+        let vault = vault(&[1]);
+        let sealed = vault.seal(b"txn-1", b"Asha Rao");
+        assert!(!sealed.to_bytes().windows(4).any(|window| window == b"Asha"));
+        assert_eq!(*vault.open(b"txn-1", &sealed).unwrap(), b"Asha Rao");
+        assert_eq!(vault.open(b"txn-2", &sealed), Err(VaultError::NotAuthentic));
+    }
+
+    #[test]
+    fn an_old_key_opens_and_no_longer_seals() {
+        let old = vault(&[1]).seal(b"t", b"x");
+        let rotated = vault(&[2, 1]);
+        assert!(rotated.open(b"t", &old).is_ok());
+        assert_ne!(rotated.seal(b"t", b"x").key_id, old.key_id);
+        assert_eq!(vault(&[2]).open(b"t", &old), Err(VaultError::UnknownKey));
+    }
+
+    #[test]
+    fn a_changed_box_is_refused() {
+        let vault = vault(&[1]);
+        let mut sealed = vault.seal(b"t", b"x");
+        sealed.ciphertext[0] ^= 1;
+        assert_eq!(vault.open(b"t", &sealed), Err(VaultError::NotAuthentic));
+        assert_eq!(Sealed::from_bytes(&sealed.to_bytes()), Some(sealed));
+        assert_eq!(Sealed::from_bytes(&[0; 15]), None);
+    }
+}
