@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sakshi_domain::credits::LedgerEntry;
-use sakshi_domain::delivery::DeliveryId;
+use sakshi_domain::delivery::QueuedDelivery;
 use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App};
 use sakshi_domain::time::Timestamp;
@@ -84,7 +84,7 @@ pub enum CompleteOutcome {
         /// As stored.
         record: CompletedRecord,
         /// Its delivery, when a webhook was queued by this call.
-        queued: Option<DeliveryId>,
+        queued: Option<QueuedDelivery>,
         /// Whether an earlier call with the same answer had done it.
         repeated: bool,
     },
