@@ -1,0 +1,1 @@
+//! The embedded store under its own conditions.
