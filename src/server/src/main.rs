@@ -1,2 +1,3 @@
-//! x
-fn main(){}
+//! The `sakshi` binary: reads the command line and calls the library.
+
+fn main() {}

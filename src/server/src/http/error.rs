@@ -1,0 +1,313 @@
+//! The one error table: for every refusal its code, status and sentence, and the body that every
+//! answer other than 2xx and 3xx has.
+//!
+//! Detail that is the operator's goes to the log with the request id, never into a body.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpResponse, ResponseError};
+use sakshi_domain::invalid::{FieldError, Invalid};
+use sakshi_domain::request_id::RequestId;
+use sakshi_store::StoreError;
+use serde::Serialize;
+
+use super::request_id::X_REQUEST_ID;
+
+/// Why a request is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApiError {
+    /// Fields that are missing, unknown or not acceptable.
+    Validation(Invalid),
+    /// The body, the path or the query cannot be read at all; the sentence says where.
+    MalformedBody(String),
+    /// No acceptable pair of `X-API-KEY` and `X-API-APP-ID` (specification, "Authentication" 2).
+    Unauthorized,
+    /// No acceptable bearer token on the internal listener.
+    BearerUnauthorized,
+    /// The client's balance does not cover the operation.
+    InsufficientCredits,
+    /// No such transaction of this app.
+    TransactionNotFound,
+    /// No such thing; the word says what was looked for.
+    NotFound(&'static str),
+    /// The path exists for the methods listed.
+    MethodNotAllowed {
+        /// The value of `Allow`.
+        allow: Cow<'static, str>,
+    },
+    /// The transaction has ended with an answer.
+    AlreadyCompleted,
+    /// The operation contradicts what is stored.
+    Conflict {
+        /// The code.
+        code: &'static str,
+        /// The sentence.
+        message: &'static str,
+    },
+    /// The transaction's window has passed.
+    TransactionExpired,
+    /// The body is larger than is accepted.
+    BodyTooLarge {
+        /// Bytes accepted.
+        limit: usize,
+    },
+    /// The body is not in a form that is read; the sentence says which is.
+    UnsupportedMediaType(&'static str),
+    /// The idempotency key came before with another body.
+    IdempotencyKeyReused,
+    /// Too many requests.
+    RateLimited {
+        /// When to come again.
+        retry_after: Duration,
+    },
+    /// Something that the request needs is away.
+    Unavailable {
+        /// What is away.
+        code: &'static str,
+        /// When to come again.
+        retry_after: Duration,
+    },
+    /// More requests are under way than are admitted.
+    Overloaded,
+    /// Something broke; the text is for the log.
+    Internal(String),
+}
+
+/// A row of the table.
+struct Row<'a> {
+    status: StatusCode,
+    code: &'static str,
+    message: Cow<'a, str>,
+}
+
+impl ApiError {
+    fn row(&self) -> Row<'_> {
+        let row = |status, code, message: &'static str| Row { status, code, message: message.into() };
+        match self {
+            Self::Validation(_) => row(StatusCode::BAD_REQUEST, "validation_failed", "Some fields are not acceptable; see errors."),
+            Self::MalformedBody(message) => {
+                Row { status: StatusCode::BAD_REQUEST, code: "malformed_request", message: message.as_str().into() }
+            }
+            Self::Unauthorized => row(StatusCode::UNAUTHORIZED, "unauthorized", "Missing or invalid X-API-KEY header"),
+            Self::BearerUnauthorized => row(StatusCode::UNAUTHORIZED, "unauthorized", "Missing or invalid Authorization header"),
+            Self::InsufficientCredits => {
+                row(StatusCode::PAYMENT_REQUIRED, "insufficient_credits", "The credit balance does not cover this operation.")
+            }
+            Self::TransactionNotFound => row(StatusCode::NOT_FOUND, "transaction_not_found", "There is no such transaction."),
+            Self::NotFound(what) => {
+                Row { status: StatusCode::NOT_FOUND, code: "not_found", message: format!("There is no such {what}.").into() }
+            }
+            Self::MethodNotAllowed { .. } => {
+                row(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "This path takes other methods; see the Allow header.")
+            }
+            Self::AlreadyCompleted => row(StatusCode::CONFLICT, "already_completed", "The transaction is completed already."),
+            Self::Conflict { code, message } => row(StatusCode::CONFLICT, code, message),
+            Self::TransactionExpired => row(StatusCode::GONE, "transaction_expired", "The transaction's window has passed."),
+            Self::BodyTooLarge { limit } => Row {
+                status: StatusCode::PAYLOAD_TOO_LARGE,
+                code: "body_too_large",
+                message: format!("The body must be at most {limit} bytes.").into(),
+            },
+            Self::UnsupportedMediaType(message) => row(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message),
+            Self::IdempotencyKeyReused => row(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "idempotency_key_reused",
+                "This Idempotency-Key came before with another body; use a new one.",
+            ),
+            Self::RateLimited { .. } => {
+                row(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "Too many requests; come again after Retry-After seconds.")
+            }
+            Self::Unavailable { code, .. } => {
+                row(StatusCode::SERVICE_UNAVAILABLE, code, "The service cannot do this now; come again after Retry-After seconds.")
+            }
+            Self::Overloaded => {
+                row(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Too much is under way; come again after Retry-After seconds.")
+            }
+            Self::Internal(_) => {
+                row(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "Something went wrong here; quote errorId when you ask about it.")
+            }
+        }
+    }
+
+    /// The stable word for this refusal.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        self.row().code
+    }
+
+    /// What the operator should read in the log and the caller should not.
+    #[must_use]
+    pub fn detail(&self) -> Option<&str> {
+        match self {
+            Self::Internal(detail) => Some(detail),
+            _ => None,
+        }
+    }
+
+    /// The whole seconds after which it is worth coming again, at least one.
+    fn retry_after(&self) -> Option<u64> {
+        let wait = match self {
+            Self::RateLimited { retry_after } | Self::Unavailable { retry_after, .. } => *retry_after,
+            Self::Overloaded => Duration::from_secs(1),
+            _ => return None,
+        };
+        Some(wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1))
+    }
+
+    /// The answer to the request with this id.
+    #[must_use]
+    pub fn render(&self, id: &RequestId) -> HttpResponse {
+        let row = self.row();
+        let mut response = HttpResponse::build(row.status);
+        if let Some(seconds) = self.retry_after() {
+            response.insert_header((header::RETRY_AFTER, seconds));
+        }
+        match self {
+            Self::MethodNotAllowed { allow } => {
+                response.insert_header((header::ALLOW, allow.as_ref()));
+            }
+            Self::BearerUnauthorized => {
+                response.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+            }
+            _ => {}
+        }
+        response.insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
+        if let Ok(id) = HeaderValue::from_str(id.as_str()) {
+            response.insert_header((X_REQUEST_ID, id));
+        }
+        response.json(Envelope {
+            success: false,
+            error: row.status.canonical_reason().unwrap_or("Error"),
+            message: &row.message,
+            code: row.code,
+            status_code: row.status.as_u16(),
+            error_id: id,
+            errors: match self {
+                Self::Validation(invalid) => invalid.fields(),
+                _ => &[],
+            },
+        })
+    }
+
+    /// The refusal that stands for a bare status of the framework's own.
+    #[must_use]
+    pub fn from_status(status: StatusCode, allow: Option<&HeaderValue>) -> Self {
+        match status.as_u16() {
+            404 => Self::NotFound("path"),
+            405 => {
+                let allow = allow.and_then(|value| value.to_str().ok()).unwrap_or_default();
+                Self::MethodNotAllowed { allow: allow.to_owned().into() }
+            }
+            413 => Self::BodyTooLarge { limit: sakshi_domain::limits::CALLBACK_BYTES_MAX },
+            415 => Self::UnsupportedMediaType("This form of body is not read here."),
+            400..=499 => Self::MalformedBody("The request cannot be read.".to_owned()),
+            503 => Self::Overloaded,
+            _ => Self::Internal(format!("a bare {status} left a handler")),
+        }
+    }
+}
+
+/// The body of every refusal.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope<'a> {
+    success: bool,
+    error: &'a str,
+    message: &'a str,
+    code: &'a str,
+    status_code: u16,
+    error_id: &'a RequestId,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    errors: &'a [FieldError],
+}
+
+impl std::fmt::Display for ApiError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+impl ResponseError for ApiError {
+    fn status_code(&self) -> StatusCode {
+        self.row().status
+    }
+
+    /// Under an id of its own; the edge renders it again under the request's.
+    fn error_response(&self) -> HttpResponse {
+        self.render(&RequestId::mint())
+    }
+}
+
+impl From<Invalid> for ApiError {
+    fn from(invalid: Invalid) -> Self {
+        Self::Validation(invalid)
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        let seconds = match error {
+            StoreError::Overloaded | StoreError::Unavailable(_) => 1,
+            StoreError::Full | StoreError::Corrupt(_) | StoreError::InUse(_) => 30,
+        };
+        Self::Unavailable { code: error.code(), retry_after: Duration::from_secs(seconds) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::body::to_bytes;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    async fn rendered(error: ApiError) -> (HttpResponse<()>, Value) {
+        let (head, body) = error.render(&RequestId::parse("req-1").unwrap()).into_parts();
+        (head, serde_json::from_slice(&to_bytes(body).await.unwrap()).unwrap())
+    }
+
+    #[actix_web::test]
+    async fn the_401_says_what_the_specification_shows() {
+        let (_, body) = rendered(ApiError::Unauthorized).await;
+        assert_eq!(
+            body,
+            json!({"success": false, "error": "Unauthorized", "message": "Missing or invalid X-API-KEY header",
+                "code": "unauthorized", "statusCode": 401, "errorId": "req-1"})
+        );
+    }
+
+    #[actix_web::test]
+    async fn a_validation_400_lists_every_field() {
+        let mut invalid = Invalid::one("claims[2]", "is not a claim");
+        invalid.add("channel", "is missing");
+        let (_, body) = rendered(invalid.into()).await;
+        assert_eq!(body["errors"][0], json!({"field": "claims[2]", "message": "is not a claim"}));
+        assert_eq!(body["errors"][1]["field"], "channel");
+        assert_eq!((body["statusCode"].clone(), body["error"].clone()), (json!(400), json!("Bad Request")));
+    }
+
+    #[actix_web::test]
+    async fn a_429_and_a_503_say_when_to_come_again() {
+        let half = Duration::from_millis(500);
+        for (error, seconds) in [
+            (ApiError::RateLimited { retry_after: half }, "1"),
+            (ApiError::Unavailable { code: "storage_full", retry_after: Duration::from_millis(2_100) }, "3"),
+            (ApiError::Overloaded, "1"),
+            (StoreError::Full.into(), "30"),
+        ] {
+            let (head, _) = rendered(error).await;
+            assert_eq!(head.headers().get("retry-after").unwrap(), seconds);
+        }
+    }
+
+    #[actix_web::test]
+    async fn a_500_and_a_503_never_leak_detail() {
+        for error in [ApiError::Internal("secret detail".into()), StoreError::Corrupt("secret detail".into()).into()] {
+            let (_, body) = rendered(error).await;
+            assert!(!body.to_string().contains("secret"), "{body}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! What every route shares: the error table, request ids with their log line and metrics, bodies,
+//! queries, callers.
+//!
+//! Handlers decide nothing: they parse with these types, ask an actor, and render.
+
+pub mod api_key;
+pub mod body;
+pub mod caller;
+pub mod error;
+pub mod key_cache;
+pub mod query;
+pub mod request_id;
+pub mod routing;

@@ -1,0 +1,105 @@
+//! The edge around every route: the request's id, one log line, metrics by route pattern, and the
+//! one body for every refusal.
+//!
+//! On a good answer it costs one header, one counter and one histogram entry; whatever else it
+//! does is paid for by refusals only.
+
+use std::time::Instant;
+
+use actix_web::body::{BodySize, EitherBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use actix_web::middleware::Next;
+use actix_web::{Error, HttpMessage, HttpRequest};
+use sakshi_domain::invalid::Invalid;
+use sakshi_domain::request_id::RequestId;
+
+use super::error::ApiError;
+use super::routing::RouteMeter;
+
+/// Carries the request's id in both directions.
+pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The id of a request, as the edge accepted or minted it.
+///
+/// A handler that finds a better one in its body puts that into the extensions; it is echoed then.
+#[must_use]
+pub fn request_id(request: &HttpRequest) -> RequestId {
+    request.extensions().get::<RequestId>().cloned().unwrap_or_else(RequestId::mint)
+}
+
+/// The middleware, to be wrapped with [`actix_web::middleware::from_fn`] outside all others.
+///
+/// # Errors
+/// Those of a middleware inside it; a handler's are answers by then.
+pub async fn edge<B: MessageBody + 'static>(request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<EitherBody<B>>, Error> {
+    let started = Instant::now();
+    let (id, refusal) = accept(request.headers());
+    request.extensions_mut().insert(id);
+    let response = match refusal {
+        None => next.call(request).await?.map_into_left_body(),
+        Some(refusal) => {
+            let answer = refusal.render(&request_id(request.request()));
+            request.into_response(answer).map_into_right_body()
+        }
+    };
+    Ok(finish(response, started))
+}
+
+fn accept(headers: &HeaderMap) -> (RequestId, Option<ApiError>) {
+    match headers.get(X_REQUEST_ID) {
+        None => (RequestId::mint(), None),
+        Some(value) => match RequestId::parse(value.to_str().unwrap_or_default()) {
+            Ok(id) => (id, None),
+            Err(message) => (RequestId::mint(), Some(Invalid::one("X-Request-ID", message).into())),
+        },
+    }
+}
+
+fn finish<B: MessageBody + 'static>(mut response: ServiceResponse<EitherBody<B>>, started: Instant) -> ServiceResponse<EitherBody<B>> {
+    let id = request_id(response.request());
+    let status = response.status();
+    let mut refused = None;
+    if status.is_client_error() || status.is_server_error() {
+        refused = refusal_of(&response);
+        if let Some(error) = &refused {
+            metrics::counter!("sakshi_http_refusals_total", "code" => error.code()).increment(1);
+            let answer = error.render(&id).map_into_right_body();
+            response = ServiceResponse::new(response.into_parts().0, answer);
+        }
+    }
+    if let Ok(value) = HeaderValue::from_str(id.as_str()) {
+        response.headers_mut().insert(X_REQUEST_ID, value);
+    }
+    let duration = started.elapsed();
+    let status = response.status().as_u16();
+    let request = response.request();
+    let pattern = request.app_data::<RouteMeter>().map_or("unmatched", |meter| {
+        meter.record(request.method(), status, duration);
+        meter.pattern()
+    });
+    let duration_ms = duration.as_secs_f64() * 1_000.0;
+    let method = request.method().as_str();
+    if status >= 500 {
+        let detail = refused.as_ref().and_then(ApiError::detail);
+        let code = refused.as_ref().map(ApiError::code);
+        tracing::error!(http.method = method, http.route = pattern, http.status = status, http.duration_ms = duration_ms, request.id = %id, error.code = code, error.detail = detail, "request failed");
+    } else {
+        tracing::info!(http.method = method, http.route = pattern, http.status = status, http.duration_ms = duration_ms, request.id = %id, "request answered");
+    }
+    response
+}
+
+/// The refusal to render, or `None` when the handler wrote a body of its own.
+fn refusal_of<B: MessageBody + 'static>(response: &ServiceResponse<EitherBody<B>>) -> Option<ApiError> {
+    let inner = response.response();
+    if let Some(error) = inner.error() {
+        let known = error.as_error::<ApiError>().cloned();
+        return Some(known.unwrap_or_else(|| match response.status().as_u16() {
+            500.. => ApiError::Internal(error.to_string()),
+            _ => ApiError::from_status(response.status(), None),
+        }));
+    }
+    let bare = matches!(inner.body().size(), BodySize::None | BodySize::Sized(0));
+    bare.then(|| ApiError::from_status(response.status(), inner.headers().get(header::ALLOW)))
+}

@@ -1,0 +1,82 @@
+//! Settings: layered, typed and checked before anything starts.
+//!
+//! `config/default.toml` documents every key. A problem names the key and what would be accepted;
+//! all problems are reported at once. Values of secrets are never shown.
+
+mod authority;
+mod layers;
+mod problem;
+mod reader;
+mod rules;
+mod secret_key;
+mod sections;
+
+use sakshi_domain::profile::Profile;
+
+pub use authority::{Authority, KeyBinding};
+pub use layers::Sources;
+pub use problem::{Problem, Problems};
+pub use secret_key::SecretKey;
+pub use sections::{Admin, Limits, LogFormat, Ovse, Server, StoreSettings, Telemetry, Webhooks};
+
+use reader::Reader;
+
+/// Everything that can be set.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How the service is run.
+    pub profile: Profile,
+    /// Listeners and their workers.
+    pub server: Server,
+    /// Where the truth is kept.
+    pub store: StoreSettings,
+    /// Tokens of the internal listener.
+    pub admin: Admin,
+    /// What is agreed with the identity authority.
+    pub authority: Authority,
+    /// Times of a verification.
+    pub ovse: Ovse,
+    /// How webhooks are sent.
+    pub webhooks: Webhooks,
+    /// Sizes, rates and depths.
+    pub limits: Limits,
+    /// Logs.
+    pub telemetry: Telemetry,
+}
+
+/// Settings that are good, and what is worth knowing about them.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The settings.
+    pub settings: Settings,
+    /// Allowed, but risky.
+    pub warnings: Vec<Problem>,
+    /// Every key and its value in effect, secrets withheld, in the order of the sections.
+    pub effective: Vec<(String, String)>,
+}
+
+/// Reads, types and checks the settings.
+///
+/// # Errors
+/// Every problem at once.
+pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
+    let (profile, table) = layers::merge(sources)?;
+    let mut reader = Reader::new(table);
+    reader.text("profile");
+    let server = Server::read(&mut reader);
+    let store = StoreSettings::read(&mut reader);
+    let admin = Admin::read(&mut reader);
+    let authority = Authority::read(&mut reader);
+    let ovse = Ovse::read(&mut reader);
+    let webhooks = Webhooks::read(&mut reader);
+    let limits = Limits::read(&mut reader);
+    let telemetry = Telemetry::read(&mut reader);
+    reader.refuse_the_rest();
+    let Reader { mut problems, effective, .. } = reader;
+    let settings = Settings { profile, server, store, admin, authority, ovse, webhooks, limits, telemetry };
+    rules::refuse(&settings, &mut problems);
+    if problems.0.is_empty() { Ok(Loaded { warnings: rules::warn(&settings), settings, effective }) } else { Err(problems) }
+}
+
+#[cfg(test)]
+mod tests;

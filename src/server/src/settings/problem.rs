@@ -1,0 +1,51 @@
+//! What is wrong with the settings: one sentence for each key, all of them together.
+
+use std::fmt;
+
+/// One key and what would be accepted there. Never holds the value: it may be a secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The key's path, for example `server.public_addr`, or the name of the file that cannot be read.
+    pub key: String,
+    /// One sentence for the operator.
+    pub message: String,
+}
+
+/// Every problem that was found, in the order of the settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
+pub struct Problems(pub Vec<Problem>);
+
+impl Problems {
+    /// Notes a problem.
+    pub fn add(&mut self, key: impl Into<String>, message: impl Into<String>) {
+        self.0.push(Problem { key: key.into(), message: message.into() });
+    }
+
+    /// Whether something is wrong with this key already.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
+        self.0.iter().any(|problem| problem.key == key)
+    }
+
+    /// A single problem.
+    #[must_use]
+    pub fn one(key: impl Into<String>, message: impl Into<String>) -> Self {
+        Self(vec![Problem { key: key.into(), message: message.into() }])
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.key, self.message)
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.0.iter().enumerate() {
+            let gap = if index == 0 { "" } else { "\n" };
+            write!(f, "{gap}{problem}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,179 @@
+//! What is accepted, refused and warned of.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+
+use secrecy::ExposeSecret;
+
+use super::*;
+
+const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+
+fn environment(pairs: &[(&str, &str)]) -> Sources {
+    let environment: HashMap<String, String> = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    Sources { environment, ..Sources::default() }
+}
+
+fn file(text: &str) -> (Sources, tempfile::NamedTempFile) {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    (Sources { file: Some(file.path().to_owned()), ..Sources::default() }, file)
+}
+
+fn keys(problems: &Problems) -> Vec<&str> {
+    problems.0.iter().map(|problem| problem.key.as_str()).collect()
+}
+
+/// A complete production environment.
+fn production() -> Vec<(&'static str, &'static str)> {
+    vec![
+        ("SAKSHI__PROFILE", "production"),
+        ("SAKSHI__SERVER__PUBLIC_BASE_URL", "https://verify.example"),
+        ("SAKSHI__STORE__ENCRYPTION_KEY", KEY),
+        ("SAKSHI__ADMIN__TOKEN", "0123456789abcdef0123456789abcdef"),
+        ("SAKSHI__ADMIN__CONNECTOR_TOKEN", "fedcba9876543210fedcba9876543210"),
+        ("SAKSHI__AUTHORITY__ISSUER", "https://issuer.example"),
+        ("SAKSHI__AUTHORITY__JWKS_PATH", "/etc/sakshi/jwks.json"),
+        ("SAKSHI__AUTHORITY__INTENT_KEY_PATH", "/etc/sakshi/intent.pem"),
+        ("SAKSHI__AUTHORITY__QR_HOST", "https://qr.example"),
+        ("SAKSHI__AUTHORITY__CLIENT_ID", "verifier"),
+        ("SAKSHI__AUTHORITY__REGISTRATION", "0042"),
+        ("SAKSHI__AUTHORITY__ANDROID_WEB_ACTION", "a.WEB"),
+        ("SAKSHI__AUTHORITY__ANDROID_APP_ACTION", "a.APP"),
+        ("SAKSHI__AUTHORITY__IOS_SCHEME", "scheme"),
+        ("SAKSHI__AUTHORITY__IOS_HOST", "host"),
+    ]
+}
+
+#[test]
+fn the_sandbox_needs_no_settings_and_raises_no_warning() {
+    let loaded = load(&Sources::default()).unwrap();
+    assert_eq!(loaded.settings.profile, Profile::Sandbox);
+    assert_eq!(loaded.settings.ovse.window.as_secs(), 900);
+    assert_eq!(loaded.settings.authority.key_binding, KeyBinding::WhenPresent);
+    assert!(loaded.settings.server.public_base_url.is_none() && loaded.settings.store.encryption_key.is_none());
+    assert_eq!(loaded.warnings, []);
+}
+
+#[test]
+fn the_environment_wins_over_the_file_and_the_file_over_the_profile() {
+    let (mut sources, _file) = file("[admin]\ntoken = \"from-the-file-from-the-file-from-the-file\"\n[limits]\nbody_bytes = 2048\n");
+    sources.environment = environment(&[("SAKSHI__LIMITS__BODY_BYTES", "4096")]).environment;
+    let settings = load(&sources).unwrap().settings;
+    assert_eq!(settings.limits.body_bytes, 4_096);
+    assert_eq!(settings.admin.token.expose_secret(), "from-the-file-from-the-file-from-the-file");
+    sources.overrides = vec![("limits.body_bytes".into(), "8192".into())];
+    assert_eq!(load(&sources).unwrap().settings.limits.body_bytes, 8_192);
+}
+
+#[test]
+fn every_problem_is_reported_at_once_with_its_key() {
+    let (mut sources, _file) = file("colour = \"red\"\n[server]\nworkers = \"many\"\n[ovse]\nwindow = 900\n[webhooks]\nallow_http = 3\n");
+    sources.environment = environment(&[
+        ("SAKSHI__SERVER__PUBLIC_ADDR", "here"),
+        ("SAKSHI__STORE__KIND", "redis"),
+        ("SAKSHI__STORE__ENCRYPTION_KEY", "short"),
+        ("SAKSHI__AUTHORITY__ISSUER", "https://issuer.example"),
+        ("SAKSHI__TELEMETRY__OTLP_ENDPOINT", "http://collector.example"),
+        ("SAKSHI__SERVER__TRUSTED_PROXIES", "10.0.0.0/8, nonsense"),
+        ("SAKSHI_LOG", "debug"),
+    ])
+    .environment;
+    let problems = load(&sources).unwrap_err();
+    assert_eq!(
+        keys(&problems),
+        [
+            "server.public_addr",
+            "server.workers",
+            "server.trusted_proxies[1]",
+            "store.kind",
+            "store.encryption_key",
+            "webhooks.allow_http",
+            "telemetry.otlp_endpoint",
+            "colour",
+            "ovse.window",
+            "authority.issuer",
+        ]
+    );
+}
+
+#[test]
+fn a_complete_production_is_accepted() {
+    let loaded = load(&environment(&production())).unwrap();
+    assert_eq!(loaded.settings.profile, Profile::Production);
+    assert_eq!(loaded.settings.authority.registration, "0042");
+    assert_eq!(loaded.warnings, []);
+}
+
+#[test]
+fn production_and_stage_refuse_what_is_missing() {
+    for profile in ["production", "stage"] {
+        let problems = load(&environment(&[("SAKSHI__PROFILE", profile)])).unwrap_err();
+        for (variable, _) in &production()[1..] {
+            let key = variable.trim_start_matches("SAKSHI__").to_ascii_lowercase().replacen("__", ".", 1);
+            assert!(problems.has(&key), "{profile}: {key} not in {problems}");
+        }
+    }
+}
+
+#[test]
+fn production_refuses_each_convenience_of_the_sandbox() {
+    for (variable, value, key) in [
+        ("SAKSHI__ADMIN__TOKEN", "sandbox-admin-token-never-in-production", "admin.token"),
+        ("SAKSHI__ADMIN__CONNECTOR_TOKEN", "sandbox-connector-token-never-in-production", "admin.connector_token"),
+        ("SAKSHI__ADMIN__CONNECTOR_TOKEN", "0123456789abcdef0123456789abcdef", "admin.connector_token"),
+        ("SAKSHI__ADMIN__TOKEN", "short", "admin.token"),
+        ("SAKSHI__AUTHORITY__ISSUER", "https://sandbox.example", "authority.issuer"),
+        ("SAKSHI__SERVER__PUBLIC_BASE_URL", "http://verify.example", "server.public_base_url"),
+        ("SAKSHI__SERVER__PUBLIC_BASE_URL", "https://verify.example/path", "server.public_base_url"),
+        ("SAKSHI__WEBHOOKS__ALLOW_HTTP", "true", "webhooks.allow_http"),
+        ("SAKSHI__WEBHOOKS__ALLOW_PRIVATE_TARGETS", "true", "webhooks.allow_private_targets"),
+        ("SAKSHI__STORE__ENCRYPTION_KEY", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "store.encryption_key"),
+    ] {
+        let mut pairs = production();
+        pairs.retain(|(name, _)| *name != variable);
+        pairs.push((variable, value));
+        let problems = load(&environment(&pairs)).unwrap_err();
+        assert_eq!(keys(&problems), [key], "{variable}={value}");
+    }
+}
+
+#[test]
+fn no_secret_is_shown() {
+    let loaded = load(&environment(&production())).unwrap();
+    let shown = format!("{:?} {:?}", loaded.settings, loaded.effective);
+    for secret in [KEY, "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"] {
+        assert!(!shown.contains(secret));
+    }
+    let (sources, _file) = file("[admin]\ntoken = \"very secret indeed\n");
+    let problems = load(&sources).unwrap_err().to_string();
+    assert!(problems.contains("line 2") && !problems.contains("very secret"), "{problems}");
+}
+
+#[test]
+fn risky_settings_are_warned_of() {
+    let warned = |pairs: &[(&str, &str)]| -> Vec<String> {
+        load(&environment(pairs)).unwrap().warnings.into_iter().map(|warning| warning.key).collect()
+    };
+    assert_eq!(warned(&[("SAKSHI__SERVER__TRUSTED_PROXIES", "0.0.0.0/0")]), ["server.trusted_proxies"]);
+    assert_eq!(warned(&[("SAKSHI__SERVER__PUBLIC_ADDR", "0.0.0.0:80")]), ["server.public_addr"]);
+    assert_eq!(warned(&[("SAKSHI__SERVER__INTERNAL_ADDR", "0.0.0.0:81")]), ["server.internal_addr"]);
+    assert_eq!(warned(&[("SAKSHI__OVSE__WINDOW_S", "60")]), ["authority.intent_lifetime_s"]);
+}
+
+#[test]
+fn the_default_file_documents_every_key_with_a_comment() {
+    let text = include_str!("../../../../config/default.toml");
+    let mut documented = false;
+    for line in text.lines() {
+        match line.trim() {
+            "" => documented = false,
+            comment if comment.starts_with('#') => documented = true,
+            section if section.starts_with('[') => documented = false,
+            key => assert!(documented, "{key} has no comment"),
+        }
+    }
+    let loaded = load(&Sources::default()).unwrap();
+    let keys = text.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
+    assert_eq!(loaded.effective.len(), keys, "a key is read that the default file does not have, or the reverse");
+}
