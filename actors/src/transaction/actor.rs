@@ -13,7 +13,9 @@ use actix::{
 use sakshi_domain::clock::Clock;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Answer, Pending};
-use sakshi_store::{CompleteOutcome, CompleteTransaction, CompletedRecord, OpenOutcome, Store, StoreError, TransactionRecord, Vault};
+use sakshi_store::{
+    CompleteOutcome, CompleteTransaction, CompletedRecord, OpenOutcome, PresentedCredential, Store, StoreError, TransactionRecord, Vault,
+};
 use tokio::sync::oneshot;
 
 use super::message::{Complete, CompleteReply, Look, Open, Reply, Subscribe, TransactionQuestion, View};
@@ -196,7 +198,7 @@ impl Handler<Complete> for TransactionActor {
 /// Lets the domain decide and seals what it decided; `None` when it says that the window is over.
 fn seal(pending: &Pending, complete: &Complete, around: &Surroundings) -> Option<(Arc<dyn Store>, CompleteTransaction)> {
     let credential = match &complete.answer {
-        Answer::Credential { digest, .. } => Some(*digest),
+        Answer::Credential { digest, holder_bound, .. } => Some(PresentedCredential { digest: *digest, holder_bound: *holder_bound }),
         Answer::Failure { .. } => None,
     };
     let done = pending.clone().complete(complete.answer.clone(), around.clock.now()).ok()?;

@@ -2,6 +2,9 @@
 //!
 //! Nothing here decides a rule of the service; the domain does, and the actors carry it out.
 
+pub mod agreement;
+pub mod drain;
 pub mod http;
+pub mod service;
 pub mod settings;
 pub mod telemetry;

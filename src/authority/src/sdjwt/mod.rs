@@ -23,4 +23,4 @@ mod verifier;
 pub use key_binding::KeyBinding;
 pub use keys::{Jwks, JwksError, TrustedIssuer};
 pub use refusal::CredentialRefusal;
-pub use verifier::{Expectation, VerifiedCredential, Verifier};
+pub use verifier::{Expectation, VerifiedCredential, Verifier, credential_digest};

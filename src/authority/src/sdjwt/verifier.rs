@@ -51,8 +51,17 @@ impl VerifiedCredential {
     /// The answer for the transaction.
     #[must_use]
     pub fn into_answer(self) -> Answer {
-        Answer::Credential { claims: Arc::new(self.claims), missing: self.missing, digest: self.digest }
+        Answer::Credential { claims: Arc::new(self.claims), missing: self.missing, holder_bound: self.holder_bound, digest: self.digest }
     }
+}
+
+/// Identifies a credential, verified or not: see [`VerifiedCredential::digest`].
+#[must_use]
+pub fn credential_digest(credential: &str) -> AnswerDigest {
+    let presented = credential.rfind('~').map_or(credential, |last| &credential[..=last]);
+    let mut identity = [0; 32];
+    identity.copy_from_slice(digest(&SHA256, presented.as_bytes()).as_ref());
+    AnswerDigest(identity)
 }
 
 /// Verifies credentials of trusted issuers.
@@ -85,9 +94,8 @@ impl Verifier {
             key_binding::verify(key_binding, &payload, segments.presented, expected)?;
         }
         let (claims, missing) = normalise::requested_claims(payload, expected.requested);
-        let mut identity = [0; 32];
-        identity.copy_from_slice(digest(&SHA256, segments.presented.as_bytes()).as_ref());
-        Ok(VerifiedCredential { claims, missing, digest: AnswerDigest(identity), holder_bound: key_binding.is_some() })
+        let holder_bound = key_binding.is_some();
+        Ok(VerifiedCredential { claims, missing, digest: credential_digest(credential), holder_bound })
     }
 
     /// Finds the key by the issuer and key id that the token claims, and verifies the signature

@@ -151,7 +151,9 @@ fn understand(service: &Service, pending: &Pending, body: &CallbackBody) -> Resu
                 requested: pending.terms.claims,
             };
             let verified = service.agreement.verifier.verify(credential, &expectation);
-            verified.map(sdjwt::VerifiedCredential::into_answer).map_err(|refusal| refused(pending.id, refusal.code(), &refusal.to_string()))
+            verified
+                .map(sdjwt::VerifiedCredential::into_answer)
+                .map_err(|refusal| refused(pending.id, refusal.code(), &refusal.to_string()))
         }
     }
 }

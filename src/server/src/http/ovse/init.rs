@@ -70,7 +70,7 @@ enum LanguageField {
 #[serde(rename_all = "camelCase")]
 pub struct InitResponse {
     /// Identifies the transaction.
-    #[schema(value_type = String, format = Uuid)]
+    #[schema(value_type = String, format = "uuid")]
     txn_id: sakshi_domain::ids::TxnId,
     /// Launches the identity app.
     intent_jwt: String,

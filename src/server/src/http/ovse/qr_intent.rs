@@ -46,8 +46,7 @@ pub async fn qr_intent(caller: Caller, service: Data<Service>, body: Body<QrInte
     let app = &caller.app.app_id;
     match service.transactions.look(id).await? {
         View::Pending(pending) if pending.app == *app => {
-            let intent =
-                service.agreement.intent(&pending, service.clock.now()).map_err(|error| ApiError::Internal(error.to_string()))?;
+            let intent = service.agreement.intent(&pending, service.clock.now()).map_err(|error| ApiError::Internal(error.to_string()))?;
             Ok(HttpResponse::Ok().json(QrIntentResponse { qr_payload: service.agreement.qr_payload(&intent) }))
         }
         View::Expired(opened) if opened.app == *app => Err(ApiError::TransactionExpired),
