@@ -5,6 +5,7 @@
 
 pub mod api_key;
 pub mod body;
+pub mod called;
 pub mod caller;
 pub mod error;
 pub mod idempotency;
@@ -13,5 +14,6 @@ pub mod ovse;
 pub mod query;
 pub mod rate;
 pub mod request_id;
+pub mod routes;
 pub mod routing;
 pub mod schema;

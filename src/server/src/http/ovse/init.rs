@@ -15,7 +15,7 @@ use sakshi_store::{OpenOutcome, OpenTransaction};
 use serde::{Deserialize, Serialize};
 
 use crate::http::body::Body;
-use crate::http::caller::Caller;
+use crate::http::called::Called;
 use crate::http::error::ApiError;
 use crate::http::idempotency::OnceOnly;
 use crate::http::rate::Rates;
@@ -99,12 +99,12 @@ pub struct InitResponse {
     security(("api_key" = [], "app_id" = []))
 )]
 pub async fn init(
-    caller: Caller,
+    called: Called<Body<InitRequest>>,
     request: HttpRequest,
     service: Data<Service>,
     rates: Data<Rates>,
-    body: Body<InitRequest>,
 ) -> Result<HttpResponse, ApiError> {
+    let Called { caller, sent: body } = called;
     rates.init.take(&caller.app.app_id)?;
     let once = OnceOnly::of(&request, &caller.app.app_id, "init", &body.bytes)?;
     let terms = body.value.into_terms(request_id(&request), service.rules.schemes)?;

@@ -8,7 +8,7 @@ use sakshi_domain::invalid::Invalid;
 use serde::{Deserialize, Serialize};
 
 use crate::http::body::Body;
-use crate::http::caller::Caller;
+use crate::http::called::Called;
 use crate::http::error::ApiError;
 use crate::service::Service;
 
@@ -40,7 +40,8 @@ pub struct QrIntentResponse {
               (status = 410, description = "The transaction has expired.")),
     security(("api_key" = [], "app_id" = []))
 )]
-pub async fn qr_intent(caller: Caller, service: Data<Service>, body: Body<QrIntentRequest>) -> Result<HttpResponse, ApiError> {
+pub async fn qr_intent(called: Called<Body<QrIntentRequest>>, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+    let Called { caller, sent: body } = called;
     let text = body.value.txn_id.ok_or_else(|| Invalid::one("txnId", "is required"))?;
     let id: TxnId = text.parse().map_err(|problem: &str| Invalid::one("txnId", problem))?;
     let app = &caller.app.app_id;
