@@ -22,6 +22,7 @@ pub trait Clock: Debug + Send + Sync + 'static {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
+    #[allow(clippy::disallowed_methods, reason = "this is the clock port")]
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(Utc::now().timestamp_millis())
     }

@@ -2,6 +2,8 @@
 //!
 //! Nothing here decides a rule of the service; the domain does, and the actors carry it out.
 
+pub mod cli;
 pub mod http;
+pub mod internal;
 pub mod settings;
 pub mod telemetry;

@@ -11,3 +11,6 @@ pub mod key_cache;
 pub mod query;
 pub mod request_id;
 pub mod routing;
+
+#[cfg(test)]
+mod tests;
