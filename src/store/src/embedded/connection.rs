@@ -1,0 +1,68 @@
+//! Connections to the database file, and the settings that durability and latency rest on.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::fault::open_error;
+use crate::error::StoreError;
+
+/// Pages kept in memory by the writer, in KiB.
+const WRITER_CACHE_KIB: i64 = 64 * 1_024;
+/// Pages kept in memory by each reader, in KiB.
+const READER_CACHE_KIB: i64 = 8 * 1_024;
+/// Prepared statements kept by each connection; more than there are.
+const STATEMENTS: usize = 96;
+/// How long a connection waits for a lock of another: only ever for a checkpoint.
+const LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The only one that writes; the file may be limited to so many pages.
+    Writer(Option<u32>),
+    /// Copies the log into the file.
+    Checkpointer,
+    /// Reads.
+    Reader,
+}
+
+/// Opens the file for a role.
+///
+/// # Errors
+/// What SQLite says of the file.
+pub(super) fn connect(path: &Path, role: Role) -> Result<Connection, StoreError> {
+    try_connect(path, role).map_err(|error| open_error(&error))
+}
+
+fn try_connect(path: &Path, role: Role) -> rusqlite::Result<Connection> {
+    let access = if role == Role::Reader { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
+    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(LOCK_WAIT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    let set = |name: &str, value: i64| connection.pragma_update_and_check(None, name, value, |_| Ok(())).or_else(ignore_no_answer);
+    if matches!(role, Role::Writer(_)) {
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    }
+    // 2 is FULL: the log is on the disk before a commit answers.
+    set("synchronous", 2)?;
+    set("foreign_keys", 1)?;
+    set("cell_size_check", 1)?;
+    set("temp_store", 2)?;
+    set("wal_autocheckpoint", 0)?;
+    match role {
+        Role::Writer(max_pages) => {
+            set("cache_size", -WRITER_CACHE_KIB)?;
+            if let Some(pages) = max_pages {
+                set("max_page_count", i64::from(pages))?;
+            }
+        }
+        Role::Reader => set("cache_size", -READER_CACHE_KIB)?,
+        Role::Checkpointer => {}
+    }
+    Ok(connection)
+}
+
+fn ignore_no_answer(error: rusqlite::Error) -> rusqlite::Result<()> {
+    if matches!(error, rusqlite::Error::QueryReturnedNoRows) { Ok(()) } else { Err(error) }
+}

@@ -1,0 +1,158 @@
+//! The trait, carried out by the writer and the readers.
+//!
+//! Boxes are sealed before a transition is handed to the writer and opened after its answer, on
+//! the caller's side.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sakshi_domain::credits::{CreditMove, LedgerEntry};
+use sakshi_domain::delivery::{Attempt, ClaimedDelivery, DeliveryId, DeliveryRecord, QueuedDelivery};
+use sakshi_domain::ids::{AppId, ClientId, KeyId, TxnId};
+use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::Pending;
+
+use super::opening::Opening;
+use super::terms::seal_terms;
+use super::{EmbeddedStore, completion, deliveries, ledger, opening, retention, tenancy};
+use crate::error::StoreError;
+use crate::record::TransactionRecord;
+use crate::store::{Store, StoreFuture};
+use crate::transition::{
+    Audit, CompleteOutcome, CompleteTransaction, CreditOutcome, IdempotencyScope, IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction,
+    Page, PageRequest, Swept,
+};
+use crate::vault::Vault;
+
+fn prepared(vault: &Vault, open: OpenTransaction) -> Result<Opening, StoreError> {
+    let OpenTransaction { pending: Pending { id, client, app, opened_at, expires_at, terms }, cost, idempotency } = open;
+    let origin = terms.webhook_url.as_ref().map(|url| url.origin());
+    Ok(Opening { id, client, app, opened_at, expires_at, origin, cost, idempotency, terms: seal_terms(vault, id, &terms)? })
+}
+
+impl Store for EmbeddedStore {
+    fn open_transaction(&self, open: OpenTransaction) -> StoreFuture<OpenOutcome> {
+        let opening = match prepared(self.vault(), open) {
+            Ok(opening) => opening,
+            Err(error) => return Box::pin(std::future::ready(Err(error))),
+        };
+        let weight = opening.terms.len() + opening.idempotency.as_ref().map_or(0, |kept| kept.answer.ciphertext.len());
+        self.write(weight, move |session| opening::open(session, &opening), |outcome, _| Ok(outcome))
+    }
+
+    fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome> {
+        let weight = complete.outcome.ciphertext.len();
+        self.write(weight, move |session| completion::complete(session, &complete), |done, vault| done.unsealed(vault))
+    }
+
+    fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
+        let unsealed = |found: Option<completion::Found>, vault: &Vault| found.map(|found| found.unsealed(vault)).transpose();
+        self.read(move |session| completion::find(session, id), unsealed)
+    }
+
+    fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
+        self.read(move |session| opening::answered(session, &scope), |found, _| Ok(found.map(|(_, kept)| kept)))
+    }
+
+    fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
+        self.write(0, move |session| ledger::move_credits(session, &client, &movement), |moved, _| Ok(moved))
+    }
+
+    fn balance(&self, client: ClientId) -> StoreFuture<Option<u64>> {
+        self.read(move |session| ledger::balance(session, &client), |balance, _| Ok(balance))
+    }
+
+    fn statement(&self, client: ClientId, page: PageRequest) -> StoreFuture<Page<LedgerEntry>> {
+        self.read(move |session| ledger::statement(session, &client, page), |page, _| Ok(page))
+    }
+
+    fn audit(&self) -> StoreFuture<Vec<Audit>> {
+        self.read(ledger::audit, |audits, _| Ok(audits))
+    }
+
+    fn create_client(&self, client: Client) -> StoreFuture<()> {
+        self.write(0, move |session| tenancy::create_client(session, &client), |(), _| Ok(()))
+    }
+
+    fn list_clients(&self, page: PageRequest) -> StoreFuture<Page<Client>> {
+        self.read(move |session| tenancy::clients(session, page), |page, _| Ok(page))
+    }
+
+    fn create_app(&self, app: App) -> StoreFuture<bool> {
+        let vault = Arc::clone(self.vault());
+        self.write(0, move |session| tenancy::create_app(session, &vault, &app), |created, _| Ok(created))
+    }
+
+    fn load_app(&self, app: AppId) -> StoreFuture<Option<App>> {
+        let unsealed = |found: Option<tenancy::SealedApp>, vault: &Vault| found.map(|app| app.unsealed(vault)).transpose();
+        self.read(move |session| tenancy::app(session, &app), unsealed)
+    }
+
+    fn patch_app(&self, app: AppId, patch: AppPatch) -> StoreFuture<Option<App>> {
+        let vault = Arc::clone(self.vault());
+        self.write(0, move |session| tenancy::patch_app(session, &vault, &app, &patch), |patched, _| patched.transpose())
+    }
+
+    fn list_apps(&self, client: ClientId) -> StoreFuture<Vec<App>> {
+        let unsealed = |apps: Vec<tenancy::SealedApp>, vault: &Vault| apps.iter().map(|app| app.unsealed(vault)).collect();
+        self.read(move |session| tenancy::apps(session, &client), unsealed)
+    }
+
+    fn create_key(&self, key: ApiKeyRecord, digest: KeyDigest) -> StoreFuture<bool> {
+        self.write(0, move |session| tenancy::create_key(session, &key, &digest), |created, _| Ok(created))
+    }
+
+    fn list_keys(&self, client: ClientId) -> StoreFuture<Vec<ApiKeyRecord>> {
+        self.read(move |session| tenancy::keys(session, &client), |keys, _| Ok(keys))
+    }
+
+    fn retire_key(&self, key: KeyId, revoked_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> StoreFuture<Option<ApiKeyRecord>> {
+        self.write(0, move |session| tenancy::retire_key(session, &key, revoked_at, expires_at), |key, _| Ok(key))
+    }
+
+    fn find_key(&self, digest: KeyDigest, app: AppId) -> StoreFuture<Option<KeyGrant>> {
+        self.read(
+            move |session| tenancy::find_key(session, &digest, &app),
+            |found, vault| {
+                let grant = |(key, app): (_, Option<tenancy::SealedApp>)| {
+                    Ok(KeyGrant { key, app: app.map(|app| app.unsealed(vault)).transpose()? })
+                };
+                found.map(grant).transpose()
+            },
+        )
+    }
+
+    fn due_deliveries(&self, after: Option<DeliveryId>, origin: Option<String>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>> {
+        self.read(
+            move |session| deliveries::due(session, after, origin.as_deref(), limit),
+            |due, vault| due.into_iter().map(|delivery| delivery.queued(vault)).collect(),
+        )
+    }
+
+    fn claim_delivery(&self, id: DeliveryId) -> StoreFuture<Option<ClaimedDelivery>> {
+        let unsealed =
+            |claimed: Option<deliveries::Addressed>, vault: &Vault| claimed.map(|delivery| delivery.claimed(vault)).transpose();
+        self.write(0, move |session| deliveries::claim(session, id), unsealed)
+    }
+
+    fn settle_delivery(&self, id: DeliveryId, attempt: Attempt) -> StoreFuture<()> {
+        self.write(0, move |session| deliveries::settle(session, id, &attempt), |(), _| Ok(()))
+    }
+
+    fn load_delivery(&self, txn: TxnId) -> StoreFuture<Option<DeliveryRecord>> {
+        self.read(move |session| deliveries::of_transaction(session, txn), |found, _| Ok(found))
+    }
+
+    fn abandon_attempts(&self) -> StoreFuture<u64> {
+        self.write(0, deliveries::abandon, |abandoned, _| Ok(abandoned))
+    }
+
+    fn sweep(&self, grace: Duration, limit: usize) -> StoreFuture<Swept> {
+        self.write(0, move |session| retention::sweep(session, grace, limit), |swept, _| Ok(swept))
+    }
+
+    fn check(&self) -> StoreFuture<()> {
+        self.write(0, retention::check, |(), _| Ok(()))
+    }
+}

@@ -1,0 +1,65 @@
+//! The one thread that writes. It takes everything that waits, carries it out in one
+//! transaction, makes it durable with one commit, and only then answers.
+//!
+//! When a group fails, each of its transitions gets a transaction of its own, so that one that
+//! cannot succeed takes no other with it.
+
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use rusqlite::Connection;
+use sakshi_domain::clock::Clock;
+
+use super::checkpoint::WriterSide;
+use super::fault::Health;
+use super::job::{Job, Session, in_one_transaction};
+
+/// Transitions in one commit.
+const GROUP_MAX: usize = 512;
+/// Bytes in one commit, roughly.
+const GROUP_BYTES_MAX: usize = 8 * 1_024 * 1_024;
+
+pub(super) struct Writer {
+    pub(super) connection: Connection,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) health: Arc<Health>,
+    pub(super) checkpoints: WriterSide,
+}
+
+impl Writer {
+    /// Works until every sender is gone and everything that waited has been answered.
+    pub(super) fn run(mut self, jobs: &Receiver<Box<dyn Job>>) {
+        while let Ok(first) = jobs.recv() {
+            let group = gather(first, jobs);
+            let (size, bytes) = (group.len(), group.iter().map(|job| job.weight()).sum());
+            self.carry_out(group);
+            self.checkpoints.after_group(&self.connection, &self.health, size, bytes);
+        }
+        self.checkpoints.last(&self.connection);
+    }
+
+    fn carry_out(&self, mut group: Vec<Box<dyn Job>>) {
+        let session = Session { connection: &self.connection, clock: &*self.clock };
+        let attempt = |jobs: &mut [Box<dyn Job>]| in_one_transaction("BEGIN IMMEDIATE", &session, &self.health, jobs);
+        match attempt(&mut group) {
+            Err(_) if group.len() > 1 => {
+                for mut job in group {
+                    let verdict = attempt(std::slice::from_mut(&mut job));
+                    job.answer(verdict);
+                }
+            }
+            verdict => group.into_iter().for_each(|job| job.answer(verdict.clone())),
+        }
+    }
+}
+
+fn gather(first: Box<dyn Job>, jobs: &Receiver<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
+    let mut bytes = first.weight();
+    let mut group = vec![first];
+    while group.len() < GROUP_MAX && bytes < GROUP_BYTES_MAX {
+        let Ok(job) = jobs.try_recv() else { break };
+        bytes += job.weight();
+        group.push(job);
+    }
+    group
+}
