@@ -1,3 +1,16 @@
 //! The `sakshi` binary: reads the command line and calls the library.
 
-fn main() {}
+use std::io;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use sakshi::cli::{self, Cli};
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let (mut out, mut err) = (io::stdout(), io::stderr());
+    actix_rt::System::new().block_on(cli::run(&cli, &mut out, &mut err))
+}

@@ -70,6 +70,8 @@ pub enum ApiError {
         /// When to come again.
         retry_after: Duration,
     },
+    /// A probe found the process not fit; the sentence is for the operator, on the internal listener.
+    Unfit(String),
     /// More requests are under way than are admitted.
     Overloaded,
     /// Something broke; the text is for the log.
@@ -123,6 +125,7 @@ impl ApiError {
             Self::Unavailable { code, .. } => {
                 row(StatusCode::SERVICE_UNAVAILABLE, code, "The service cannot do this now; come again after Retry-After seconds.")
             }
+            Self::Unfit(message) => Row { status: StatusCode::SERVICE_UNAVAILABLE, code: "unfit", message: message.as_str().into() },
             Self::Overloaded => {
                 row(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Too much is under way; come again after Retry-After seconds.")
             }
@@ -151,7 +154,7 @@ impl ApiError {
     fn retry_after(&self) -> Option<u64> {
         let wait = match self {
             Self::RateLimited { retry_after } | Self::Unavailable { retry_after, .. } => *retry_after,
-            Self::Overloaded => Duration::from_secs(1),
+            Self::Overloaded | Self::Unfit(_) => Duration::from_secs(1),
             _ => return None,
         };
         Some(wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1))

@@ -17,3 +17,6 @@ pub mod request_id;
 pub mod routes;
 pub mod routing;
 pub mod schema;
+
+#[cfg(test)]
+mod tests;

@@ -64,7 +64,7 @@ impl RouteMeter {
     }
 }
 
-/// A path with its methods. `GET` answers `HEAD` too.
+/// A path with its methods, each with a route made by `web::to`. `GET` answers `HEAD` too.
 #[must_use]
 pub fn resource(pattern: &'static str, routes: Vec<(Method, Route)>) -> Resource {
     let mut methods: Vec<Method> = routes.iter().map(|(method, _)| method.clone()).collect();

@@ -12,29 +12,6 @@ use super::sections::origin;
 /// Characters of the scope bitmap that have a meaning.
 const SCOPE_BITS: u64 = 40;
 
-/// What a credential must prove about its holder's key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyBinding {
-    /// A key-binding token is refused.
-    Off,
-    /// It is checked if there is one.
-    WhenPresent,
-    /// There must be one.
-    Required,
-}
-
-impl FromStr for KeyBinding {
-    type Err = &'static str;
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        match word {
-            "off" => Ok(Self::Off),
-            "when_present" => Ok(Self::WhenPresent),
-            "required" => Ok(Self::Required),
-            _ => Err("must be \"off\", \"when_present\" or \"required\""),
-        }
-    }
-}
-
 /// `[authority]`; what is `None` may be absent in the sandbox only.
 #[derive(Clone, Debug)]
 pub struct Authority {

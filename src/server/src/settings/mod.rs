@@ -6,6 +6,7 @@
 mod authority;
 mod layers;
 mod problem;
+mod reach;
 mod reader;
 mod rules;
 mod secret_key;
@@ -16,6 +17,7 @@ use sakshi_domain::profile::Profile;
 pub use authority::{Authority, KeyBinding};
 pub use layers::Sources;
 pub use problem::{Problem, Problems};
+pub use reach::{Reach, internal_reach};
 pub use secret_key::SecretKey;
 pub use sections::{Admin, Limits, LogFormat, Ovse, Server, StoreSettings, Telemetry, Webhooks};
 

@@ -1,0 +1,280 @@
+//! `sakshi admin …`: the admin API for people, and with `--json` for machines.
+
+use std::io::Write;
+
+use clap::{Args, Subcommand, ValueEnum};
+use secrecy::SecretString;
+use serde_json::{Map, Value, json};
+use url::Url;
+
+use super::api::Api;
+use super::{CliError, paint};
+use crate::settings::{Sources, internal_reach};
+
+/// Options of `admin`.
+#[derive(Args, Debug)]
+pub struct Admin {
+    /// URL of the internal listener; default: server.internal_addr of the settings.
+    #[arg(long, global = true, value_name = "URL")]
+    url: Option<Url>,
+    /// Admin token; default: admin.token of the settings.
+    #[arg(long, global = true, value_name = "TOKEN", env = "SAKSHI_ADMIN_TOKEN", hide_env_values = true)]
+    token: Option<SecretString>,
+    /// Print the service's answer as JSON.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    subject: Subject,
+}
+
+#[derive(Debug, Subcommand)]
+enum Subject {
+    /// Clients, who pay.
+    #[command(subcommand)]
+    Clients(Clients),
+    /// Apps of a client.
+    #[command(subcommand)]
+    Apps(Apps),
+    /// API keys of a client.
+    #[command(subcommand)]
+    Keys(Keys),
+    /// Credits of a client.
+    #[command(subcommand)]
+    Credits(Credits),
+    /// Where the wealth-data flow of an app reports; an empty text removes a URL.
+    WealthUrls {
+        app_id: String,
+        #[arg(long)]
+        consent: Option<String>,
+        #[arg(long)]
+        data: Option<String>,
+        #[arg(long)]
+        historical: Option<String>,
+    },
+    /// What became of a transaction's webhook.
+    Delivery { txn_id: String },
+    /// The live supervision tree.
+    Tree,
+}
+
+#[derive(Debug, Subcommand)]
+enum Clients {
+    /// Create a client.
+    Create { name: String },
+    /// List clients.
+    List(Paging),
+}
+
+#[derive(Debug, Subcommand)]
+enum Apps {
+    /// Create an app.
+    Create { client_id: String, name: String },
+    /// List the apps of a client.
+    List { client_id: String },
+    /// Change how an app's payloads are spelled.
+    Patch {
+        app_id: String,
+        #[arg(long, value_enum)]
+        spelling: SpellingWord,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SpellingWord {
+    #[value(name = "snake_case")]
+    Snake,
+    #[value(name = "camelCase")]
+    Camel,
+}
+
+#[derive(Debug, Subcommand)]
+enum Keys {
+    /// Issue a key; it is shown once.
+    Issue {
+        client_id: String,
+        #[arg(long)]
+        label: Option<String>,
+        /// Where it works: sandbox, stage, production; default: everywhere.
+        #[arg(long, value_delimiter = ',')]
+        environments: Vec<String>,
+        /// When it stops working, RFC 3339.
+        #[arg(long)]
+        expires_at: Option<String>,
+    },
+    /// List the keys of a client, revoked ones included.
+    List { client_id: String },
+    /// Issue a successor; the old key works on for the overlap.
+    Rotate {
+        key_id: String,
+        /// Seconds; default one day.
+        #[arg(long)]
+        overlap_s: Option<u64>,
+    },
+    /// Revoke a key, effective within a second.
+    Revoke { key_id: String },
+}
+
+#[derive(Debug, Subcommand)]
+enum Credits {
+    /// Add credits; the same reference again changes nothing.
+    Grant {
+        client_id: String,
+        amount: i64,
+        #[arg(long)]
+        reference: String,
+    },
+    /// Correct the balance, up or down.
+    Adjust {
+        client_id: String,
+        #[arg(allow_negative_numbers = true)]
+        amount: i64,
+        #[arg(long)]
+        reference: String,
+    },
+    /// The balance.
+    Balance { client_id: String },
+    /// The ledger, oldest first.
+    Statement {
+        client_id: String,
+        #[command(flatten)]
+        paging: Paging,
+    },
+    /// Recompute every ledger; exit code 1 when one does not add up.
+    Audit,
+}
+
+#[derive(Args, Clone, Copy, Debug)]
+struct Paging {
+    #[arg(long, default_value_t = 1)]
+    page: u32,
+    #[arg(long, default_value_t = 100)]
+    page_size: u32,
+}
+
+/// How an answer is shown.
+enum View {
+    Pairs,
+    Rows(&'static str, &'static [&'static str]),
+    Tree,
+}
+
+const CLIENT: &[&str] = &["client_id", "name", "created_at"];
+const APP: &[&str] = &["app_id", "name", "payload_spelling", "created_at"];
+const KEY: &[&str] = &["key_id", "label", "environments", "created_at", "expires_at", "revoked_at"];
+const ENTRY: &[&str] = &["seq", "kind", "amount", "balance_after", "reference", "at"];
+const AUDIT: &[&str] = &["client_id", "balance", "sum", "entries", "faults", "clean"];
+
+pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Write) -> Result<bool, CliError> {
+    let (url, token) = match (&admin.url, &admin.token) {
+        (Some(url), Some(token)) => (url.clone(), token.clone()),
+        (url, token) => {
+            let reach = internal_reach(sources)?;
+            (url.clone().unwrap_or(reach.url), token.clone().unwrap_or(reach.admin_token))
+        }
+    };
+    let api = Api::new(url, Some(token))?;
+    let (answer, view) = ask(&api, &admin.subject).await?;
+    if admin.json {
+        writeln!(out, "{answer:#}")?;
+    } else {
+        match view {
+            View::Pairs => paint::pairs(&answer, out)?,
+            View::Tree => paint::tree(&answer, out)?,
+            View::Rows(name, columns) => {
+                let rows = answer.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+                paint::table(rows, columns, out)?;
+                if let Some(total) = answer.get("total").and_then(Value::as_u64).filter(|total| *total > rows.len() as u64) {
+                    writeln!(out, "{} of {total}; see --page", rows.len())?;
+                }
+            }
+        }
+    }
+    Ok(answer.get("clean").and_then(Value::as_bool).unwrap_or(true))
+}
+
+async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
+    match subject {
+        Subject::Clients(clients) => ask_clients(api, clients).await,
+        Subject::Apps(apps) => ask_apps(api, apps).await,
+        Subject::Keys(keys) => ask_keys(api, keys).await,
+        Subject::Credits(credits) => ask_credits(api, credits).await,
+        Subject::WealthUrls { app_id, consent, data, historical } => {
+            let mut change = Map::new();
+            for (name, url) in [("consent_webhook_url", consent), ("data_webhook_url", data), ("historical_webhook_url", historical)] {
+                if let Some(url) = url {
+                    change.insert(name.to_owned(), if url.is_empty() { Value::Null } else { json!(url) });
+                }
+            }
+            Ok((api.patch(&format!("/admin/v1/apps/{}", part(app_id)), &change.into()).await?, View::Pairs))
+        }
+        Subject::Delivery { txn_id } => Ok((api.get(&format!("/admin/v1/transactions/{}/delivery", part(txn_id))).await?, View::Pairs)),
+        Subject::Tree => Ok((api.get("/admin/v1/tree").await?, View::Tree)),
+    }
+}
+
+async fn ask_clients(api: &Api, clients: &Clients) -> Result<(Value, View), CliError> {
+    match clients {
+        Clients::Create { name } => Ok((api.post("/admin/v1/clients", &json!({ "name": name })).await?, View::Pairs)),
+        Clients::List(paging) => Ok((api.get(&paged("/admin/v1/clients", *paging)).await?, View::Rows("clients", CLIENT))),
+    }
+}
+
+async fn ask_apps(api: &Api, apps: &Apps) -> Result<(Value, View), CliError> {
+    match apps {
+        Apps::Create { client_id, name } => Ok((api.post(&of(client_id, "apps"), &json!({ "name": name })).await?, View::Pairs)),
+        Apps::List { client_id } => Ok((api.get(&of(client_id, "apps")).await?, View::Rows("apps", APP))),
+        Apps::Patch { app_id, spelling } => {
+            let word = match spelling {
+                SpellingWord::Snake => "snake_case",
+                SpellingWord::Camel => "camelCase",
+            };
+            let change = json!({ "payload_spelling": word });
+            Ok((api.patch(&format!("/admin/v1/apps/{}", part(app_id)), &change).await?, View::Pairs))
+        }
+    }
+}
+
+async fn ask_keys(api: &Api, keys: &Keys) -> Result<(Value, View), CliError> {
+    match keys {
+        Keys::Issue { client_id, label, environments, expires_at } => {
+            let body = json!({ "label": label, "environments": environments, "expires_at": expires_at });
+            Ok((api.post(&of(client_id, "keys"), &body).await?, View::Pairs))
+        }
+        Keys::List { client_id } => Ok((api.get(&of(client_id, "keys")).await?, View::Rows("keys", KEY))),
+        Keys::Rotate { key_id, overlap_s } => {
+            let path = format!("/admin/v1/keys/{}/rotate", part(key_id));
+            Ok((api.post(&path, &json!({ "overlap_s": overlap_s })).await?, View::Pairs))
+        }
+        Keys::Revoke { key_id } => Ok((api.delete(&format!("/admin/v1/keys/{}", part(key_id))).await?, View::Pairs)),
+    }
+}
+
+async fn ask_credits(api: &Api, credits: &Credits) -> Result<(Value, View), CliError> {
+    let moved = |kind: &str, amount: i64, reference: &str| json!({ "kind": kind, "amount": amount, "reference": reference });
+    match credits {
+        Credits::Grant { client_id, amount, reference } => {
+            Ok((api.post(&of(client_id, "credits"), &moved("grant", *amount, reference)).await?, View::Pairs))
+        }
+        Credits::Adjust { client_id, amount, reference } => {
+            Ok((api.post(&of(client_id, "credits"), &moved("adjust", *amount, reference)).await?, View::Pairs))
+        }
+        Credits::Balance { client_id } => Ok((api.get(&of(client_id, "credits")).await?, View::Pairs)),
+        Credits::Statement { client_id, paging } => {
+            Ok((api.get(&paged(&of(client_id, "statement"), *paging)).await?, View::Rows("entries", ENTRY)))
+        }
+        Credits::Audit => Ok((api.get("/admin/v1/credits/audit").await?, View::Rows("clients", AUDIT))),
+    }
+}
+
+fn of(client_id: &str, what: &str) -> String {
+    format!("/admin/v1/clients/{}/{what}", part(client_id))
+}
+
+fn paged(path: &str, paging: Paging) -> String {
+    format!("{path}?page={}&page_size={}", paging.page, paging.page_size)
+}
+
+/// Text as one segment of a path, whatever it holds.
+fn part(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}

@@ -1,0 +1,83 @@
+//! Speaks to the internal listener of a running service.
+
+use std::time::Duration;
+
+use reqwest::{Client, Method, RequestBuilder};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+use url::Url;
+
+use super::CliError;
+
+/// How long the service may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A connection to the internal listener.
+pub(super) struct Api {
+    client: Client,
+    base: Url,
+    token: Option<SecretString>,
+}
+
+impl Api {
+    pub(super) fn new(base: Url, token: Option<SecretString>) -> Result<Self, CliError> {
+        let client = Client::builder().no_proxy().timeout(TIMEOUT).build().map_err(|error| unreachable(&error))?;
+        Ok(Self { client, base, token })
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Result<Value, CliError> {
+        self.send(self.request(Method::GET, path)?).await
+    }
+
+    pub(super) async fn delete(&self, path: &str) -> Result<Value, CliError> {
+        self.send(self.request(Method::DELETE, path)?).await
+    }
+
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, CliError> {
+        self.send(self.request(Method::POST, path)?.json(body)).await
+    }
+
+    pub(super) async fn patch(&self, path: &str, body: &Value) -> Result<Value, CliError> {
+        self.send(self.request(Method::PATCH, path)?.json(body)).await
+    }
+
+    fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, CliError> {
+        let url = self.base.join(path).map_err(|error| CliError::Unreachable(error.to_string()))?;
+        let request = self.client.request(method, url);
+        Ok(match &self.token {
+            Some(token) => request.bearer_auth(token.expose_secret()),
+            None => request,
+        })
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Value, CliError> {
+        let response = request.send().await.map_err(|error| unreachable(&error))?;
+        let good = response.status().is_success();
+        let status = response.status();
+        let body: Value = response.json().await.unwrap_or(Value::Null);
+        if good { Ok(body) } else { Err(CliError::Refused(refusal(&body).unwrap_or_else(|| format!("the service answered {status}")))) }
+    }
+}
+
+/// The innermost reason: the outer ones say only that a request failed.
+fn unreachable(error: &reqwest::Error) -> CliError {
+    let mut reason: &dyn std::error::Error = error;
+    while let Some(source) = reason.source() {
+        reason = source;
+    }
+    let place = error.url().map_or_else(String::new, |url| format!("{}: ", url.origin().ascii_serialization()));
+    CliError::Unreachable(format!("{place}{reason}"))
+}
+
+/// The service's own sentence, its fields, and the id to ask about.
+fn refusal(body: &Value) -> Option<String> {
+    let mut text = body.get("message")?.as_str()?.to_owned();
+    for field in body.get("errors").and_then(Value::as_array).into_iter().flatten() {
+        let part = |name: &str| field.get(name).and_then(Value::as_str).unwrap_or_default();
+        text.push_str(&format!("\n  {}: {}", part("field"), part("message")));
+    }
+    if let Some(id) = body.get("errorId").and_then(Value::as_str) {
+        text.push_str(&format!(" ({}, {id})", body.get("code").and_then(Value::as_str).unwrap_or("no code")));
+    }
+    Some(text)
+}

@@ -1,0 +1,29 @@
+//! `sakshi healthcheck`, for container images without other tools.
+
+use std::io::Write;
+
+use super::api::Api;
+use super::{CliError, Healthcheck};
+use crate::settings::{Sources, internal_reach};
+
+pub(super) async fn run(options: &Healthcheck, sources: &Sources, out: &mut dyn Write) -> Result<bool, CliError> {
+    let base = match &options.url {
+        Some(url) => url.clone(),
+        None => internal_reach(sources)?.url,
+    };
+    match Api::new(base, None)?.get("readyz").await {
+        Ok(_) => {
+            writeln!(out, "ready")?;
+            Ok(true)
+        }
+        Err(CliError::Refused(reason)) => {
+            writeln!(out, "not ready: {reason}")?;
+            Ok(false)
+        }
+        Err(CliError::Unreachable(reason)) => {
+            writeln!(out, "not reachable: {reason}")?;
+            Ok(false)
+        }
+        Err(other) => Err(other),
+    }
+}

@@ -1,0 +1,134 @@
+//! The command line: what can be typed, and what each command does.
+//!
+//! Commands write to the writer they are given and answer with an exit code: 0 when all is well,
+//! 1 when the answer is "no", 2 when the question could not be asked.
+
+mod admin;
+mod api;
+mod check;
+mod health;
+mod paint;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::settings::{Loaded, Problems, Sources, load};
+
+use crate::{demo, serve};
+
+pub use admin::Admin;
+
+/// Identity verification and callback service.
+#[derive(Debug, Parser)]
+#[command(name = "sakshi", version, arg_required_else_help = true)]
+pub struct Cli {
+    /// Settings file; the environment (SAKSHI__SECTION__KEY) wins over it.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the service.
+    Serve,
+    /// Walk one verification on a fresh store, tell what happens, and keep serving.
+    Demo,
+    /// Manage clients, apps, keys and credits of a running service.
+    Admin(Admin),
+    /// Report every problem of the settings; exit code 1 when there is one.
+    CheckConfig(CheckConfig),
+    /// Ask a running service whether it is ready; exit code 1 when it is not.
+    Healthcheck(Healthcheck),
+}
+
+/// Options of `check-config`.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct CheckConfig {
+    /// Print every key with the value in effect, secrets withheld.
+    #[arg(long)]
+    pub show: bool,
+}
+
+/// Options of `healthcheck`.
+#[derive(Args, Clone, Debug)]
+pub struct Healthcheck {
+    /// URL of the internal listener; default: from the settings.
+    #[arg(long, value_name = "URL")]
+    pub url: Option<url::Url>,
+}
+
+/// Why a command ends without an answer.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The settings are not good.
+    #[error("the settings are not good:\n{0}")]
+    Settings(#[from] Problems),
+    /// The service cannot be asked.
+    #[error("cannot reach the service: {0}")]
+    Unreachable(String),
+    /// The service refuses.
+    #[error("{0}")]
+    Refused(String),
+    /// The output cannot be written.
+    #[error("cannot write: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl Cli {
+    /// The sources of settings of this invocation.
+    #[must_use]
+    pub fn sources(&self) -> Sources {
+        Sources::from_process(self.config.clone())
+    }
+
+    /// Checked settings, with their warnings written to `err`.
+    ///
+    /// # Errors
+    /// Every problem of the settings.
+    pub fn settings(&self, err: &mut dyn Write) -> Result<Loaded, CliError> {
+        let loaded = load(&self.sources())?;
+        for warning in &loaded.warnings {
+            writeln!(err, "warning: {warning}")?;
+        }
+        Ok(loaded)
+    }
+}
+
+/// Carries out a command, with the answer to `out` and complaints to `err`.
+pub async fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
+    let done = match &cli.command {
+        Command::Serve => match cli.settings(err) {
+            Ok(loaded) => return serve::run(&loaded.settings, out, err).await,
+            Err(error) => Err(error),
+        },
+        Command::Demo => return demo::run(&cli.sources(), out, err).await,
+        Command::Admin(admin) => admin::run(admin, &cli.sources(), out).await,
+        Command::CheckConfig(options) => check::run(*options, &cli.sources(), out),
+        Command::Healthcheck(options) => health::run(options, &cli.sources(), out).await,
+    };
+    conclude(done, err)
+}
+
+/// The exit code, with the reason written when there is one.
+pub fn conclude(done: Result<bool, CliError>, err: &mut dyn Write) -> ExitCode {
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            let refused = matches!(error, CliError::Refused(_));
+            // A closed pipe leaves nobody to tell.
+            let _ = writeln!(err, "error: {error}");
+            ExitCode::from(if refused { 1 } else { 2 })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

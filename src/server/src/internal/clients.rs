@@ -1,0 +1,38 @@
+//! `/admin/v1/clients`
+
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::ids::ClientId;
+use sakshi_domain::invalid::Invalid;
+use sakshi_domain::tenancy::Client;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::fields;
+use super::operator::Operator;
+use crate::http::body::Body;
+use crate::http::error::ApiError;
+use crate::http::query::page_of;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Named {
+    pub(super) name: Option<String>,
+}
+
+pub(super) async fn create(operator: Operator, body: Body<Named>) -> Result<HttpResponse, ApiError> {
+    let Operator(deps) = operator;
+    let mut invalid = Invalid::none();
+    let name = fields::label(&mut invalid, "name", body.value.name);
+    invalid.or_ok()?;
+    let client = Client { client_id: ClientId::generate(), name: name.ok_or_else(fields::incomplete)?, created_at: deps.clock.now() };
+    let id = client.client_id.clone();
+    deps.store.create_client(client).await?;
+    tracing::info!(client.id = %id, "client created");
+    Ok(HttpResponse::Ok().json(json!({ "client_id": id })))
+}
+
+pub(super) async fn list(operator: Operator, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    let page = page_of(request.query_string())?;
+    let found = operator.0.store.list_clients(page).await?;
+    let body = json!({ "page": page.page, "page_size": page.page_size, "total": found.total, "clients": found.items });
+    Ok(HttpResponse::Ok().json(body))
+}

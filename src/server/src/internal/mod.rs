@@ -1,0 +1,113 @@
+//! The internal listener: the operator's API, probes and metrics.
+//!
+//! Everything under `/admin/v1` takes the admin bearer token. Probes and metrics take none: the
+//! listener is not reachable from outside. What is live (actors, tree, health) is handed in behind
+//! small traits, so that this module knows neither actors nor their wiring.
+
+mod apps;
+mod clients;
+mod credits;
+mod fields;
+mod keys;
+mod operator;
+mod probes;
+mod views;
+
+use std::fmt;
+use std::sync::Arc;
+
+use actix_web::http::Method;
+use actix_web::web::{self, ServiceConfig};
+use metrics_exporter_prometheus::PrometheusHandle;
+use sakshi_domain::clock::Clock;
+use sakshi_domain::credits::CreditMove;
+use sakshi_domain::ids::ClientId;
+use sakshi_domain::web_address::Schemes;
+use sakshi_store::{CreditOutcome, Store, StoreFuture};
+use secrecy::SecretString;
+
+use crate::http::body::BodyLimit;
+use crate::http::routing::{RouteMeter, resource, unknown_path};
+
+pub use operator::Operator;
+
+/// Where credits are moved: the ledger actor, which keeps the order per client.
+pub trait CreditDesk: Send + Sync + 'static {
+    /// Grants or adjusts credits. Repeatable by kind and reference.
+    fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome>;
+}
+
+/// What the probes ask. Answers must be at hand: a probe does not wait.
+pub trait Health: Send + Sync + 'static {
+    /// Whether the process can still do anything at all.
+    ///
+    /// # Errors
+    /// One sentence on what hangs; the init system then restarts the process.
+    fn livez(&self) -> Result<(), String>;
+
+    /// Whether requests should be sent here.
+    ///
+    /// # Errors
+    /// One sentence on what is missing.
+    fn readyz(&self) -> Result<(), String>;
+}
+
+/// The live supervision tree as JSON.
+pub type TreeView = Arc<dyn Fn() -> serde_json::Value + Send + Sync>;
+
+/// What the internal listener needs.
+#[derive(Clone)]
+pub struct InternalDeps {
+    /// Clients, apps, keys, statements, deliveries.
+    pub store: Arc<dyn Store>,
+    /// Where "now" comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Where credits are moved.
+    pub credits: Arc<dyn CreditDesk>,
+    /// What the probes ask.
+    pub health: Arc<dyn Health>,
+    /// The live supervision tree.
+    pub tree: TreeView,
+    /// Renders the metrics of this process.
+    pub metrics: PrometheusHandle,
+    /// The operator's bearer token.
+    pub admin_token: SecretString,
+    /// The schemes that webhook URLs may have.
+    pub schemes: Schemes,
+    /// Bytes of a JSON body.
+    pub body_bytes: usize,
+}
+
+impl fmt::Debug for InternalDeps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InternalDeps").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+/// Declares the routes of the internal listener; the app wraps them in [`crate::http::request_id::edge`].
+pub fn configure(cfg: &mut ServiceConfig, deps: InternalDeps) {
+    cfg.app_data(RouteMeter::unmatched()).app_data(BodyLimit(deps.body_bytes)).app_data(web::Data::new(deps));
+    cfg.service(resource("/livez", vec![(Method::GET, web::to(probes::livez))]));
+    cfg.service(resource("/readyz", vec![(Method::GET, web::to(probes::readyz))]));
+    cfg.service(resource("/metrics", vec![(Method::GET, web::to(probes::metrics))]));
+    cfg.service(resource("/admin/v1/tree", vec![(Method::GET, web::to(views::tree))]));
+    cfg.service(resource("/admin/v1/transactions/{txn_id}/delivery", vec![(Method::GET, web::to(views::delivery))]));
+    cfg.service(resource("/admin/v1/credits/audit", vec![(Method::GET, web::to(credits::audit))]));
+    let clients = vec![(Method::GET, web::to(clients::list)), (Method::POST, web::to(clients::create))];
+    cfg.service(resource("/admin/v1/clients", clients));
+    let apps = vec![(Method::GET, web::to(apps::list)), (Method::POST, web::to(apps::create))];
+    cfg.service(resource("/admin/v1/clients/{client_id}/apps", apps));
+    let app = vec![(Method::GET, web::to(apps::show)), (Method::PATCH, web::to(apps::patch))];
+    cfg.service(resource("/admin/v1/apps/{app_id}", app));
+    let keys = vec![(Method::GET, web::to(keys::list)), (Method::POST, web::to(keys::issue))];
+    cfg.service(resource("/admin/v1/clients/{client_id}/keys", keys));
+    cfg.service(resource("/admin/v1/keys/{key_id}", vec![(Method::DELETE, web::to(keys::revoke))]));
+    cfg.service(resource("/admin/v1/keys/{key_id}/rotate", vec![(Method::POST, web::to(keys::rotate))]));
+    let credits = vec![(Method::GET, web::to(credits::balance)), (Method::POST, web::to(credits::change))];
+    cfg.service(resource("/admin/v1/clients/{client_id}/credits", credits));
+    cfg.service(resource("/admin/v1/clients/{client_id}/statement", vec![(Method::GET, web::to(credits::statement))]));
+    cfg.default_service(web::to(unknown_path));
+}
+
+#[cfg(test)]
+mod tests;

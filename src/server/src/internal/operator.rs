@@ -1,0 +1,45 @@
+//! The operator: whoever holds the admin token.
+
+use std::future::{Ready, ready};
+
+use actix_web::dev::Payload;
+use actix_web::http::header;
+use actix_web::{FromRequest, HttpRequest, web};
+use aws_lc_rs::digest::{SHA256, digest};
+use secrecy::ExposeSecret;
+use subtle::ConstantTimeEq;
+
+use super::InternalDeps;
+use crate::http::error::ApiError;
+
+/// Proof that a request carries the admin token, with what its handler works on.
+#[derive(Debug)]
+pub struct Operator(pub(super) web::Data<InternalDeps>);
+
+impl FromRequest for Operator {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(authorize(request))
+    }
+}
+
+fn authorize(request: &HttpRequest) -> Result<Operator, ApiError> {
+    let deps = request.app_data::<web::Data<InternalDeps>>();
+    let deps = deps.ok_or_else(|| ApiError::Internal("the internal routes are not configured".to_owned()))?;
+    let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (scheme, token) = header.split_once(' ').unwrap_or_default();
+    let expected = deps.admin_token.expose_secret();
+    if scheme.eq_ignore_ascii_case("bearer") && !expected.is_empty() && same(token.trim(), expected) {
+        return Ok(Operator(deps.clone()));
+    }
+    Err(ApiError::BearerUnauthorized)
+}
+
+/// Compares digests in constant time, so that neither length nor content can be measured.
+fn same(given: &str, expected: &str) -> bool {
+    let given = digest(&SHA256, given.as_bytes());
+    let expected = digest(&SHA256, expected.as_bytes());
+    given.as_ref().ct_eq(expected.as_ref()).into()
+}

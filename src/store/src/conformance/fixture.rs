@@ -1,0 +1,145 @@
+//! Values that the properties start from.
+
+use std::time::Duration;
+
+use sakshi_domain::channel::Channel;
+use sakshi_domain::claims::Claim;
+use sakshi_domain::credits::{CreditMove, EntryKind};
+use sakshi_domain::ids::{AppId, ClientId, TxnId};
+use sakshi_domain::language::Language;
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::tenancy::{App, Client, Spelling};
+use sakshi_domain::transaction::{AnswerDigest, Extras, Pending, Terms};
+use sakshi_domain::web_address::{Schemes, WebAddress, WebhookUrl};
+
+use super::World;
+use crate::transition::{
+    CompleteOutcome, CompleteTransaction, CreditOutcome, IdempotencyScope, IdempotentAnswer, OpenOutcome, OpenTransaction,
+};
+use crate::vault::Sealed;
+
+pub(super) const WINDOW: Duration = Duration::from_secs(900);
+pub(super) const RESULT_TTL: Duration = Duration::from_secs(24 * 3_600);
+pub(super) const REPLAY_WINDOW: Duration = Duration::from_secs(3_600);
+pub(super) const HOOK: &str = "https://hooks.example/secret-path";
+
+pub(super) fn url(text: &str) -> WebhookUrl {
+    WebAddress::parse(text, Schemes::HttpAndHttps).unwrap()
+}
+
+pub(super) fn sealed(text: &str) -> Sealed {
+    Sealed { key_id: [1; 4], nonce: [2; 12], ciphertext: text.as_bytes().to_vec() }
+}
+
+pub(super) fn client(world: &impl World) -> Client {
+    Client { client_id: ClientId::generate(), name: "Bank of Testing".into(), created_at: world.now() }
+}
+
+pub(super) fn app(world: &impl World, client: &ClientId) -> App {
+    App {
+        app_id: AppId::generate(),
+        client_id: client.clone(),
+        name: "Onboarding".into(),
+        payload_spelling: Spelling::SnakeCase,
+        consent_webhook_url: None,
+        data_webhook_url: Some(url("https://data.example/in?key=1")),
+        historical_webhook_url: None,
+        created_at: world.now(),
+    }
+}
+
+pub(super) fn grant(amount: i64, reference: &str) -> CreditMove {
+    CreditMove { kind: EntryKind::Grant, amount, reference: reference.into() }
+}
+
+/// A client with credits.
+pub(super) async fn client_with(world: &impl World, credits: i64) -> ClientId {
+    let client = client(world);
+    world.store().create_client(client.clone()).await.unwrap();
+    if credits > 0 {
+        let moved = world.store().move_credits(client.client_id.clone(), grant(credits, "first")).await.unwrap();
+        assert!(matches!(moved, CreditOutcome::Moved(_)));
+    }
+    client.client_id
+}
+
+/// A transaction of the client, to be opened, with a webhook.
+pub(super) fn opening(world: &impl World, client: &ClientId) -> OpenTransaction {
+    let extras = Extras { name_hint: Some("Asha Rao".into()), ..Extras::default() };
+    let terms = Terms {
+        claims: [Claim::Name, Claim::Dob].into_iter().collect(),
+        channel: Channel::Web,
+        language: Language::ENGLISH,
+        face_auth: true,
+        webhook_url: Some(url(HOOK)),
+        request_id: RequestId::mint(),
+        extras: Some(Box::new(extras)),
+    };
+    let pending = Pending {
+        id: TxnId::generate(client.partition(), 7),
+        client: client.clone(),
+        app: AppId::generate(),
+        opened_at: world.now(),
+        expires_at: world.now() + WINDOW,
+        terms,
+    };
+    OpenTransaction { pending, cost: 1, idempotency: None }
+}
+
+pub(super) fn opening_with_hook(world: &impl World, client: &ClientId, hook: Option<&str>) -> OpenTransaction {
+    let mut open = opening(world, client);
+    open.pending.terms.webhook_url = hook.map(url);
+    open
+}
+
+/// Opens a transaction, which must succeed.
+pub(super) async fn opened(world: &impl World, client: &ClientId) -> Pending {
+    let open = opening(world, client);
+    let pending = open.pending.clone();
+    let outcome = world.store().open_transaction(open).await.unwrap();
+    assert!(matches!(outcome, OpenOutcome::Opened { .. }), "{outcome:?}");
+    pending
+}
+
+/// An answer of the identity app, told apart by a number.
+pub(super) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
+    CompleteTransaction {
+        id,
+        passed: true,
+        outcome: sealed(&format!("outcome {answer}")),
+        answer: AnswerDigest([answer; 32]),
+        credential: None,
+        replay_window: REPLAY_WINDOW,
+        result_ttl: RESULT_TTL,
+    }
+}
+
+/// Opens a transaction and completes it, which must queue a delivery.
+pub(super) async fn completed(world: &impl World, client: &ClientId) -> (Pending, sakshi_domain::delivery::DeliveryId) {
+    let pending = opened(world, client).await;
+    match world.store().complete_transaction(completing(pending.id, 1)).await.unwrap() {
+        CompleteOutcome::Completed { queued: Some(delivery), repeated: false, .. } => (pending, delivery),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What is kept for an idempotency key, told apart by numbers.
+pub(super) fn kept(world: &impl World, scope: u8, request: u8) -> IdempotentAnswer {
+    IdempotentAnswer {
+        scope: IdempotencyScope([scope; 32]),
+        request: [request; 32],
+        answer: sealed(&format!("answer to {request}")),
+        until: world.now() + RESULT_TTL,
+    }
+}
+
+/// The balance, and the ledger's own account of it, which must agree.
+pub(super) async fn audited_balance(world: &impl World, client: &ClientId) -> u64 {
+    let audits = world.store().audit().await.unwrap();
+    for audit in &audits {
+        assert!(audit.is_clean(), "{audit:?}");
+    }
+    let balance = world.store().balance(client.clone()).await.unwrap().unwrap();
+    assert!(audits.iter().any(|audit| audit.client == *client && audit.balance == balance));
+    balance
+}

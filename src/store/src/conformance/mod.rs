@@ -1,0 +1,101 @@
+//! What every store must do, as properties that run against any [`Store`].
+//!
+//! [`store_conformance!`](crate::store_conformance) makes one test of each property; the store
+//! under test comes from an expression that makes a fresh [`World`] for each of them. Properties
+//! speak of outcomes only, never of how a store keeps its data.
+// These are tests, in a library so that every implementation can run them: a broken expectation
+// must end the test.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+pub mod completion;
+pub mod deliveries;
+pub mod ledger;
+mod fixture;
+pub mod retention;
+pub mod tenancy;
+pub mod transactions;
+
+use std::time::Duration;
+
+use sakshi_domain::time::Timestamp;
+
+use crate::store::Store;
+
+/// A fresh store, and the clock by which it decides.
+pub trait World {
+    /// The store under test.
+    fn store(&self) -> &dyn Store;
+    /// The store's clock.
+    fn now(&self) -> Timestamp;
+    /// Moves the store's clock forward.
+    fn advance(&self, span: Duration);
+}
+
+/// Runs one property to its end.
+///
+/// # Panics
+/// When the property does not hold.
+pub fn run(property: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(property);
+}
+
+/// One `#[test]` for each property, on the fresh [`World`] that the expression makes.
+#[macro_export]
+macro_rules! store_conformance {
+    ($world:expr) => {
+        $crate::store_conformance! { @each $world;
+            transactions::opening_debits_the_balance_and_keeps_what_was_asked_for,
+            transactions::eighty_concurrent_opens_on_25_credits_open_exactly_25,
+            transactions::an_open_repeated_under_its_id_debits_once,
+            transactions::an_unknown_client_has_no_credits,
+            transactions::an_idempotency_key_replays_its_first_answer_and_refuses_another_body,
+            transactions::concurrent_requests_under_one_idempotency_key_open_one_transaction,
+            transactions::an_idempotency_key_is_forgotten_after_its_time,
+            transactions::an_open_repeated_under_its_id_and_idempotency_key_is_no_replay,
+            transactions::a_refused_open_leaves_no_idempotency_record,
+            transactions::an_unknown_transaction_is_not_found,
+            completion::completing_keeps_the_result_and_queues_one_webhook,
+            completion::without_a_webhook_url_nothing_is_queued,
+            completion::the_same_answer_again_is_repeated_and_another_one_is_refused,
+            completion::of_two_racing_answers_one_wins,
+            completion::a_transaction_expires_by_the_clock_of_the_store,
+            completion::a_credential_is_refused_under_another_transaction_while_its_window_lasts,
+            completion::one_credential_racing_under_two_transactions_completes_one,
+            completion::an_unknown_transaction_cannot_be_completed,
+            ledger::grants_and_adjustments_move_the_balance_and_are_repeatable,
+            ledger::a_reference_means_one_amount_and_one_kind,
+            ledger::the_balance_never_leaves_its_range,
+            ledger::a_statement_has_every_entry_once_on_its_pages,
+            ledger::concurrent_movements_add_up,
+            ledger::an_audit_covers_every_client,
+            deliveries::a_delivery_is_claimed_at_most_once,
+            deliveries::due_deliveries_come_in_order_after_a_position_and_of_one_origin,
+            deliveries::the_first_record_of_an_attempt_stands,
+            deliveries::a_delivery_that_was_not_claimed_cannot_be_settled,
+            deliveries::abandoned_attempts_are_unknown_and_never_due_again,
+            tenancy::clients_apps_and_keys_are_created_once,
+            tenancy::apps_and_keys_need_their_client,
+            tenancy::clients_are_listed_by_creation_on_pages,
+            tenancy::a_patch_changes_what_it_names,
+            tenancy::a_key_is_found_by_its_digest_with_the_app_that_was_named,
+            tenancy::a_rotated_key_works_until_its_overlap_ends,
+            tenancy::a_revoked_key_stays_revoked_as_of_the_first_time,
+            retention::a_result_can_be_fetched_for_its_time_and_is_then_swept,
+            retention::an_expired_transaction_is_swept_after_the_grace,
+            retention::a_transaction_whose_delivery_has_not_ended_is_never_swept,
+            retention::a_sweep_is_bounded,
+            retention::idempotency_records_and_credentials_are_swept_after_their_time,
+            retention::sweeping_leaves_the_ledger_as_it_is,
+            retention::a_working_store_says_that_a_write_would_succeed,
+        }
+    };
+    (@each $world:expr; $($topic:ident::$property:ident),+ $(,)?) => {
+        $(
+            #[test]
+            fn $property() {
+                let world = $world;
+                $crate::conformance::run($crate::conformance::$topic::$property(&world));
+            }
+        )+
+    };
+}

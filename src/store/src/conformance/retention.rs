@@ -1,0 +1,107 @@
+//! What goes when its time has passed, and what stays.
+#![allow(missing_docs)] // Each name is the sentence that the property states.
+
+use std::time::Duration;
+
+use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
+use sakshi_domain::transaction::AnswerDigest;
+
+use super::World;
+use super::fixture::{
+    REPLAY_WINDOW, RESULT_TTL, WINDOW, audited_balance, client_with, completed, completing, kept, opened, opening, opening_with_hook,
+};
+use crate::transition::{CompleteOutcome, CompleteTransaction, IdempotencyScope, Swept};
+
+const GRACE: Duration = Duration::from_secs(600);
+
+async fn completed_without_hook(world: &impl World, client: &sakshi_domain::ids::ClientId) -> sakshi_domain::ids::TxnId {
+    let open = opening_with_hook(world, client, None);
+    let id = open.pending.id;
+    world.store().open_transaction(open).await.unwrap();
+    world.store().complete_transaction(completing(id, 1)).await.unwrap();
+    id
+}
+
+pub async fn a_result_can_be_fetched_for_its_time_and_is_then_swept(world: &impl World) {
+    let client = client_with(world, 1).await;
+    let id = completed_without_hook(world, &client).await;
+    world.advance(RESULT_TTL - Duration::from_millis(1));
+    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept::default()));
+    assert!(world.store().load_transaction(id).await.unwrap().is_some());
+    world.advance(Duration::from_millis(1));
+    assert_eq!(world.store().load_transaction(id).await, Ok(None), "it is gone for readers before it is swept");
+    assert_eq!(world.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
+    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
+    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept::default()));
+}
+
+pub async fn an_expired_transaction_is_swept_after_the_grace(world: &impl World) {
+    let client = client_with(world, 1).await;
+    let id = opened(world, &client).await.id;
+    world.advance(WINDOW + GRACE - Duration::from_millis(1));
+    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept::default()));
+    assert!(world.store().load_transaction(id).await.unwrap().is_some());
+    world.advance(Duration::from_millis(1));
+    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
+    assert_eq!(world.store().load_transaction(id).await, Ok(None));
+}
+
+pub async fn a_transaction_whose_delivery_has_not_ended_is_never_swept(world: &impl World) {
+    let client = client_with(world, 2).await;
+    let (queued, queued_id) = completed(world, &client).await;
+    let (claimed, claimed_id) = completed(world, &client).await;
+    world.store().claim_delivery(claimed_id).await.unwrap().unwrap();
+    world.advance(RESULT_TTL * 10);
+    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept::default()));
+    assert!(world.store().load_delivery(claimed.id).await.unwrap().is_some());
+    let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
+    world.store().settle_delivery(claimed_id, attempt).await.unwrap();
+    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
+    assert_eq!(world.store().load_delivery(claimed.id).await, Ok(None));
+    let late = world.store().claim_delivery(queued_id).await.unwrap().unwrap();
+    assert_eq!((late.txn, Some(&late.url)), (queued.id, queued.terms.webhook_url.as_ref()));
+}
+
+pub async fn a_sweep_is_bounded(world: &impl World) {
+    let client = client_with(world, 10).await;
+    for _ in 0..4 {
+        completed_without_hook(world, &client).await;
+        opened(world, &client).await;
+    }
+    world.advance(RESULT_TTL);
+    let mut rounds = Vec::new();
+    for _ in 0..4 {
+        rounds.push(world.store().sweep(GRACE, 3).await.unwrap().transactions);
+    }
+    assert_eq!(rounds, [3, 3, 2, 0]);
+}
+
+pub async fn idempotency_records_and_credentials_are_swept_after_their_time(world: &impl World) {
+    let client = client_with(world, 1).await;
+    let mut open = opening(world, &client);
+    open.pending.terms.webhook_url = None;
+    open.idempotency = Some(kept(world, 1, 1));
+    let id = open.pending.id;
+    world.store().open_transaction(open).await.unwrap();
+    let complete = CompleteTransaction { credential: Some(AnswerDigest([4; 32])), ..completing(id, 1) };
+    world.store().complete_transaction(complete).await.unwrap();
+    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept::default()));
+    world.advance(REPLAY_WINDOW);
+    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept { credentials: 1, ..Swept::default() }));
+    assert!(world.store().load_idempotent_answer(IdempotencyScope([1; 32])).await.unwrap().is_some());
+    world.advance(RESULT_TTL - REPLAY_WINDOW);
+    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept { transactions: 1, idempotency: 1, credentials: 0 }));
+}
+
+pub async fn sweeping_leaves_the_ledger_as_it_is(world: &impl World) {
+    let client = client_with(world, 5).await;
+    completed_without_hook(world, &client).await;
+    opened(world, &client).await;
+    world.advance(RESULT_TTL * 2);
+    assert_eq!(world.store().sweep(GRACE, 10).await.unwrap().transactions, 2);
+    assert_eq!(audited_balance(world, &client).await, 3);
+}
+
+pub async fn a_working_store_says_that_a_write_would_succeed(world: &impl World) {
+    assert_eq!(world.store().check().await, Ok(()));
+}
