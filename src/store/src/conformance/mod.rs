@@ -9,8 +9,8 @@
 
 pub mod completion;
 pub mod deliveries;
+pub(crate) mod fixture;
 pub mod ledger;
-mod fixture;
 pub mod retention;
 pub mod tenancy;
 pub mod transactions;

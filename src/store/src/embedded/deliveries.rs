@@ -74,7 +74,12 @@ pub(super) fn queue(session: &Session<'_>, txn: i64, origin: &str, now: Timestam
     session.statement(QUEUE)?.query_row(params![txn, origin, now.millis()], |row| unsigned(row, 0).map(DeliveryId))
 }
 
-pub(super) fn due(session: &Session<'_>, after: Option<DeliveryId>, origin: Option<&str>, limit: usize) -> rusqlite::Result<Vec<Addressed>> {
+pub(super) fn due(
+    session: &Session<'_>,
+    after: Option<DeliveryId>,
+    origin: Option<&str>,
+    limit: usize,
+) -> rusqlite::Result<Vec<Addressed>> {
     let (after, limit) = (after.map_or(0, |id| signed(id.0)), i64::try_from(limit).unwrap_or(i64::MAX));
     match origin {
         None => session.all(DUE, params![after, limit], Addressed::read),

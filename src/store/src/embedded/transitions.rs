@@ -131,8 +131,7 @@ impl Store for EmbeddedStore {
     }
 
     fn claim_delivery(&self, id: DeliveryId) -> StoreFuture<Option<ClaimedDelivery>> {
-        let unsealed =
-            |claimed: Option<deliveries::Addressed>, vault: &Vault| claimed.map(|delivery| delivery.claimed(vault)).transpose();
+        let unsealed = |claimed: Option<deliveries::Addressed>, vault: &Vault| claimed.map(|delivery| delivery.claimed(vault)).transpose();
         self.write(0, move |session| deliveries::claim(session, id), unsealed)
     }
 
