@@ -7,3 +7,6 @@ pub mod http;
 pub mod internal;
 pub mod settings;
 pub mod telemetry;
+
+#[cfg(test)]
+mod universe;

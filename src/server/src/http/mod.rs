@@ -13,4 +13,6 @@ pub mod request_id;
 pub mod routing;
 
 #[cfg(test)]
+mod caller_tests;
+#[cfg(test)]
 mod tests;
