@@ -17,3 +17,6 @@ pub mod serve;
 pub mod service;
 pub mod settings;
 pub mod telemetry;
+
+#[cfg(test)]
+mod universe;

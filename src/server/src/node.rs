@@ -22,7 +22,7 @@ use tokio::net::TcpSocket;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use crate::agreement::{self, Agreement, AgreementError};
+use crate::agreement::{self, AgreementError};
 use crate::drain::Drain;
 use crate::health::Health;
 use crate::http::rate::{Rate, Rates};
@@ -151,7 +151,7 @@ impl Node {
             sandbox,
         };
         let public_server = HttpServer::new(move || public::app(&shared))
-            .workers(settings.server.workers)
+            .workers(workers(settings))
             .disable_signals()
             .shutdown_timeout(settings.server.drain_timeout.as_secs())
             .listen(public)?
@@ -172,7 +172,9 @@ impl Node {
         };
         let internal_server = HttpServer::new(move || {
             let deps = deps.clone();
-            App::new().wrap(actix_web::middleware::from_fn(crate::http::request_id::edge)).configure(move |config| internal::configure(config, deps))
+            App::new()
+                .wrap(actix_web::middleware::from_fn(crate::http::request_id::edge))
+                .configure(move |config| internal::configure(config, deps))
         })
         .workers(1)
         .disable_signals()
@@ -245,9 +247,18 @@ fn reachable(bound: SocketAddr) -> SocketAddr {
     }
 }
 
+/// HTTP workers, each with a registry shard: as set, or one per core.
+fn workers(settings: &Settings) -> usize {
+    match settings.server.workers {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        set => set,
+    }
+    .min(256)
+}
+
 fn bounds(settings: &Settings) -> TreeBounds {
     TreeBounds {
-        shards: settings.server.workers,
+        shards: workers(settings),
         live_transactions: settings.limits.max_live_transactions,
         in_flight: settings.limits.max_in_flight,
         patience: ASK_PATIENCE,

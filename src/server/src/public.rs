@@ -40,8 +40,10 @@ pub struct Shared {
 /// One worker's app. Called on the worker's arbiter, where its registry shard is to live.
 pub fn app(
     shared: &Shared,
-) -> App<impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<impl MessageBody>, Error = Error, InitError = ()> + use<>>
-{
+) -> App<
+    impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<impl MessageBody + use<>>, Error = Error, InitError = ()>
+    + use<>,
+> {
     let mut service = shared.service.clone();
     if let Some(transactions) = shared.tree.start_shard() {
         service.transactions = transactions;

@@ -1,1 +1,118 @@
-//! x
+//! Commands as they are typed, against a real listener on a real port.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+use actix_web::middleware::from_fn;
+use actix_web::{App, HttpServer};
+use clap::Parser as _;
+
+use super::{Cli, run};
+use crate::http::request_id::edge;
+use crate::internal::configure;
+use crate::universe::{TOKEN, Universe};
+
+/// Exit code, output, complaints.
+async fn typed(words: &[&str]) -> (ExitCode, String, String) {
+    let cli = Cli::try_parse_from([&["sakshi"], words].concat()).unwrap();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let code = run(&cli, &mut out, &mut err).await;
+    (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+}
+
+/// The URL of a listener that lives as long as the test.
+fn serve(universe: &Universe) -> String {
+    let deps = universe.internal();
+    let server = HttpServer::new(move || App::new().wrap(from_fn(edge)).configure(|cfg| configure(cfg, deps.clone())));
+    let server = server.workers(1).disable_signals().bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("http://{}/", server.addrs()[0]);
+    actix_rt::spawn(server.run());
+    url
+}
+
+async fn admin(url: &str, words: &[&str]) -> (ExitCode, String, String) {
+    typed(&[&["admin", "--url", url, "--token", TOKEN], words].concat()).await
+}
+
+fn word_after<'a>(output: &'a str, name: &str) -> &'a str {
+    output.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("no {name} in {output}")).trim()
+}
+
+#[actix_web::test]
+async fn an_operator_works_through_the_command_line() {
+    let universe = Universe::new();
+    let url = serve(&universe);
+    let (_, out, _) = admin(&url, &["clients", "create", "Acme & Söhne"]).await;
+    let client = word_after(&out, "client_id").to_owned();
+    let (_, out, _) = admin(&url, &["apps", "create", &client, "Kiosk"]).await;
+    let app = word_after(&out, "app_id").to_owned();
+    let (_, out, _) = admin(&url, &["apps", "patch", &app, "--spelling", "camelCase"]).await;
+    assert_eq!(word_after(&out, "payload_spelling"), "camelCase");
+    let (_, out, _) = admin(&url, &["wealth-urls", &app, "--consent", "https://a.example/c"]).await;
+    assert_eq!(word_after(&out, "consent_webhook_url"), "https://a.example/c");
+    let (_, out, _) = admin(&url, &["keys", "issue", &client, "--environments", "stage,production"]).await;
+    let key = word_after(&out, "key_id").to_owned();
+    assert!(word_after(&out, "api_key").starts_with("sk_"));
+    let (_, out, _) = admin(&url, &["keys", "rotate", &key, "--overlap-s", "0"]).await;
+    assert!(word_after(&out, "api_key").starts_with("sk_"));
+    let (_, out, _) = admin(&url, &["keys", "list", &client]).await;
+    assert_eq!(out.lines().count(), 3, "{out}");
+    admin(&url, &["credits", "grant", &client, "25", "--reference", "inv-1"]).await;
+    admin(&url, &["credits", "adjust", &client, "-5", "--reference", "adj-1"]).await;
+    let (code, out, _) = admin(&url, &["credits", "balance", &client]).await;
+    assert_eq!((code, word_after(&out, "balance")), (ExitCode::SUCCESS, "20"));
+    let (_, out, _) = admin(&url, &["credits", "statement", &client]).await;
+    assert!(out.contains("grant") && out.contains("adjust"), "{out}");
+    let (code, out, _) = admin(&url, &["credits", "audit"]).await;
+    assert!(code == ExitCode::SUCCESS && out.contains("true"), "{out}");
+    let (_, out, _) = admin(&url, &["--json", "clients", "list"]).await;
+    let parsed: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(parsed["clients"][0]["name"], "Acme & Söhne");
+    let (_, out, _) = admin(&url, &["tree"]).await;
+    assert_eq!(out, "root  running  live=1  restarts=0\n");
+}
+
+#[actix_web::test]
+async fn a_refusal_is_told_with_its_fields_and_exit_code_1() {
+    let universe = Universe::new();
+    let url = serve(&universe);
+    let (code, out, err) = admin(&url, &["clients", "create", " "]).await;
+    assert_eq!((code, out.as_str()), (ExitCode::from(1), ""));
+    assert!(err.contains("name: must be 1 to 100 characters"), "{err}");
+    let (code, _, err) = typed(&["admin", "--url", &url, "--token", "wrong", "tree"]).await;
+    assert!(code == ExitCode::from(1) && err.contains("Authorization") && !err.contains(TOKEN), "{err}");
+}
+
+#[actix_web::test]
+async fn a_service_that_is_away_is_exit_code_2_for_admin_and_1_for_healthcheck() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", free.local_addr().unwrap());
+    drop(free);
+    let (code, _, err) = admin(&url, &["tree"]).await;
+    assert!(code == ExitCode::from(2) && err.contains("cannot reach"), "{err}");
+    assert_eq!(typed(&["healthcheck", "--url", &url]).await.0, ExitCode::from(1));
+}
+
+#[actix_web::test]
+async fn healthcheck_follows_readyz() {
+    let universe = Universe::new();
+    let url = serve(&universe);
+    assert_eq!(typed(&["healthcheck", "--url", &url]).await.1, "ready\n");
+    universe.fit.draining.store(true, Ordering::SeqCst);
+    let (code, out, _) = typed(&["healthcheck", "--url", &url]).await;
+    assert!(code == ExitCode::from(1) && out.contains("it is draining"), "{out}");
+}
+
+#[actix_web::test]
+async fn check_config_lists_every_problem_and_shows_no_secret() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(b"[server]\npublic_addr = \"here\"\ncolour = \"red\"\n").unwrap();
+    let path = file.path().to_str().unwrap().to_owned();
+    let (code, out, _) = typed(&["--config", &path, "check-config"]).await;
+    assert_eq!(code, ExitCode::from(1));
+    assert!(out.contains("problem: server.public_addr") && out.contains("problem: server.colour"), "{out}");
+    let (code, out, _) = typed(&["check-config", "--show"]).await;
+    assert_eq!(code, ExitCode::SUCCESS);
+    assert!(out.contains("[ovse]\nwindow_s = 900") && !out.contains("sandbox-admin-token"), "{out}");
+}

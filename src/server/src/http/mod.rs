@@ -19,4 +19,6 @@ pub mod routing;
 pub mod schema;
 
 #[cfg(test)]
+mod caller_tests;
+#[cfg(test)]
 mod tests;

@@ -1,9 +1,9 @@
 //! `[authority]`: what is agreed with the identity authority.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
+use sakshi_authority::sdjwt::KeyBinding;
 use url::Url;
 
 use super::reader::Reader;
