@@ -81,12 +81,13 @@ impl Verifier {
         let issuer = self.authenticate(&jws, kid)?;
         let payload = processing::process(jws.payload, Disclosures::read(&segments.disclosures)?)?;
         validity::check(&payload, issuer, expected.now)?;
-        if let Some(key_binding) = key_binding {
-            key_binding::verify(key_binding, &payload, segments.presented, expected)?;
-        }
-        let (claims, missing) = normalise::requested_claims(payload, expected.requested);
+        // One pass over what may be megabytes serves `sd_hash` and the answer's identity alike.
         let mut identity = [0; 32];
         identity.copy_from_slice(digest(&SHA256, segments.presented.as_bytes()).as_ref());
+        if let Some(key_binding) = key_binding {
+            key_binding::verify(key_binding, &payload, &identity, expected)?;
+        }
+        let (claims, missing) = normalise::requested_claims(payload, expected.requested);
         Ok(VerifiedCredential { claims, missing, digest: AnswerDigest(identity), holder_bound: key_binding.is_some() })
     }
 
