@@ -94,7 +94,7 @@ impl Model {
 
 /// Half of the transactions have a webhook; no delivery is ever attempted here.
 const fn has_hook(slot: usize) -> bool {
-    slot % 2 == 0
+    slot.is_multiple_of(2)
 }
 
 fn carry_out<'a>(universe: &'a Universe, client: &ClientId, ids: &[TxnId], step: &Step) -> impl Future<Output = String> + use<'a> {
