@@ -1,1 +1,35 @@
-//! x
+//! The live half of the service: actors that order what happens to each transaction, move credits
+//! and send webhooks, under a tree that restarts what fails.
+//!
+//! An actor decides nothing and owns nothing that the store does not have: the domain decides, the
+//! store commits, and any actor can be killed and rebuilt. `README.md` in this crate states what is
+//! guaranteed.
+
+mod admission;
+mod anchored_clock;
+mod dispatcher;
+mod heartbeat;
+mod ledger;
+mod node;
+mod reaper;
+mod registry;
+mod reveal;
+mod root;
+mod supervision;
+mod transaction;
+mod transactions;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+pub use admission::{Admission, Permit};
+pub use anchored_clock::AnchoredClock;
+pub use dispatcher::LaneBounds;
+pub use ledger::{CreditLedger, MoveCredits};
+pub use node::NodeView;
+pub use reveal::{RevealError, reveal};
+pub use root::Escalation;
+pub use transaction::{Complete, CompleteReply, View};
+pub use transactions::{AskError, Transactions};
+pub use tree::{Ground, Tree, TreeBounds};

@@ -24,19 +24,10 @@ impl fmt::Display for DeliveryId {
 pub struct QueuedDelivery {
     /// Its position.
     pub id: DeliveryId,
-    /// Where it goes.
-    pub url: WebhookUrl,
-}
-
-/// A delivery whose one attempt has been claimed and must now be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClaimedDelivery {
-    /// Its position.
-    pub id: DeliveryId,
-    /// Where it goes.
-    pub url: WebhookUrl,
     /// The transaction whose outcome it reports.
     pub txn: TxnId,
+    /// Where it goes.
+    pub url: WebhookUrl,
 }
 
 /// What became of the attempt.

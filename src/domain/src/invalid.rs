@@ -42,6 +42,11 @@ impl Invalid {
         result.map_err(|problem| self.add(field, problem.to_string())).ok()
     }
 
+    /// Notes the problems of a part.
+    pub fn extend(&mut self, part: Self) {
+        self.0.extend(part.0);
+    }
+
     /// The problems in the order they were found.
     #[must_use]
     pub fn fields(&self) -> &[FieldError] {

@@ -45,6 +45,14 @@ pub const CREDENTIAL_BYTES_MAX: usize = CALLBACK_BYTES_MAX;
 pub const DISCLOSURES_MAX: usize = 256;
 /// Depth to which JSON of a credential may nest.
 pub const CREDENTIAL_DEPTH_MAX: usize = 16;
+/// Bytes of an intent JWT that is read back; our own stay near 1,000.
+pub const INTENT_BYTES_MAX: usize = 8 * 1_024;
+/// Digits of a QR value that is read back; a QR code holds 7,089.
+pub const QR_DIGITS_MAX: usize = 8_192;
+/// Characters of a transaction id as a callback gives it, before it is known to be one.
+pub const CALLBACK_TXN_CHARS_MAX: usize = 64;
+/// Elements in an XML callback, known and unknown.
+pub const CALLBACK_ELEMENTS_MAX: usize = 32;
 /// Store partitions; a client lives in one of them.
 pub const PARTITIONS: u8 = 64;
 

@@ -121,6 +121,8 @@ pub enum Answer {
         claims: Arc<VerifiedClaims>,
         /// The requested claims that it does not disclose.
         missing: ClaimSet,
+        /// Whether its holder bound it to this transaction.
+        holder_bound: bool,
         /// Identifies this answer.
         digest: AnswerDigest,
     },
@@ -273,7 +275,7 @@ mod tests {
     }
 
     fn credential(missing: ClaimSet) -> Answer {
-        Answer::Credential { claims: Arc::default(), missing, digest: AnswerDigest([7; 32]) }
+        Answer::Credential { claims: Arc::default(), missing, holder_bound: false, digest: AnswerDigest([7; 32]) }
     }
 
     #[test]

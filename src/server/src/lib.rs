@@ -2,9 +2,19 @@
 //!
 //! Nothing here decides a rule of the service; the domain does, and the actors carry it out.
 
+pub mod agreement;
 pub mod cli;
+pub mod demo;
+pub mod drain;
+pub mod first_client;
+pub mod health;
 pub mod http;
 pub mod internal;
+pub mod material;
+pub mod node;
+pub mod public;
+pub mod serve;
+pub mod service;
 pub mod settings;
 pub mod telemetry;
 

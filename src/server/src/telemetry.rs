@@ -14,8 +14,13 @@ use crate::settings::LogFormat;
 ///
 /// A second call changes nothing.
 pub fn start(format: LogFormat) {
+    start_at(format, "info");
+}
+
+/// As [`start`], with another level where the environment names none.
+pub fn start_at(format: LogFormat, default: &str) {
     let level = std::env::var("SAKSHI_LOG").or_else(|_| std::env::var("RUST_LOG")).unwrap_or_default();
-    let filter = if level.is_empty() { EnvFilter::new("info") } else { EnvFilter::new(level) };
+    let filter = EnvFilter::new(if level.is_empty() { default } else { &level });
     let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(true);
     let started = match format {
         LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),

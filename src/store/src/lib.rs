@@ -17,6 +17,6 @@ pub use record::{CompletedRecord, TransactionRecord};
 pub use store::{Store, StoreFuture};
 pub use transition::{
     Audit, CompleteOutcome, CompleteTransaction, CreditOutcome, IdempotencyScope, IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction,
-    Page, PageRequest, Swept,
+    Page, PageRequest, PresentedCredential, Swept,
 };
 pub use vault::{Sealed, Vault, VaultError};

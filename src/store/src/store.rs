@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use sakshi_domain::credits::{CreditMove, LedgerEntry};
-use sakshi_domain::delivery::{Attempt, ClaimedDelivery, DeliveryId, DeliveryRecord, QueuedDelivery};
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery};
 use sakshi_domain::ids::{AppId, ClientId, KeyId, TxnId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
@@ -85,8 +85,8 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// Deliveries that wait for their attempt, in order, after a position; of one origin or of all.
     fn due_deliveries(&self, after: Option<DeliveryId>, origin: Option<String>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>>;
 
-    /// Takes the one permission to attempt a delivery; `None` when it was taken before.
-    fn claim_delivery(&self, id: DeliveryId) -> StoreFuture<Option<ClaimedDelivery>>;
+    /// Takes the one permission to attempt a delivery; `false` when it was taken before.
+    fn claim_delivery(&self, id: DeliveryId) -> StoreFuture<bool>;
 
     /// Records what became of the attempt. Repeatable; the first record stands.
     fn settle_delivery(&self, id: DeliveryId, attempt: Attempt) -> StoreFuture<()>;

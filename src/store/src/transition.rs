@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sakshi_domain::credits::LedgerEntry;
-use sakshi_domain::delivery::DeliveryId;
+use sakshi_domain::delivery::QueuedDelivery;
 use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App};
 use sakshi_domain::time::Timestamp;
@@ -67,13 +67,22 @@ pub struct CompleteTransaction {
     pub outcome: Sealed,
     /// Identifies the answer; a repeated call is recognised by it.
     pub answer: AnswerDigest,
-    /// The credential's digest, to be refused under another transaction while its window lasts;
-    /// `None` when the answer was no credential.
-    pub credential: Option<AnswerDigest>,
+    /// The credential that was presented; `None` when the answer was none.
+    pub credential: Option<PresentedCredential>,
     /// How long a credential is remembered.
     pub replay_window: Duration,
     /// How long the result can be fetched.
     pub result_ttl: Duration,
+}
+
+/// A credential, to be remembered and recognised under another transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PresentedCredential {
+    /// Identifies it, whatever key binding came with it.
+    pub digest: AnswerDigest,
+    /// Whether its holder bound it to this transaction. It is then no replay, even if the same
+    /// credential was accepted under another one.
+    pub holder_bound: bool,
 }
 
 /// What became of [`CompleteTransaction`].
@@ -84,7 +93,7 @@ pub enum CompleteOutcome {
         /// As stored.
         record: CompletedRecord,
         /// Its delivery, when a webhook was queued by this call.
-        queued: Option<DeliveryId>,
+        queued: Option<QueuedDelivery>,
         /// Whether an earlier call with the same answer had done it.
         repeated: bool,
     },

@@ -17,6 +17,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::settings::{Loaded, Problems, Sources, load};
 
+use crate::{demo, serve};
+
 pub use admin::Admin;
 
 /// Identity verification and callback service.
@@ -34,6 +36,10 @@ pub struct Cli {
 /// What can be done.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run the service.
+    Serve,
+    /// Walk one verification on a fresh store, tell what happens, and keep serving.
+    Demo,
     /// Manage clients, apps, keys and credits of a running service.
     Admin(Admin),
     /// Report every problem of the settings; exit code 1 when there is one.
@@ -95,9 +101,14 @@ impl Cli {
     }
 }
 
-/// Carries out a command that needs no server of its own, with the answer to `out` and complaints to `err`.
+/// Carries out a command, with the answer to `out` and complaints to `err`.
 pub async fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
     let done = match &cli.command {
+        Command::Serve => match cli.settings(err) {
+            Ok(loaded) => return serve::run(&loaded.settings, out, err).await,
+            Err(error) => Err(error),
+        },
+        Command::Demo => return demo::run(&cli.sources(), out, err).await,
         Command::Admin(admin) => admin::run(admin, &cli.sources(), out).await,
         Command::CheckConfig(options) => check::run(*options, &cli.sources(), out),
         Command::Healthcheck(options) => health::run(options, &cli.sources(), out).await,

@@ -1,19 +1,22 @@
 //! What every route shares: the error table, request ids with their log line and metrics, bodies,
-//! queries, callers, admission and rate limits.
+//! queries, callers, rates.
 //!
 //! Handlers decide nothing: they parse with these types, ask an actor, and render.
 
-pub mod admission;
 pub mod api_key;
 pub mod body;
+pub mod called;
 pub mod caller;
 pub mod error;
+pub mod idempotency;
 pub mod key_cache;
-pub mod peer;
+pub mod ovse;
 pub mod query;
 pub mod rate;
 pub mod request_id;
+pub mod routes;
 pub mod routing;
+pub mod schema;
 
 #[cfg(test)]
 mod caller_tests;

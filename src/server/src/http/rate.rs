@@ -1,98 +1,158 @@
-//! How often one app, or one address, may ask: so many requests a second, with a second's worth
-//! at once (GCRA).
+//! Rates per app and per address. A limit of 0 is no limit; a refusal says when to come again.
 
-use std::fmt;
 use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use governor::clock::{Clock, MonotonicClock};
-use governor::middleware::NoOpMiddleware;
-use governor::state::keyed::HashMapStateStore;
-use governor::{Quota, RateLimiter};
+use actix_web::HttpRequest;
+use governor::clock::{Clock, DefaultClock};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use ipnet::IpNet;
+use sakshi_domain::ids::AppId;
 
 use super::error::ApiError;
 
-/// Keys below which nothing is forgotten.
-const KEYS_MIN: usize = 4_096;
+/// Keys remembered before those at rest are dropped for the first time.
+const KEYS_KEPT: usize = 10_000;
 
-type Limiter<K, C> = RateLimiter<K, HashMapStateStore<K>, C, NoOpMiddleware<<C as Clock>::Instant>>;
+/// A rate per key, shared by all workers of the process.
+#[derive(Clone)]
+pub struct Rate<K: Hash + Eq + Clone + Send + Sync + 'static>(Option<Arc<Bounded<K>>>);
 
-/// One limit for each key, shared by all workers.
-pub struct RateLimit<K: Hash + Eq + Clone, C: Clock = MonotonicClock> {
-    limiter: Option<Limiter<K, C>>,
-    forget_at: AtomicUsize,
+struct Bounded<K: Hash + Eq + Clone + Send + Sync + 'static> {
+    limiter: DefaultKeyedRateLimiter<K>,
+    /// Forgetting looks at every key, so it is done when their number has doubled since the last time.
+    forget_above: AtomicUsize,
 }
 
-impl<K: Hash + Eq + Clone> RateLimit<K> {
-    /// So many requests a second; zero means no limit.
+impl<K: Hash + Eq + Clone + Send + Sync + 'static> Bounded<K> {
+    fn forget_those_at_rest(&self) {
+        if self.limiter.len() > self.forget_above.load(Ordering::Relaxed) {
+            self.limiter.retain_recent();
+            self.forget_above.store(self.limiter.len().saturating_mul(2).max(KEYS_KEPT), Ordering::Relaxed);
+        }
+    }
+}
+
+impl<K: Hash + Eq + Clone + Send + Sync + 'static> Rate<K> {
+    /// At most `per_second` with bursts of as many; 0 for no limit.
     #[must_use]
-    pub fn per_second(rate: u32) -> Self {
-        Self::with_clock(rate, MonotonicClock)
-    }
-}
-
-impl<K: Hash + Eq + Clone, C: Clock> RateLimit<K, C> {
-    fn with_clock(rate: u32, clock: C) -> Self {
-        let limiter = NonZeroU32::new(rate).map(|rate| RateLimiter::hashmap_with_clock(Quota::per_second(rate), clock));
-        Self { limiter, forget_at: AtomicUsize::new(KEYS_MIN) }
+    pub fn per_second(per_second: u32) -> Self {
+        Self(NonZeroU32::new(per_second).map(|rate| {
+            Arc::new(Bounded { limiter: RateLimiter::keyed(Quota::per_second(rate)), forget_above: AtomicUsize::new(KEYS_KEPT) })
+        }))
     }
 
-    /// Counts one request.
+    /// Takes one.
     ///
     /// # Errors
-    /// [`ApiError::RateLimited`] with the time after which one more would be admitted.
-    pub fn admit(&self, key: &K) -> Result<(), ApiError> {
-        let Some(limiter) = &self.limiter else { return Ok(()) };
-        let counted =
-            limiter.check_key(key).map_err(|until| ApiError::RateLimited { retry_after: until.wait_time_from(limiter.clock().now()) });
-        if limiter.len() > self.forget_at.load(Ordering::Relaxed) {
-            limiter.retain_recent();
-            self.forget_at.store(limiter.len().saturating_mul(2).max(KEYS_MIN), Ordering::Relaxed);
-        }
-        counted
+    /// [`ApiError::RateLimited`] when there is none left.
+    pub fn take(&self, key: &K) -> Result<(), ApiError> {
+        let Some(bounded) = &self.0 else { return Ok(()) };
+        bounded.forget_those_at_rest();
+        bounded.limiter.check_key(key).map_err(|wait| {
+            let retry_after = wait.wait_time_from(DefaultClock::default().now()).max(Duration::from_millis(1));
+            ApiError::RateLimited { retry_after }
+        })
     }
 }
 
-impl<K: Hash + Eq + Clone, C: Clock> fmt::Debug for RateLimit<K, C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RateLimit").field("limited", &self.limiter.is_some()).finish_non_exhaustive()
+/// All rates of the public listener.
+#[derive(Clone)]
+pub struct Rates {
+    /// `POST /init` by app.
+    pub init: Rate<AppId>,
+    /// `GET /result` by app.
+    pub polls: Rate<AppId>,
+    /// The identity app's callback by address.
+    pub callbacks: Rate<IpAddr>,
+    /// Pages by address.
+    pub pages: Rate<IpAddr>,
+    /// Whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Arc<[IpNet]>,
+}
+
+impl Rates {
+    /// The address of the person or server behind a request: the peer's, or the last address of
+    /// `X-Forwarded-For` that no trusted proxy has. Of an IPv6 address the /64 network, which one
+    /// subscriber has to itself.
+    #[must_use]
+    pub fn address(&self, request: &HttpRequest) -> IpAddr {
+        match self.host(request) {
+            IpAddr::V6(six) => Ipv6Addr::from(u128::from(six) >> 64 << 64).into(),
+            four => four,
+        }
+    }
+
+    fn host(&self, request: &HttpRequest) -> IpAddr {
+        let peer = request.peer_addr().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.ip().to_canonical());
+        let trusted = |address: &IpAddr| self.trusted_proxies.iter().any(|net| net.contains(address));
+        if !trusted(&peer) {
+            return peer;
+        }
+        let forwarded = request.headers().get_all("x-forwarded-for").filter_map(|value| value.to_str().ok());
+        let hops: Vec<&str> = forwarded.flat_map(|value| value.split(',')).map(str::trim).collect();
+        let mut address = peer;
+        for hop in hops.into_iter().rev() {
+            let Ok(hop) = hop.parse::<IpAddr>() else { break };
+            address = hop.to_canonical();
+            if !trusted(&address) {
+                break;
+            }
+        }
+        address
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use governor::clock::FakeRelativeClock;
+    use actix_web::test::TestRequest;
 
     use super::*;
 
-    #[test]
-    fn a_key_that_asks_too_often_is_told_when_to_come_again_and_others_are_not_disturbed() {
-        let clock = FakeRelativeClock::default();
-        let limit = RateLimit::with_clock(2, clock.clone());
-        assert_eq!((limit.admit(&"a"), limit.admit(&"a")), (Ok(()), Ok(())));
-        assert_eq!(limit.admit(&"a"), Err(ApiError::RateLimited { retry_after: Duration::from_millis(500) }));
-        assert_eq!(limit.admit(&"b"), Ok(()));
-        clock.advance(Duration::from_millis(500));
-        assert_eq!(limit.admit(&"a"), Ok(()));
-    }
-
-    #[test]
-    fn zero_means_no_limit() {
-        let limit = RateLimit::per_second(0);
-        assert!((0..1_000).all(|_| limit.admit(&"a").is_ok()));
-    }
-
-    #[test]
-    fn keys_that_were_long_silent_are_forgotten() {
-        let clock = FakeRelativeClock::default();
-        let limit = RateLimit::with_clock(1, clock.clone());
-        for key in 0..20_000_u32 {
-            limit.admit(&key).unwrap();
-            clock.advance(Duration::from_millis(10));
+    fn rates() -> Rates {
+        Rates {
+            init: Rate::per_second(0),
+            polls: Rate::per_second(0),
+            callbacks: Rate::per_second(0),
+            pages: Rate::per_second(0),
+            trusted_proxies: ["10.0.0.0/8".parse().unwrap()].into(),
         }
-        assert!(limit.limiter.as_ref().unwrap().len() <= KEYS_MIN + 1);
+    }
+
+    fn seen(peer: &str, forwarded: &str) -> String {
+        let request = TestRequest::default().peer_addr(format!("{peer}:1").parse().unwrap()).insert_header(("x-forwarded-for", forwarded));
+        rates().address(&request.to_http_request()).to_string()
+    }
+
+    #[test]
+    fn a_strangers_forwarded_for_is_not_believed() {
+        assert_eq!(seen("203.0.113.9", "1.2.3.4"), "203.0.113.9");
+    }
+
+    #[test]
+    fn behind_trusted_proxies_the_last_untrusted_hop_counts() {
+        assert_eq!(seen("10.0.0.1", "6.6.6.6, 198.51.100.7, 10.2.3.4"), "198.51.100.7");
+        assert_eq!(seen("10.0.0.1", "garbage"), "10.0.0.1");
+    }
+
+    #[test]
+    fn an_ipv6_subscriber_is_one_network_and_a_mapped_ipv4_address_is_itself() {
+        assert_eq!(seen("[2001:db8:1:2:3:4:5:6]", ""), "2001:db8:1:2::");
+        assert_eq!(seen("[::ffff:203.0.113.9]", ""), "203.0.113.9");
+        assert_eq!(seen("10.0.0.1", "::ffff:198.51.100.7"), "198.51.100.7");
+    }
+
+    #[test]
+    fn one_more_than_the_rate_is_refused_and_zero_is_no_limit() {
+        let rate = Rate::per_second(2);
+        let app = AppId::generate();
+        assert!(rate.take(&app).is_ok() && rate.take(&app).is_ok());
+        assert!(matches!(rate.take(&app), Err(ApiError::RateLimited { .. })));
+        assert!(rate.take(&AppId::generate()).is_ok());
+        assert!((0..100).all(|_| Rate::per_second(0).take(&app).is_ok()));
     }
 }

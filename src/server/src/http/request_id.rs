@@ -5,7 +5,6 @@
 //! does is paid for by refusals only.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::time::Instant;
 
 use actix_web::body::{BodySize, EitherBody, MessageBody};
@@ -18,7 +17,6 @@ use futures_util::FutureExt as _;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::request_id::RequestId;
 
-use super::admission::Admission;
 use super::error::ApiError;
 use super::routing::RouteMeter;
 
@@ -35,7 +33,7 @@ pub fn request_id(request: &HttpRequest) -> RequestId {
 
 /// The middleware, to be wrapped with [`actix_web::middleware::from_fn`] outside all others.
 ///
-/// Sheds load when the app's data has an [`Admission`], and turns a panic of a handler into a 500.
+/// Turns a panic of a handler into a 500.
 ///
 /// # Errors
 /// The rendered refusal after a panic, or after an error of a middleware inside.
@@ -43,7 +41,7 @@ pub async fn edge<B: MessageBody + 'static>(request: ServiceRequest, next: Next<
     let started = Instant::now();
     let (id, accepted) = accept(request.headers());
     request.extensions_mut().insert(id.clone());
-    if let Err(refusal) = accepted.and_then(|()| admit(&request)) {
+    if let Err(refusal) = accepted {
         let answer = refusal.render(&id);
         metrics::counter!("sakshi_http_refusals_total", "code" => refusal.code()).increment(1);
         return Ok(finish(request.into_response(answer).map_into_right_body(), started));
@@ -53,14 +51,6 @@ pub async fn edge<B: MessageBody + 'static>(request: ServiceRequest, next: Next<
         Ok(Err(error)) => Err(lost(&refusal_from(&error), &id)),
         Err(_) => Err(lost(&ApiError::Internal("a handler panicked".to_owned()), &id)),
     }
-}
-
-fn admit(request: &ServiceRequest) -> Result<(), ApiError> {
-    if let Some(admission) = request.app_data::<Arc<Admission>>() {
-        let permit = admission.enter()?;
-        request.extensions_mut().insert(permit);
-    }
-    Ok(())
 }
 
 /// The answer when the request itself did not come back.

@@ -1,16 +1,13 @@
 //! The edge as a caller sees it: ids, refusals, and the framework's own answers in our form.
 
-use std::sync::Arc;
-
 use actix_web::body::{MessageBody, to_bytes};
 use actix_web::dev::{Service as _, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
-use actix_web::{App, HttpMessage as _, HttpResponse, web};
+use actix_web::{App, HttpResponse, web};
 use serde_json::{Value, json};
 
-use super::admission::{Admission, Permit};
 use super::body::Body;
 use super::error::ApiError;
 use super::request_id::{edge, request_id};
@@ -139,28 +136,4 @@ async fn a_panic_is_a_500_under_the_request_s_id() {
     let body: Value = serde_json::from_slice(&to_bytes(response.into_body()).await.unwrap()).unwrap();
     assert_eq!((&body["code"], &body["errorId"]), (&json!("internal_error"), &json!("req-8")));
     assert!(!body.to_string().contains("secret"));
-}
-
-#[actix_web::test]
-async fn load_over_the_limit_is_shed_and_a_waiting_request_can_give_its_place_away() {
-    let admission = Admission::new(1);
-    let seen = Arc::clone(&admission);
-    let wait = web::get().to(move |request: actix_web::HttpRequest| {
-        let seen = Arc::clone(&seen);
-        async move {
-            assert_eq!(seen.under_way(), 1);
-            drop(request.extensions_mut().remove::<Permit>());
-            HttpResponse::Ok().body(seen.under_way().to_string())
-        }
-    });
-    let app = App::new().wrap(from_fn(edge)).app_data(Arc::clone(&admission)).route("/", wait);
-    let app = init_service(app).await;
-    let ask = async || call_service(&app, TestRequest::get().uri("/").to_request()).await;
-    assert_eq!(read_body(ask().await).await, "0");
-    let permit = admission.enter().unwrap();
-    let response = ask().await;
-    assert_eq!((response.status().as_u16(), response.headers().get("retry-after").unwrap().as_bytes()), (503, &b"1"[..]));
-    drop((permit, response));
-    assert_eq!(ask().await.status(), 200);
-    assert_eq!(admission.under_way(), 0);
 }

@@ -1,9 +1,9 @@
 //! `[authority]`: what is agreed with the identity authority.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
+use sakshi_authority::sdjwt::KeyBinding;
 use url::Url;
 
 use super::reader::Reader;
@@ -11,29 +11,6 @@ use super::sections::origin;
 
 /// Characters of the scope bitmap that have a meaning.
 const SCOPE_BITS: u64 = 40;
-
-/// What a credential must prove about its holder's key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyBinding {
-    /// A key-binding token is refused.
-    Off,
-    /// It is checked if there is one.
-    WhenPresent,
-    /// There must be one.
-    Required,
-}
-
-impl FromStr for KeyBinding {
-    type Err = &'static str;
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        match word {
-            "off" => Ok(Self::Off),
-            "when_present" => Ok(Self::WhenPresent),
-            "required" => Ok(Self::Required),
-            _ => Err("must be \"off\", \"when_present\" or \"required\""),
-        }
-    }
-}
 
 /// `[authority]`; what is `None` may be absent in the sandbox only.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use sakshi_domain::transaction::AnswerDigest;
 use super::World;
 use super::fixture::{REPLAY_WINDOW, WINDOW, client_with, completed, completing, opened, opening_with_hook, sealed};
 use crate::record::{CompletedRecord, TransactionRecord};
-use crate::transition::{CompleteOutcome, CompleteTransaction};
+use crate::transition::{CompleteOutcome, CompleteTransaction, PresentedCredential};
 
 pub async fn completing_keeps_the_result_and_queues_one_webhook(world: &impl World) {
     let client = client_with(world, 1).await;
@@ -28,10 +28,11 @@ pub async fn completing_keeps_the_result_and_queues_one_webhook(world: &impl Wor
     assert_eq!(record, expected);
     assert_eq!(world.store().load_transaction(pending.id).await, Ok(Some(TransactionRecord::Completed(expected))));
     let due = world.store().due_deliveries(None, None, 10).await.unwrap();
-    assert_eq!(due.iter().map(|queued| queued.id).collect::<Vec<_>>(), [delivery]);
-    assert_eq!(Some(&due[0].url), pending.terms.webhook_url.as_ref());
+    assert_eq!(due.iter().map(|queued| queued.id).collect::<Vec<_>>(), [delivery.id]);
+    assert_eq!(due, std::slice::from_ref(&delivery));
+    assert_eq!((delivery.txn, Some(&delivery.url)), (pending.id, pending.terms.webhook_url.as_ref()));
     let kept = world.store().load_delivery(pending.id).await.unwrap().unwrap();
-    assert_eq!((kept.id, kept.queued_at, kept.claimed_at, kept.attempt), (delivery, world.now(), None, None));
+    assert_eq!((kept.id, kept.queued_at, kept.claimed_at, kept.attempt), (delivery.id, world.now(), None, None));
     assert_eq!(kept.origin, "https://hooks.example");
 }
 
@@ -88,7 +89,10 @@ pub async fn a_transaction_expires_by_the_clock_of_the_store(world: &impl World)
 }
 
 fn with_credential(id: TxnId, answer: u8, credential: u8) -> CompleteTransaction {
-    CompleteTransaction { credential: Some(AnswerDigest([credential; 32])), ..completing(id, answer) }
+    CompleteTransaction {
+        credential: Some(PresentedCredential { digest: AnswerDigest([credential; 32]), holder_bound: false }),
+        ..completing(id, answer)
+    }
 }
 
 pub async fn a_credential_is_refused_under_another_transaction_while_its_window_lasts(world: &impl World) {
@@ -108,6 +112,21 @@ pub async fn a_credential_is_refused_under_another_transaction_while_its_window_
     world.advance(Duration::from_millis(1));
     let later = world.store().complete_transaction(with_credential(third, 3, 9)).await.unwrap();
     assert!(matches!(later, CompleteOutcome::Completed { repeated: false, .. }));
+}
+
+pub async fn a_credential_that_its_holder_bound_to_a_transaction_is_no_replay(world: &impl World) {
+    let client = client_with(world, 3).await;
+    let (first, second, third) = (opened(world, &client).await.id, opened(world, &client).await.id, opened(world, &client).await.id);
+    let bound = |id, answer| {
+        let credential = PresentedCredential { digest: AnswerDigest([9; 32]), holder_bound: true };
+        CompleteTransaction { credential: Some(credential), ..completing(id, answer) }
+    };
+    for (id, answer) in [(first, 1), (second, 2)] {
+        let outcome = world.store().complete_transaction(bound(id, answer)).await.unwrap();
+        assert!(matches!(outcome, CompleteOutcome::Completed { repeated: false, .. }));
+    }
+    let stripped = world.store().complete_transaction(with_credential(third, 3, 9)).await;
+    assert_eq!(stripped, Ok(CompleteOutcome::CredentialReplayed), "without its binding it is known");
 }
 
 pub async fn one_credential_racing_under_two_transactions_completes_one(world: &impl World) {

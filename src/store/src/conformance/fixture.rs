@@ -18,24 +18,24 @@ use crate::transition::{
 };
 use crate::vault::Sealed;
 
-pub(super) const WINDOW: Duration = Duration::from_secs(900);
-pub(super) const RESULT_TTL: Duration = Duration::from_secs(24 * 3_600);
-pub(super) const REPLAY_WINDOW: Duration = Duration::from_secs(3_600);
-pub(super) const HOOK: &str = "https://hooks.example/secret-path";
+pub(crate) const WINDOW: Duration = Duration::from_secs(900);
+pub(crate) const RESULT_TTL: Duration = Duration::from_secs(24 * 3_600);
+pub(crate) const REPLAY_WINDOW: Duration = Duration::from_secs(3_600);
+pub(crate) const HOOK: &str = "https://hooks.example/secret-path";
 
-pub(super) fn url(text: &str) -> WebhookUrl {
+pub(crate) fn url(text: &str) -> WebhookUrl {
     WebAddress::parse(text, Schemes::HttpAndHttps).unwrap()
 }
 
-pub(super) fn sealed(text: &str) -> Sealed {
+pub(crate) fn sealed(text: &str) -> Sealed {
     Sealed { key_id: [1; 4], nonce: [2; 12], ciphertext: text.as_bytes().to_vec() }
 }
 
-pub(super) fn client(world: &impl World) -> Client {
+pub(crate) fn client(world: &impl World) -> Client {
     Client { client_id: ClientId::generate(), name: "Bank of Testing".into(), created_at: world.now() }
 }
 
-pub(super) fn app(world: &impl World, client: &ClientId) -> App {
+pub(crate) fn app(world: &impl World, client: &ClientId) -> App {
     App {
         app_id: AppId::generate(),
         client_id: client.clone(),
@@ -48,12 +48,12 @@ pub(super) fn app(world: &impl World, client: &ClientId) -> App {
     }
 }
 
-pub(super) fn grant(amount: i64, reference: &str) -> CreditMove {
+pub(crate) fn grant(amount: i64, reference: &str) -> CreditMove {
     CreditMove { kind: EntryKind::Grant, amount, reference: reference.into() }
 }
 
 /// A client with credits.
-pub(super) async fn client_with(world: &impl World, credits: i64) -> ClientId {
+pub(crate) async fn client_with(world: &impl World, credits: i64) -> ClientId {
     let client = client(world);
     world.store().create_client(client.clone()).await.unwrap();
     if credits > 0 {
@@ -64,7 +64,7 @@ pub(super) async fn client_with(world: &impl World, credits: i64) -> ClientId {
 }
 
 /// A transaction of the client, to be opened, with a webhook.
-pub(super) fn opening(world: &impl World, client: &ClientId) -> OpenTransaction {
+pub(crate) fn opening(world: &impl World, client: &ClientId) -> OpenTransaction {
     let extras = Extras { name_hint: Some("Asha Rao".into()), ..Extras::default() };
     let terms = Terms {
         claims: [Claim::Name, Claim::Dob].into_iter().collect(),
@@ -86,14 +86,14 @@ pub(super) fn opening(world: &impl World, client: &ClientId) -> OpenTransaction 
     OpenTransaction { pending, cost: 1, idempotency: None }
 }
 
-pub(super) fn opening_with_hook(world: &impl World, client: &ClientId, hook: Option<&str>) -> OpenTransaction {
+pub(crate) fn opening_with_hook(world: &impl World, client: &ClientId, hook: Option<&str>) -> OpenTransaction {
     let mut open = opening(world, client);
     open.pending.terms.webhook_url = hook.map(url);
     open
 }
 
 /// Opens a transaction, which must succeed.
-pub(super) async fn opened(world: &impl World, client: &ClientId) -> Pending {
+pub(crate) async fn opened(world: &impl World, client: &ClientId) -> Pending {
     let open = opening(world, client);
     let pending = open.pending.clone();
     let outcome = world.store().open_transaction(open).await.unwrap();
@@ -102,7 +102,7 @@ pub(super) async fn opened(world: &impl World, client: &ClientId) -> Pending {
 }
 
 /// An answer of the identity app, told apart by a number.
-pub(super) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
+pub(crate) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
     CompleteTransaction {
         id,
         passed: true,
@@ -115,16 +115,16 @@ pub(super) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
 }
 
 /// Opens a transaction and completes it, which must queue a delivery.
-pub(super) async fn completed(world: &impl World, client: &ClientId) -> (Pending, sakshi_domain::delivery::DeliveryId) {
+pub(crate) async fn completed(world: &impl World, client: &ClientId) -> (Pending, sakshi_domain::delivery::DeliveryId) {
     let pending = opened(world, client).await;
     match world.store().complete_transaction(completing(pending.id, 1)).await.unwrap() {
-        CompleteOutcome::Completed { queued: Some(delivery), repeated: false, .. } => (pending, delivery),
+        CompleteOutcome::Completed { queued: Some(delivery), repeated: false, .. } => (pending, delivery.id),
         other => panic!("{other:?}"),
     }
 }
 
 /// What is kept for an idempotency key, told apart by numbers.
-pub(super) fn kept(world: &impl World, scope: u8, request: u8) -> IdempotentAnswer {
+pub(crate) fn kept(world: &impl World, scope: u8, request: u8) -> IdempotentAnswer {
     IdempotentAnswer {
         scope: IdempotencyScope([scope; 32]),
         request: [request; 32],
@@ -134,7 +134,7 @@ pub(super) fn kept(world: &impl World, scope: u8, request: u8) -> IdempotentAnsw
 }
 
 /// The balance, and the ledger's own account of it, which must agree.
-pub(super) async fn audited_balance(world: &impl World, client: &ClientId) -> u64 {
+pub(crate) async fn audited_balance(world: &impl World, client: &ClientId) -> u64 {
     let audits = world.store().audit().await.unwrap();
     for audit in &audits {
         assert!(audit.is_clean(), "{audit:?}");

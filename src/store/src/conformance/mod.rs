@@ -9,8 +9,8 @@
 
 pub mod completion;
 pub mod deliveries;
+pub(crate) mod fixture;
 pub mod ledger;
-mod fixture;
 pub mod retention;
 pub mod tenancy;
 pub mod transactions;
@@ -60,6 +60,7 @@ macro_rules! store_conformance {
             completion::of_two_racing_answers_one_wins,
             completion::a_transaction_expires_by_the_clock_of_the_store,
             completion::a_credential_is_refused_under_another_transaction_while_its_window_lasts,
+            completion::a_credential_that_its_holder_bound_to_a_transaction_is_no_replay,
             completion::one_credential_racing_under_two_transactions_completes_one,
             completion::an_unknown_transaction_cannot_be_completed,
             ledger::grants_and_adjustments_move_the_balance_and_are_repeatable,

@@ -10,7 +10,7 @@ use super::World;
 use super::fixture::{
     REPLAY_WINDOW, RESULT_TTL, WINDOW, audited_balance, client_with, completed, completing, kept, opened, opening, opening_with_hook,
 };
-use crate::transition::{CompleteOutcome, CompleteTransaction, IdempotencyScope, Swept};
+use crate::transition::{CompleteOutcome, CompleteTransaction, IdempotencyScope, PresentedCredential, Swept};
 
 const GRACE: Duration = Duration::from_secs(600);
 
@@ -50,7 +50,7 @@ pub async fn a_transaction_whose_delivery_has_not_ended_is_never_swept(world: &i
     let client = client_with(world, 2).await;
     let (queued, queued_id) = completed(world, &client).await;
     let (claimed, claimed_id) = completed(world, &client).await;
-    world.store().claim_delivery(claimed_id).await.unwrap().unwrap();
+    assert!(world.store().claim_delivery(claimed_id).await.unwrap());
     world.advance(RESULT_TTL * 10);
     assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept::default()));
     assert!(world.store().load_delivery(claimed.id).await.unwrap().is_some());
@@ -58,8 +58,9 @@ pub async fn a_transaction_whose_delivery_has_not_ended_is_never_swept(world: &i
     world.store().settle_delivery(claimed_id, attempt).await.unwrap();
     assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
     assert_eq!(world.store().load_delivery(claimed.id).await, Ok(None));
-    let late = world.store().claim_delivery(queued_id).await.unwrap().unwrap();
-    assert_eq!((late.txn, Some(&late.url)), (queued.id, queued.terms.webhook_url.as_ref()));
+    let due = world.store().due_deliveries(None, None, 10).await.unwrap();
+    assert_eq!(due.iter().map(|due| (due.id, due.txn)).collect::<Vec<_>>(), [(queued_id, queued.id)]);
+    assert_eq!(Some(&due[0].url), queued.terms.webhook_url.as_ref());
 }
 
 pub async fn a_sweep_is_bounded(world: &impl World) {
@@ -83,7 +84,10 @@ pub async fn idempotency_records_and_credentials_are_swept_after_their_time(worl
     open.idempotency = Some(kept(world, 1, 1));
     let id = open.pending.id;
     world.store().open_transaction(open).await.unwrap();
-    let complete = CompleteTransaction { credential: Some(AnswerDigest([4; 32])), ..completing(id, 1) };
+    let complete = CompleteTransaction {
+        credential: Some(PresentedCredential { digest: AnswerDigest([4; 32]), holder_bound: false }),
+        ..completing(id, 1)
+    };
     world.store().complete_transaction(complete).await.unwrap();
     assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept::default()));
     world.advance(REPLAY_WINDOW);

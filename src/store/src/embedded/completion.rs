@@ -11,7 +11,7 @@ use super::deliveries;
 use super::fault::unreadable;
 use super::job::Session;
 use super::terms::{Opened, parsed};
-use crate::transition::CompleteTransaction;
+use crate::transition::{CompleteTransaction, PresentedCredential};
 use crate::vault::Sealed;
 
 /// The result of a completed transaction.
@@ -63,8 +63,8 @@ pub(super) fn complete(session: &Session<'_>, complete: &CompleteTransaction) ->
         return Ok(Completion::Expired);
     }
     let id = complete.id.as_bytes();
-    if let Some(AnswerDigest(credential)) = complete.credential {
-        if session.first(SEEN, params![credential, id, now.millis()], |_| Ok(()))?.is_some() {
+    if let Some(PresentedCredential { digest: AnswerDigest(credential), holder_bound }) = complete.credential {
+        if !holder_bound && session.first(SEEN, params![credential, id, now.millis()], |_| Ok(()))?.is_some() {
             return Ok(Completion::CredentialReplayed);
         }
         session.change(REMEMBER, params![credential, id, (now + complete.replay_window).millis()])?;

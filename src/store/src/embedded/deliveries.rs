@@ -5,7 +5,7 @@
 //! delivery has not ended.
 
 use rusqlite::{Row, params};
-use sakshi_domain::delivery::{Attempt, ClaimedDelivery, DeliveryId, DeliveryOutcome, DeliveryRecord, QueuedDelivery};
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, DeliveryRecord, QueuedDelivery};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::web_address::WebhookUrl;
@@ -34,7 +34,6 @@ const DUE: &str = "SELECT d.id, t.id, t.terms FROM deliveries d INDEXED BY deliv
 const DUE_OF_ORIGIN: &str = "SELECT d.id, t.id, t.terms FROM deliveries d INDEXED BY deliveries_queued_by_origin \
      JOIN transactions t ON t.row = d.txn WHERE d.claimed_at IS NULL AND d.id > ?1 AND d.origin = ?3 ORDER BY d.id LIMIT ?2";
 const CLAIM: &str = "UPDATE deliveries SET claimed_at = ?2 WHERE id = ?1 AND claimed_at IS NULL";
-const CLAIMED: &str = "SELECT d.id, t.id, t.terms FROM deliveries d JOIN transactions t ON t.row = d.txn WHERE d.id = ?1";
 const SETTLE: &str = "UPDATE deliveries SET outcome = ?2, status = ?3, duration_ms = ?4 \
      WHERE id = ?1 AND claimed_at IS NOT NULL AND outcome IS NULL";
 const OF_TRANSACTION: &str = "SELECT d.id, d.origin, d.queued_at, d.claimed_at, d.outcome, d.status, d.duration_ms \
@@ -62,11 +61,7 @@ impl Addressed {
     }
 
     pub(super) fn queued(self, vault: &Vault) -> Result<QueuedDelivery, StoreError> {
-        Ok(QueuedDelivery { id: self.id, url: self.url(vault)? })
-    }
-
-    pub(super) fn claimed(self, vault: &Vault) -> Result<ClaimedDelivery, StoreError> {
-        Ok(ClaimedDelivery { id: self.id, url: self.url(vault)?, txn: self.txn })
+        Ok(QueuedDelivery { id: self.id, txn: self.txn, url: self.url(vault)? })
     }
 }
 
@@ -74,7 +69,12 @@ pub(super) fn queue(session: &Session<'_>, txn: i64, origin: &str, now: Timestam
     session.statement(QUEUE)?.query_row(params![txn, origin, now.millis()], |row| unsigned(row, 0).map(DeliveryId))
 }
 
-pub(super) fn due(session: &Session<'_>, after: Option<DeliveryId>, origin: Option<&str>, limit: usize) -> rusqlite::Result<Vec<Addressed>> {
+pub(super) fn due(
+    session: &Session<'_>,
+    after: Option<DeliveryId>,
+    origin: Option<&str>,
+    limit: usize,
+) -> rusqlite::Result<Vec<Addressed>> {
     let (after, limit) = (after.map_or(0, |id| signed(id.0)), i64::try_from(limit).unwrap_or(i64::MAX));
     match origin {
         None => session.all(DUE, params![after, limit], Addressed::read),
@@ -82,11 +82,8 @@ pub(super) fn due(session: &Session<'_>, after: Option<DeliveryId>, origin: Opti
     }
 }
 
-pub(super) fn claim(session: &Session<'_>, id: DeliveryId) -> rusqlite::Result<Option<Addressed>> {
-    if session.change(CLAIM, params![signed(id.0), session.now().millis()])? == 0 {
-        return Ok(None);
-    }
-    session.first(CLAIMED, [signed(id.0)], Addressed::read)
+pub(super) fn claim(session: &Session<'_>, id: DeliveryId) -> rusqlite::Result<bool> {
+    session.change(CLAIM, params![signed(id.0), session.now().millis()]).map(|changed| changed > 0)
 }
 
 pub(super) fn settle(session: &Session<'_>, id: DeliveryId, attempt: &Attempt) -> rusqlite::Result<()> {

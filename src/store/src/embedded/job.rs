@@ -105,12 +105,7 @@ where
 }
 
 /// Carries out jobs in one transaction. All of it is committed, or none.
-pub(super) fn in_one_transaction(
-    begin: &str,
-    session: &Session<'_>,
-    health: &Health,
-    jobs: &mut [Box<dyn Job>],
-) -> Result<(), StoreError> {
+pub(super) fn in_one_transaction(begin: &str, session: &Session<'_>, health: &Health, jobs: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
     health.check()?;
     let attempt = catch_unwind(AssertUnwindSafe(|| -> rusqlite::Result<()> {
         session.statement(begin)?.execute([])?;

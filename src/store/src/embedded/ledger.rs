@@ -30,7 +30,8 @@ const APPEND: &str = "INSERT INTO ledger (client, seq, kind, amount, balance_aft
 const UPDATE: &str = "UPDATE clients SET balance = ?2, entries = ?3 WHERE row = ?1";
 const REFERRED: &str = "SELECT seq, kind, amount, balance_after, reference, at FROM ledger \
      WHERE client = ?1 AND kind = ?2 AND reference = ?3 AND kind <> 1";
-const STATEMENT: &str = "SELECT seq, kind, amount, balance_after, reference, at FROM ledger WHERE client = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+const STATEMENT: &str =
+    "SELECT seq, kind, amount, balance_after, reference, at FROM ledger WHERE client = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
 const ACCOUNTS: &str = "SELECT row, client_id, balance, entries FROM clients ORDER BY row";
 const ENTRIES: &str = "SELECT seq, kind, amount, balance_after FROM ledger WHERE client = ?1 ORDER BY seq";
 

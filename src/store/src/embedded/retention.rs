@@ -14,8 +14,7 @@ const COMPLETED: &str = "SELECT r.txn FROM results r WHERE r.until <= ?1 AND NOT
 const EXPIRED: &str = "SELECT row FROM transactions WHERE completed = 0 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2";
 const REMOVE: [&str; 3] =
     ["DELETE FROM deliveries WHERE txn = ?1", "DELETE FROM results WHERE txn = ?1", "DELETE FROM transactions WHERE row = ?1"];
-const IDEMPOTENCY: &str =
-    "DELETE FROM idempotency WHERE row IN (SELECT row FROM idempotency WHERE until <= ?1 ORDER BY until LIMIT ?2)";
+const IDEMPOTENCY: &str = "DELETE FROM idempotency WHERE row IN (SELECT row FROM idempotency WHERE until <= ?1 ORDER BY until LIMIT ?2)";
 const CREDENTIALS: &str =
     "DELETE FROM credentials WHERE digest IN (SELECT digest FROM credentials WHERE until <= ?1 ORDER BY until LIMIT ?2)";
 const TAKE_ROOM: &str = "UPDATE probe SET pad = zeroblob(16384), at = ?1 WHERE row = 1";

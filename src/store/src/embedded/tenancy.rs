@@ -85,7 +85,12 @@ pub(super) fn apps(session: &Session<'_>, client: &ClientId) -> rusqlite::Result
 }
 
 /// Changes the app; an app that its vault does not open stays as it is.
-pub(super) fn patch_app(session: &Session<'_>, vault: &Vault, id: &AppId, patch: &AppPatch) -> rusqlite::Result<Option<Result<App, StoreError>>> {
+pub(super) fn patch_app(
+    session: &Session<'_>,
+    vault: &Vault,
+    id: &AppId,
+    patch: &AppPatch,
+) -> rusqlite::Result<Option<Result<App, StoreError>>> {
     let Some(found) = app(session, id)? else { return Ok(None) };
     let mut app = match found.unsealed(vault) {
         Ok(app) => app,
@@ -125,7 +130,11 @@ pub(super) fn keys(session: &Session<'_>, client: &ClientId) -> rusqlite::Result
     session.all(KEYS, [client.row], key)
 }
 
-pub(super) fn find_key(session: &Session<'_>, digest: &KeyDigest, id: &AppId) -> rusqlite::Result<Option<(ApiKeyRecord, Option<SealedApp>)>> {
+pub(super) fn find_key(
+    session: &Session<'_>,
+    digest: &KeyDigest,
+    id: &AppId,
+) -> rusqlite::Result<Option<(ApiKeyRecord, Option<SealedApp>)>> {
     let Some(key) = session.first(KEY_BY_DIGEST, [digest.0], key)? else { return Ok(None) };
     Ok(Some((key, app(session, id)?)))
 }

@@ -7,6 +7,7 @@
 use std::str::FromStr;
 
 use rusqlite::Row;
+use sakshi_domain::delivery::QueuedDelivery;
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Pending, Terms};
@@ -72,7 +73,14 @@ impl Completion {
     pub(super) fn unsealed(self, vault: &Vault) -> Result<CompleteOutcome, StoreError> {
         Ok(match self {
             Self::Completed { opened, ended, queued, repeated } => {
-                CompleteOutcome::Completed { record: opened.ended(ended, vault)?, queued, repeated }
+                let record = opened.ended(ended, vault)?;
+                let delivery = |id| {
+                    let url = record.opened.terms.webhook_url.clone();
+                    let url = url.ok_or_else(|| StoreError::Corrupt("a delivery has no address".into()))?;
+                    Ok(QueuedDelivery { id, txn: record.opened.id, url })
+                };
+                let queued = queued.map(delivery).transpose()?;
+                CompleteOutcome::Completed { record, queued, repeated }
             }
             Self::AlreadyCompleted { opened, ended } => CompleteOutcome::AlreadyCompleted(opened.ended(ended, vault)?),
             Self::Expired => CompleteOutcome::Expired,

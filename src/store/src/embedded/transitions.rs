@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi_domain::credits::{CreditMove, LedgerEntry};
-use sakshi_domain::delivery::{Attempt, ClaimedDelivery, DeliveryId, DeliveryRecord, QueuedDelivery};
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery};
 use sakshi_domain::ids::{AppId, ClientId, KeyId, TxnId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
@@ -130,10 +130,8 @@ impl Store for EmbeddedStore {
         )
     }
 
-    fn claim_delivery(&self, id: DeliveryId) -> StoreFuture<Option<ClaimedDelivery>> {
-        let unsealed =
-            |claimed: Option<deliveries::Addressed>, vault: &Vault| claimed.map(|delivery| delivery.claimed(vault)).transpose();
-        self.write(0, move |session| deliveries::claim(session, id), unsealed)
+    fn claim_delivery(&self, id: DeliveryId) -> StoreFuture<bool> {
+        self.write(0, move |session| deliveries::claim(session, id), |claimed, _| Ok(claimed))
     }
 
     fn settle_delivery(&self, id: DeliveryId, attempt: Attempt) -> StoreFuture<()> {

@@ -1,1 +1,119 @@
-//! Soon.
+//! Files that are damaged, foreign, newer or gone: said clearly, and left as they are.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::{Universe, open, universe};
+use crate::conformance::fixture::{audited_balance, client_with, opened};
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// The database file of a store that was used and closed.
+async fn closed() -> (Universe, PathBuf) {
+    let universe = universe();
+    let client = client_with(&universe, 500).await;
+    for _ in 0..400 {
+        opened(&universe, &client).await;
+    }
+    universe.store.close();
+    let path = universe.directory.path().join("store/sakshi.db");
+    (universe, path)
+}
+
+/// Opening answers that the store is corrupt and changes nothing.
+fn refused(universe: &Universe, path: &PathBuf) -> String {
+    let before = fs::read(path).ok();
+    let error = open(universe.directory.path()).unwrap_err();
+    assert_eq!(fs::read(path).ok(), before, "the file was changed");
+    match error {
+        StoreError::Corrupt(why) | StoreError::Unavailable(why) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_truncated_file_is_refused() {
+    let (universe, path) = closed().await;
+    let whole = fs::read(&path).unwrap();
+    for length in [whole.len() - 4_096, whole.len() / 2, 4_096, 1_000, 10] {
+        fs::write(&path, &whole[..length]).unwrap();
+        refused(&universe, &path);
+    }
+    fs::write(&path, &whole).unwrap();
+    let store = open(universe.directory.path()).unwrap();
+    assert!(store.audit().await.unwrap()[0].is_clean());
+}
+
+#[tokio::test]
+async fn a_file_that_was_emptied_or_removed_is_not_made_anew() {
+    let (universe, path) = closed().await;
+    fs::write(&path, b"").unwrap();
+    assert!(refused(&universe, &path).contains("missing or empty"));
+    fs::remove_file(&path).unwrap();
+    assert!(refused(&universe, &path).contains("missing or empty"));
+    assert!(!path.exists());
+}
+
+#[tokio::test]
+async fn a_log_without_its_database_is_not_thrown_away() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir(directory.path().join("store")).unwrap();
+    let log = directory.path().join("store/sakshi.db-wal");
+    fs::write(&log, b"frames").unwrap();
+    assert!(matches!(open(directory.path()), Err(StoreError::Corrupt(_))));
+    assert_eq!(fs::read(&log).unwrap(), b"frames");
+}
+
+#[tokio::test]
+async fn a_foreign_file_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir(directory.path().join("store")).unwrap();
+    let path = directory.path().join("store/sakshi.db");
+    fs::write(&path, b"This is a text, and a rather important one.").unwrap();
+    assert!(matches!(open(directory.path()), Err(StoreError::Corrupt(_))));
+    fs::remove_file(&path).unwrap();
+    rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE accounts (id)").unwrap();
+    let error = open(directory.path()).unwrap_err();
+    assert_eq!(error, StoreError::Corrupt("the database file is not a sakshi store".into()));
+    let tables: i64 = rusqlite::Connection::open(&path).unwrap().query_row("SELECT count(*) FROM accounts", [], |row| row.get(0)).unwrap();
+    assert_eq!(tables, 0);
+}
+
+#[tokio::test]
+async fn a_file_of_a_newer_program_is_refused() {
+    let (universe, path) = closed().await;
+    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    assert!(refused(&universe, &path).contains("newer program"));
+}
+
+#[tokio::test]
+async fn damage_that_shows_later_stops_the_store_and_is_said_from_then_on() {
+    let (universe, path) = closed().await;
+    let mut bytes = fs::read(&path).unwrap();
+    // The schema stays readable; every page of every table does not.
+    let schema_pages = 4;
+    bytes[schema_pages * 4_096..].fill(0xA5);
+    fs::write(&path, &bytes).unwrap();
+    let error = match open(universe.directory.path()) {
+        Err(error) => error,
+        Ok(store) => {
+            let damaged = Universe { store, clock: universe.clock.clone(), directory: tempfile::tempdir().unwrap() };
+            let first = damaged.store.audit().await.unwrap_err();
+            assert_eq!(damaged.store.check().await, Err(first.clone()), "a write is refused after a read has seen damage");
+            assert_eq!(damaged.store.audit().await, Err(first.clone()));
+            first
+        }
+    };
+    assert!(matches!(error, StoreError::Corrupt(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_store_that_is_opened_again_has_everything() {
+    let (universe, _) = closed().await;
+    let store = open(universe.directory.path()).unwrap();
+    let client = store.audit().await.unwrap()[0].client.clone();
+    let again = Universe { store, clock: universe.clock.clone(), directory: tempfile::tempdir().unwrap() };
+    assert_eq!(audited_balance(&again, &client).await, 100);
+    opened(&again, &client).await;
+    assert_eq!(audited_balance(&again, &client).await, 99);
+}

@@ -1,1 +1,137 @@
-//! Soon.
+//! A process that is killed: whatever it had answered is there afterwards.
+//!
+//! The process is this test binary once more, running only the test named [`CHILD`], which works
+//! for as long as it lives and prints every answer it got.
+
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use futures_util::future::join_all;
+use sakshi_domain::delivery::DeliveryId;
+use sakshi_domain::ids::{ClientId, TxnId};
+
+use super::{Universe, open, universe};
+use crate::conformance::fixture::{audited_balance, client_with, completing, opening};
+use crate::record::TransactionRecord;
+use crate::store::Store;
+use crate::transition::{CompleteOutcome, OpenOutcome};
+
+const CHILD: &str = "embedded::tests::durability::the_child_works_until_it_is_killed";
+const DIRECTORY: &str = "SAKSHI_TEST_STORE";
+const CLIENT: &str = "SAKSHI_TEST_CLIENT";
+
+/// Makes the command run the child on a store, as a client or only to open it.
+pub(super) fn run_child<'a>(command: &'a mut Command, directory: &Path, client: Option<&ClientId>) -> &'a mut Command {
+    command.args([CHILD, "--exact", "--nocapture", "--test-threads=1"]).env(DIRECTORY, directory);
+    match client {
+        Some(client) => command.env(CLIENT, client.as_str()),
+        None => command,
+    }
+}
+
+fn say(words: &str, what: &dyn std::fmt::Display) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{words} {what}").unwrap();
+    out.flush().unwrap();
+}
+
+/// Opens, completes and claims, and says so after each answer.
+async fn work(universe: &Universe, client: &ClientId) {
+    for round in 0_u64.. {
+        let open = opening(universe, client);
+        let id = open.pending.id;
+        let outcome = universe.store.open_transaction(open).await.unwrap();
+        assert!(matches!(outcome, OpenOutcome::Opened { .. }));
+        say("opened", &id);
+        if round % 3 == 0 {
+            continue;
+        }
+        let outcome = universe.store.complete_transaction(completing(id, 1)).await.unwrap();
+        let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
+        say("completed", &id);
+        if round % 3 == 1 {
+            assert!(universe.store.claim_delivery(delivery.id).await.unwrap());
+            say("claimed", &delivery.id);
+        }
+    }
+}
+
+#[test]
+fn the_child_works_until_it_is_killed() {
+    let Some(directory) = std::env::var_os(DIRECTORY).map(PathBuf::from) else { return };
+    let store = match open(&directory) {
+        Ok(store) => store,
+        Err(error) => return say("\nrefused", &error),
+    };
+    let Ok(client) = std::env::var(CLIENT) else { return };
+    let client: ClientId = client.parse().unwrap();
+    let clock = std::sync::Arc::new(sakshi_domain::clock::ManualClock::starting_at(super::START));
+    let universe = Universe { store, clock, directory: tempfile::tempdir().unwrap() };
+    crate::conformance::run(async { drop(join_all((0..24).map(|_| work(&universe, &client))).await) });
+}
+
+/// The complete lines that a killed child left.
+fn answers_until_killed(directory: &Path, client: &ClientId, wanted: usize) -> Vec<(String, String)> {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut child = run_child(&mut command, directory, Some(client)).stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let (mut answers, mut line) = (Vec::new(), String::new());
+    while output.read_line(&mut line).unwrap() > 0 {
+        if let Some((word @ ("opened" | "completed" | "claimed"), what)) = line.trim_end_matches('\n').split_once(' ')
+            && line.ends_with('\n')
+        {
+            answers.push((word.to_owned(), what.to_owned()));
+        }
+        line.clear();
+        if answers.len() == wanted {
+            child.kill().unwrap();
+        }
+    }
+    assert!(!child.wait().unwrap().success());
+    answers
+}
+
+#[test]
+fn whatever_was_answered_before_a_kill_is_there_after_it() {
+    let first = universe();
+    let directory = &first.directory;
+    let mut client = None;
+    crate::conformance::run(async { client = Some(client_with(&first, 1_000_000).await) });
+    let client = client.unwrap();
+    first.store.close();
+    let mut claimed_before = HashSet::new();
+    for wanted in [50, 400, 1_500, 3_000] {
+        let answers = answers_until_killed(directory.path(), &client, wanted);
+        assert!(answers.len() >= wanted, "the child worked");
+        let store = open(directory.path()).unwrap();
+        let universe = Universe { store, clock: first.clock.clone(), directory: tempfile::tempdir().unwrap() };
+        crate::conformance::run(async {
+            for (word, what) in &answers {
+                check(&universe, word, what, &mut claimed_before).await;
+            }
+            let spent = 1_000_000 - audited_balance(&universe, &client).await;
+            assert!(spent >= answers.iter().filter(|(word, _)| word == "opened").count() as u64);
+            universe.store.abandon_attempts().await.unwrap();
+        });
+        universe.store.close();
+    }
+}
+
+async fn check(universe: &Universe, word: &str, what: &str, claimed_before: &mut HashSet<u64>) {
+    if word == "claimed" {
+        let id: u64 = what.parse().unwrap();
+        assert!(claimed_before.insert(id), "no position is used twice");
+        assert_eq!(universe.store.claim_delivery(DeliveryId(id)).await, Ok(false));
+        return;
+    }
+    let id: TxnId = what.parse().unwrap();
+    let record = universe.store.load_transaction(id).await.unwrap();
+    match word {
+        "completed" => assert!(matches!(record, Some(TransactionRecord::Completed(_)))),
+        _ => assert!(record.is_some()),
+    }
+    let delivery = universe.store.load_delivery(id).await.unwrap();
+    assert_eq!(delivery.is_some(), matches!(record, Some(TransactionRecord::Completed(_))));
+}

@@ -1,1 +1,99 @@
-//! Soon.
+//! Who may have the files, and what of them can be read by whom.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+
+use super::durability::run_child;
+use super::{open, universe};
+use crate::conformance::World;
+use crate::conformance::fixture::{app, client_with, completed};
+use crate::error::StoreError;
+use crate::store::Store;
+
+#[test]
+fn a_second_handle_and_a_second_process_are_told_that_the_store_is_in_use() {
+    let universe = universe();
+    let path = universe.directory.path().join("store");
+    let in_use = StoreError::InUse(path.display().to_string());
+    assert_eq!(open(universe.directory.path()).unwrap_err(), in_use);
+    let told = run_child(&mut Command::new(std::env::current_exe().unwrap()), universe.directory.path(), None)
+        .stdout(Stdio::piped())
+        .output()
+        .unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains(&format!("refused {in_use}\n")), "{told}");
+    universe.store.close();
+    open(universe.directory.path()).unwrap();
+}
+
+#[test]
+fn a_store_that_is_dropped_can_be_opened_at_once() {
+    let universe = universe();
+    let clone = universe.store.clone();
+    drop(universe.store);
+    assert!(open(universe.directory.path()).is_err(), "a clone still has it");
+    drop(clone);
+    open(universe.directory.path()).unwrap();
+}
+
+#[tokio::test]
+async fn the_files_are_for_their_owner_alone() {
+    let universe = universe();
+    client_with(&universe, 1).await;
+    let directory = universe.directory.path().join("store");
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&directory), 0o700);
+    let mut names = Vec::new();
+    for file in directory.read_dir().unwrap() {
+        let file = file.unwrap();
+        assert_eq!(mode(&file.path()), 0o600, "{:?}", file.file_name());
+        names.push(file.file_name().into_string().unwrap());
+    }
+    names.sort();
+    assert_eq!(names, ["sakshi.db", "sakshi.db-shm", "sakshi.db-wal", "sakshi.lock"]);
+}
+
+#[tokio::test]
+async fn names_and_secret_addresses_are_sealed_in_every_file() {
+    let universe = universe();
+    let client = client_with(&universe, 2).await;
+    universe.store.create_app(app(&universe, &client)).await.unwrap();
+    completed(&universe, &client).await;
+    let directory = universe.directory.path().join("store");
+    let holds = |needle: &str| {
+        let bytes: Vec<u8> = directory.read_dir().unwrap().flat_map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect();
+        bytes.windows(needle.len()).any(|window| window == needle.as_bytes())
+    };
+    assert!(holds("https://hooks.example"), "the origin is what the outbox is sorted by");
+    for secret in ["Asha Rao", "secret-path", "data.example"] {
+        assert!(!holds(secret), "{secret}");
+    }
+    universe.store.close();
+    assert!(!directory.join("sakshi.db-wal").exists(), "closing leaves no log");
+    assert!(holds("https://hooks.example") && !holds("Asha Rao"));
+}
+
+#[tokio::test]
+async fn a_record_sealed_with_an_unknown_key_is_refused_and_harms_no_other() {
+    let universe = universe();
+    let client = client_with(&universe, 5).await;
+    let (old, _) = completed(&universe, &client).await;
+    universe.store.close();
+    let with_keys = |keys: &[u8]| {
+        let mut options = super::options(universe.directory.path(), universe.clock.clone());
+        let keys: Vec<_> = keys.iter().map(|byte| zeroize::Zeroizing::new(vec![*byte; 32])).collect();
+        options.vault = std::sync::Arc::new(crate::vault::Vault::new(&keys).unwrap());
+        crate::embedded::EmbeddedStore::open(options).unwrap()
+    };
+    let store = with_keys(&[8]);
+    assert!(matches!(store.load_transaction(old.id).await, Err(StoreError::Corrupt(_))));
+    let new = crate::conformance::fixture::opening(&universe, &client);
+    let id = new.pending.id;
+    store.open_transaction(new).await.unwrap();
+    assert!(store.load_transaction(id).await.unwrap().is_some());
+    store.close();
+    let store = with_keys(&[9, 8, 7]);
+    assert!(store.load_transaction(old.id).await.unwrap().is_some());
+    assert!(store.load_transaction(id).await.unwrap().is_some());
+    assert!(universe.now() >= super::START);
+}

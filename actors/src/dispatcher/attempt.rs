@@ -1,0 +1,95 @@
+//! One delivery: build the body, claim the attempt, make it, record what became of it.
+//!
+//! The claim is durable before the connection is opened, and only who holds it may send. Between
+//! claim and record the process may end; the attempt is then known as `unknown` and is not made
+//! again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, QueuedDelivery};
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::payload::OvsePayload;
+use sakshi_outbound::client::WebhookClient;
+use sakshi_store::{Store, StoreError, TransactionRecord, Vault};
+
+use crate::admission::Admission;
+use crate::reveal::{RevealError, reveal};
+
+/// First pause before an attempt's record is tried again; it doubles up to [`PAUSE_MAX`].
+const PAUSE_FIRST: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// What an attempt needs.
+#[derive(Debug)]
+pub(super) struct Attempter {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) vault: Arc<Vault>,
+    pub(super) client: WebhookClient,
+    pub(super) in_flight: Admission,
+}
+
+/// Why a body could not be built.
+#[derive(Debug, thiserror::Error)]
+enum Unbuilt {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Reveal(#[from] RevealError),
+    #[error("the transaction is not there or not completed")]
+    NotCompleted,
+    #[error("the payload does not serialise")]
+    Unserialisable,
+}
+
+impl Attempter {
+    /// Makes the one attempt. `true` when it was not begun and must be tried later.
+    pub(super) async fn attempt(&self, delivery: QueuedDelivery) -> bool {
+        let body = match self.body(delivery.txn).await {
+            Ok(body) => body,
+            Err(error) => {
+                tracing::error!(delivery.id = %delivery.id, txn.id = %delivery.txn, %error, "a webhook body could not be built");
+                return true;
+            }
+        };
+        match self.store.claim_delivery(delivery.id).await {
+            Ok(true) => {}
+            Ok(false) => return false,
+            Err(_) => return true,
+        }
+        let attempt = self.client.attempt(&delivery.url, body.into()).await;
+        report(&delivery, attempt);
+        self.settle(delivery.id, attempt).await;
+        false
+    }
+
+    async fn body(&self, txn: TxnId) -> Result<Vec<u8>, Unbuilt> {
+        let record = self.store.load_transaction(txn).await?;
+        let Some(TransactionRecord::Completed(record)) = record else { return Err(Unbuilt::NotCompleted) };
+        let app = self.store.load_app(record.opened.app.clone()).await?;
+        let spelling = app.map(|app| app.payload_spelling).unwrap_or_default();
+        let completed = reveal(&self.vault, record)?;
+        serde_json::to_vec(&OvsePayload::new(&completed, spelling)).map_err(|_| Unbuilt::Unserialisable)
+    }
+
+    /// Records the outcome, for as long as the store needs to come back.
+    async fn settle(&self, id: DeliveryId, attempt: Attempt) {
+        let mut pause = PAUSE_FIRST;
+        while self.store.settle_delivery(id, attempt).await.is_err() {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+}
+
+/// One line and one count per attempt; the receiver is named by its origin alone.
+fn report(delivery: &QueuedDelivery, attempt: Attempt) {
+    metrics::counter!("sakshi_webhook_attempts_total", "outcome" => attempt.outcome.as_str()).increment(1);
+    metrics::histogram!("sakshi_webhook_attempt_seconds").record(f64::from(attempt.duration_ms) / 1_000.0);
+    let (outcome, status, duration_ms) = (attempt.outcome.as_str(), attempt.status, attempt.duration_ms);
+    if attempt.outcome == DeliveryOutcome::Delivered {
+        tracing::info!(txn.id = %delivery.txn, receiver = %delivery.url.origin(), outcome, status, duration_ms, "webhook delivered");
+    } else {
+        tracing::warn!(txn.id = %delivery.txn, receiver = %delivery.url.origin(), outcome, status, duration_ms, "webhook lost");
+    }
+}

@@ -1,0 +1,63 @@
+//! The reaper: removes records whose time has passed, a bounded number at a time, so that a sweep
+//! never holds up a verification.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Context, Supervised, WrapFuture as _};
+use sakshi_store::{Store, StoreError, Swept};
+
+/// Pause between sweeps when nothing is left to do.
+const IDLE: Duration = Duration::from_secs(10);
+/// Pause between sweeps while there is more.
+const BUSY: Duration = Duration::from_millis(100);
+/// Records of each kind removed in one sweep.
+const LIMIT: usize = 500;
+
+/// Sweeps the store.
+#[derive(Debug)]
+pub(crate) struct Reaper {
+    store: Arc<dyn Store>,
+    grace: Duration,
+}
+
+impl Reaper {
+    /// A reaper that keeps expired transactions for `grace` after their window, so that a late
+    /// poll is told of the expiry.
+    #[must_use]
+    pub(crate) fn new(store: Arc<dyn Store>, grace: Duration) -> Self {
+        Self { store, grace }
+    }
+
+    fn sweep(&mut self, ctx: &mut Context<Self>) {
+        let sweep = self.store.sweep(self.grace, LIMIT);
+        ctx.spawn(sweep.into_actor(self).map(|swept, _, ctx| {
+            ctx.run_later(pause_after(swept), Self::sweep);
+        }));
+    }
+}
+
+/// How long to rest after a sweep.
+fn pause_after(swept: Result<Swept, StoreError>) -> Duration {
+    match swept {
+        Ok(swept) => {
+            let counts = [swept.transactions, swept.idempotency, swept.credentials];
+            metrics::counter!("sakshi_records_swept_total").increment(counts.iter().sum());
+            if counts.iter().any(|count| usize::try_from(*count).unwrap_or(usize::MAX) >= LIMIT) { BUSY } else { IDLE }
+        }
+        Err(error) => {
+            tracing::warn!(%error, "a sweep of the store failed");
+            IDLE
+        }
+    }
+}
+
+impl Actor for Reaper {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        self.sweep(ctx);
+    }
+}
+
+impl Supervised for Reaper {}

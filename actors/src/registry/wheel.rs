@@ -1,0 +1,125 @@
+//! The timers of a shard: which transaction reaches its deadline when, in steps of a quarter
+//! second.
+//!
+//! A timer decides nothing. Whether a transaction has expired is judged by the clock whenever
+//! somebody asks; the wheel wakes those for whom nobody asks, so that they end and their waiting
+//! polls are answered. One timer per actor in the runtime's own wheel costs more memory and stalls
+//! the arbiter when many fall due together.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::time::Timestamp;
+
+/// The step of the wheel.
+pub(super) const TICK: Duration = Duration::from_millis(250);
+const TICK_MS: i64 = 250;
+
+/// Ids by the step at which they are due.
+#[derive(Debug, Default)]
+pub(super) struct Wheel {
+    buckets: BTreeMap<i64, Vec<TxnId>>,
+    tidied: i64,
+}
+
+impl Wheel {
+    /// Wakes `id` at the first step that is not before `at`.
+    pub(super) fn set(&mut self, id: TxnId, at: Timestamp) {
+        let step = at.millis().saturating_add(TICK_MS - 1).div_euclid(TICK_MS);
+        self.buckets.entry(step).or_default().push(id);
+    }
+
+    /// Takes at most `most` ids that are due at `now`.
+    pub(super) fn take_due(&mut self, now: Timestamp, most: usize) -> Vec<TxnId> {
+        let mut due = Vec::new();
+        while due.len() < most {
+            let Some(mut bucket) = self.buckets.first_entry() else { break };
+            if bucket.key().saturating_mul(TICK_MS) > now.millis() {
+                break;
+            }
+            let ids = bucket.get_mut();
+            let taken = ids.len().saturating_sub(most - due.len());
+            due.extend(ids.drain(taken..));
+            if ids.is_empty() {
+                bucket.remove();
+            }
+        }
+        due
+    }
+
+    /// Looks through the next `buckets` buckets and drops the ids that are not to be kept.
+    pub(super) fn tidy(&mut self, buckets: usize, keep: impl Fn(&TxnId) -> bool) {
+        let mut seen = 0;
+        for (step, ids) in self.buckets.range_mut(self.tidied..).take(buckets) {
+            ids.retain(&keep);
+            if ids.len() < ids.capacity() / 2 {
+                ids.shrink_to_fit();
+            }
+            self.tidied = step + 1;
+            seen += 1;
+        }
+        if seen < buckets {
+            self.tidied = i64::MIN;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sakshi_domain::ids::ClientId;
+
+    fn ids(count: usize) -> Vec<TxnId> {
+        let partition = ClientId::generate().partition();
+        (0..count).map(|_| TxnId::generate(partition, 0)).collect()
+    }
+
+    #[test]
+    fn nobody_is_woken_early_and_everybody_in_time() {
+        let mut wheel = Wheel::default();
+        let ids = ids(3);
+        for (id, at) in ids.iter().zip([1_000, 1_001, 5_000]) {
+            wheel.set(*id, Timestamp::from_millis(at));
+        }
+        assert!(wheel.take_due(Timestamp::from_millis(999), 10).is_empty());
+        assert_eq!(wheel.take_due(Timestamp::from_millis(1_000), 10), [ids[0]]);
+        assert_eq!(wheel.take_due(Timestamp::from_millis(1_250), 10), [ids[1]]);
+        assert!(wheel.take_due(Timestamp::from_millis(4_999), 10).is_empty());
+        assert_eq!(wheel.take_due(Timestamp::from_millis(60_000), 10), [ids[2]]);
+    }
+
+    #[test]
+    fn many_that_are_due_together_come_in_slices_and_none_is_lost() {
+        let mut wheel = Wheel::default();
+        let all = ids(1_000);
+        all.iter().for_each(|id| wheel.set(*id, Timestamp::from_millis(10)));
+        let mut woken = Vec::new();
+        loop {
+            let slice = wheel.take_due(Timestamp::from_millis(250), 256);
+            assert!(slice.len() <= 256);
+            if slice.is_empty() {
+                break;
+            }
+            woken.extend(slice);
+        }
+        woken.sort_unstable();
+        let mut all = all;
+        all.sort_unstable();
+        assert_eq!(woken, all);
+    }
+
+    #[test]
+    fn tidying_drops_only_those_that_ended() {
+        let mut wheel = Wheel::default();
+        let ids = ids(10);
+        for (index, id) in ids.iter().enumerate() {
+            wheel.set(*id, Timestamp::from_millis(i64::try_from(index).unwrap() * 250));
+        }
+        for _ in 0..4 {
+            wheel.tidy(4, |id| *id != ids[3] && *id != ids[9]);
+        }
+        let due = wheel.take_due(Timestamp::from_millis(100_000), 100);
+        assert_eq!(due, [&ids[..3], &ids[4..9]].concat());
+    }
+}

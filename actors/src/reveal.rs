@@ -1,0 +1,39 @@
+//! Sealing outcomes on their way into the store and opening them on their way out.
+
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::transaction::{Completed, Outcome};
+use sakshi_store::{CompletedRecord, Sealed, Vault, VaultError};
+use zeroize::Zeroizing;
+
+/// Why a stored outcome cannot be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RevealError {
+    /// It does not open.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
+    /// It opens to something that is no outcome.
+    #[error("the sealed outcome is malformed")]
+    Malformed,
+}
+
+/// Seals an outcome for its transaction.
+///
+/// # Panics
+/// Never: strings, numbers and maps with string keys always serialise into memory.
+#[must_use]
+#[allow(clippy::expect_used)]
+pub(crate) fn seal_outcome(vault: &Vault, id: TxnId, outcome: &Outcome) -> Sealed {
+    let plain = Zeroizing::new(serde_json::to_vec(outcome).expect("an outcome serialises"));
+    vault.seal(id.as_bytes(), &plain)
+}
+
+/// Opens a stored transaction's outcome.
+///
+/// # Errors
+/// [`RevealError`] when the box does not open under the configured keys or holds no outcome.
+pub fn reveal(vault: &Vault, record: CompletedRecord) -> Result<Completed, RevealError> {
+    let CompletedRecord { opened, verified_at, answer, outcome, .. } = record;
+    let plain = vault.open(opened.id.as_bytes(), &outcome)?;
+    let outcome: Outcome = serde_json::from_slice(&plain).map_err(|_| RevealError::Malformed)?;
+    Ok(Completed { opened, verified_at, outcome, answer })
+}

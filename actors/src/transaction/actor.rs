@@ -1,0 +1,299 @@
+//! The transaction actor: a live, timed copy of one pending transaction.
+//!
+//! It orders what happens to its transaction: one question after the other, the next one only when
+//! the store has committed. It holds no credential and no claim longer than the message that
+//! brought it, and it ends with the transaction.
+
+use std::sync::Arc;
+
+use actix::{
+    Actor, ActorContext as _, ActorFutureExt as _, Addr, AsyncContext as _, AtomicResponse, Context, Handler, Message, MessageResult,
+    Supervised, WrapFuture as _,
+};
+use sakshi_domain::clock::Clock;
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::transaction::{Answer, Pending};
+use sakshi_store::{
+    CompleteOutcome, CompleteTransaction, CompletedRecord, OpenOutcome, PresentedCredential, Store, StoreError, TransactionRecord, Vault,
+};
+use tokio::sync::oneshot;
+
+use super::message::{Complete, CompleteReply, Look, Open, Reply, Subscribe, TransactionQuestion, View};
+use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
+use crate::ledger::{CreditLedger, DebitAndOpen};
+
+/// Long polls that one transaction keeps waiting; one more is answered at once.
+const WATCHERS_MAX: usize = 64;
+
+/// What every transaction actor of a shard shares.
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) vault: Arc<Vault>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ledger: Addr<CreditLedger>,
+    pub(crate) dispatcher: Addr<WebhookDispatcher>,
+}
+
+/// One live transaction.
+#[derive(Debug)]
+pub(crate) struct TransactionActor {
+    id: TxnId,
+    state: State,
+    around: Arc<Surroundings>,
+}
+
+/// What the actor knows of its transaction.
+#[derive(Debug)]
+enum State {
+    /// Nothing yet: it reads the store before it answers.
+    Unread,
+    /// Not in the store (yet).
+    Absent,
+    /// It waits for the person, and these wait for it.
+    Waiting { pending: Arc<Pending>, watchers: Vec<oneshot::Sender<()>> },
+    /// It has expired.
+    Expired(Arc<Pending>),
+    /// It has ended.
+    Completed(Box<CompletedRecord>),
+}
+
+impl TransactionActor {
+    /// An actor for a transaction that is about to be opened.
+    pub(crate) const fn unopened(id: TxnId, around: Arc<Surroundings>) -> Self {
+        Self { id, state: State::Absent, around }
+    }
+
+    /// An actor for a transaction that was read from the store.
+    pub(crate) fn adopted(pending: Arc<Pending>, around: Arc<Surroundings>) -> Self {
+        Self { id: pending.id, state: State::Waiting { pending, watchers: Vec::new() }, around }
+    }
+
+    /// Ends the actor behind the messages that already wait for it; whoever comes later is
+    /// answered from the store.
+    fn retire(&mut self, ctx: &mut Context<Self>, state: State) {
+        self.state = state;
+        ctx.notify(Retire);
+    }
+
+    /// Answers what needs no await, or `None` when the transaction is pending and in time.
+    fn answer_ended<Q: TransactionQuestion>(&mut self, question: &Q, ctx: &mut Context<Self>) -> Option<Q::Answer> {
+        if let State::Waiting { pending, .. } = &self.state
+            && pending.is_expired(self.around.clock.now())
+        {
+            let expired = State::Expired(Arc::clone(pending));
+            self.retire(ctx, expired);
+        }
+        match &self.state {
+            State::Waiting { .. } => None,
+            State::Expired(opened) => Some(question.expired(Arc::clone(opened))),
+            State::Completed(record) => Some(question.completed((**record).clone())),
+            State::Absent | State::Unread => Some(question.unknown()),
+        }
+    }
+
+    fn read(&mut self, loaded: Result<Option<TransactionRecord>, StoreError>, ctx: &mut Context<Self>) {
+        match loaded {
+            Ok(Some(TransactionRecord::Pending(pending))) => {
+                self.state = State::Waiting { pending: Arc::new(pending), watchers: Vec::new() };
+            }
+            Ok(Some(TransactionRecord::Completed(record))) => self.retire(ctx, State::Completed(Box::new(record))),
+            Ok(None) => self.retire(ctx, State::Absent),
+            // Without its state it can answer nothing: whoever asks again finds a fresh actor.
+            Err(_) => ctx.stop(),
+        }
+    }
+}
+
+impl Actor for TransactionActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        if matches!(self.state, State::Unread) {
+            let load = self.around.store.load_transaction(self.id);
+            ctx.wait(load.into_actor(self).map(|loaded, actor, ctx| actor.read(loaded, ctx)));
+        }
+    }
+}
+
+impl Supervised for TransactionActor {
+    /// The state that a panic left behind is not trusted; the store's is.
+    fn restarting(&mut self, _: &mut Self::Context) {
+        self.state = State::Unread;
+    }
+}
+
+impl Handler<Open> for TransactionActor {
+    type Result = AtomicResponse<Self, Result<OpenOutcome, StoreError>>;
+
+    fn handle(&mut self, Open(open): Open, _: &mut Self::Context) -> Self::Result {
+        let pending = Arc::new(open.pending.clone());
+        let ask = self.around.ledger.send(DebitAndOpen(open));
+        AtomicResponse::new(Box::pin(ask.into_actor(self).map(|answer, actor, ctx| {
+            let outcome = answer.unwrap_or_else(|_| Err(StoreError::Unavailable("the credit ledger did not answer".into())));
+            match &outcome {
+                Ok(OpenOutcome::Opened { .. }) => actor.state = State::Waiting { pending, watchers: Vec::new() },
+                _ => actor.retire(ctx, State::Absent),
+            }
+            outcome
+        })))
+    }
+}
+
+impl Handler<Look> for TransactionActor {
+    type Result = Result<View, StoreError>;
+
+    fn handle(&mut self, look: Look, ctx: &mut Self::Context) -> Self::Result {
+        if let Some(answer) = self.answer_ended(&look, ctx) {
+            return Ok(answer);
+        }
+        match &self.state {
+            State::Waiting { pending, .. } => Ok(View::Pending(Arc::clone(pending))),
+            _ => Ok(View::Unknown),
+        }
+    }
+}
+
+impl Handler<Subscribe> for TransactionActor {
+    type Result = MessageResult<Subscribe>;
+
+    fn handle(&mut self, subscribe: Subscribe, ctx: &mut Self::Context) -> Self::Result {
+        if let Some(answer) = self.answer_ended(&subscribe, ctx) {
+            return MessageResult(Ok(answer));
+        }
+        let (sender, receiver) = oneshot::channel();
+        if let State::Waiting { watchers, .. } = &mut self.state {
+            watchers.retain(|watcher| !watcher.is_closed());
+            if watchers.len() < WATCHERS_MAX {
+                watchers.push(sender);
+            }
+        }
+        MessageResult(Ok(receiver))
+    }
+}
+
+impl Handler<Complete> for TransactionActor {
+    type Result = Reply<CompleteReply>;
+
+    fn handle(&mut self, complete: Complete, ctx: &mut Self::Context) -> Self::Result {
+        if let Some(answer) = self.answer_ended(&complete, ctx) {
+            return AtomicResponse::new(Box::pin(async move { Ok(answer) }.into_actor(self)));
+        }
+        let State::Waiting { pending, .. } = &self.state else {
+            return AtomicResponse::new(Box::pin(async { Ok(CompleteReply::Unknown) }.into_actor(self)));
+        };
+        let transition = seal(pending, &complete, &self.around);
+        let commit = async {
+            match transition {
+                Some((store, transition)) => store.complete_transaction(transition).await,
+                None => Ok(CompleteOutcome::Expired),
+            }
+        };
+        AtomicResponse::new(Box::pin(
+            commit.into_actor(self).map(move |outcome, actor, ctx| outcome.map(|outcome| actor.settle(outcome, &complete, ctx))),
+        ))
+    }
+}
+
+/// Lets the domain decide and seals what it decided; `None` when it says that the window is over.
+fn seal(pending: &Pending, complete: &Complete, around: &Surroundings) -> Option<(Arc<dyn Store>, CompleteTransaction)> {
+    let credential = match &complete.answer {
+        Answer::Credential { digest, holder_bound, .. } => Some(PresentedCredential { digest: *digest, holder_bound: *holder_bound }),
+        Answer::Failure { .. } => None,
+    };
+    let done = pending.clone().complete(complete.answer.clone(), around.clock.now()).ok()?;
+    let outcome = crate::reveal::seal_outcome(&around.vault, done.opened.id, &done.outcome);
+    let transition = CompleteTransaction {
+        id: done.opened.id,
+        passed: done.outcome.passed(),
+        outcome,
+        answer: done.answer,
+        credential,
+        replay_window: complete.replay_window,
+        result_ttl: complete.result_ttl,
+    };
+    Some((Arc::clone(&around.store), transition))
+}
+
+impl TransactionActor {
+    /// Takes over what the store decided.
+    fn settle(&mut self, outcome: CompleteOutcome, complete: &Complete, ctx: &mut Context<Self>) -> CompleteReply {
+        match outcome {
+            CompleteOutcome::Completed { record, queued, repeated } => {
+                if !repeated {
+                    let passed = if record.passed { "true" } else { "false" };
+                    metrics::counter!("sakshi_transactions_completed_total", "verification_passed" => passed).increment(1);
+                    tracing::info!(txn.id = %self.id, verification.passed = record.passed, "transaction completed");
+                }
+                if let Some(delivery) = queued {
+                    self.around.dispatcher.do_send(DeliveryQueued(delivery));
+                }
+                self.retire(ctx, State::Completed(Box::new(record)));
+                CompleteReply::Accepted
+            }
+            CompleteOutcome::AlreadyCompleted(record) => {
+                let reply = complete.judge(record.answer);
+                self.retire(ctx, State::Completed(Box::new(record)));
+                reply
+            }
+            CompleteOutcome::Expired => {
+                if let State::Waiting { pending, .. } = &self.state {
+                    let expired = State::Expired(Arc::clone(pending));
+                    self.retire(ctx, expired);
+                }
+                CompleteReply::Expired
+            }
+            CompleteOutcome::CredentialReplayed => CompleteReply::CredentialReplayed,
+            CompleteOutcome::NotFound => {
+                self.retire(ctx, State::Absent);
+                CompleteReply::Unknown
+            }
+        }
+    }
+}
+
+/// The moment for which the registry set this transaction's timer has come.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct DeadlineReached;
+
+impl Handler<DeadlineReached> for TransactionActor {
+    type Result = ();
+
+    fn handle(&mut self, _: DeadlineReached, ctx: &mut Self::Context) {
+        if matches!(self.answer_ended(&Look, ctx), Some(View::Expired(_))) {
+            metrics::counter!("sakshi_transactions_expired_total").increment(1);
+            tracing::debug!(txn.id = %self.id, "transaction expired");
+        }
+    }
+}
+
+/// Stop: the transaction has ended and all who asked before know it.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+struct Retire;
+
+impl Handler<Retire> for TransactionActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Retire, ctx: &mut Self::Context) {
+        // An opening that was asked for again in the meantime has brought it back to life.
+        if !matches!(self.state, State::Waiting { .. }) {
+            ctx.stop();
+        }
+    }
+}
+
+/// Makes the actor panic while it handles a message.
+#[cfg(test)]
+#[derive(Clone, Copy, Message)]
+#[rtype(result = "()")]
+pub(crate) struct Detonate;
+
+#[cfg(test)]
+impl Handler<Detonate> for TransactionActor {
+    type Result = ();
+    fn handle(&mut self, _: Detonate, _: &mut Self::Context) {
+        panic!("as the test asked");
+    }
+}

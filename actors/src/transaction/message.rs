@@ -1,0 +1,139 @@
+//! What a transaction can be asked, and what is answered when it has already ended and no actor
+//! lives for it any more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::Message;
+use sakshi_domain::transaction::{Answer, AnswerDigest, Pending};
+use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, StoreError};
+use tokio::sync::oneshot;
+
+use super::TransactionActor;
+
+/// A question that can also be answered from the stored record alone.
+pub(crate) trait TransactionQuestion: Message<Result = Result<Self::Answer, StoreError>> + Clone + Send + 'static {
+    /// What is answered.
+    type Answer: Send + 'static;
+
+    /// The answer of a completed transaction.
+    fn completed(&self, record: CompletedRecord) -> Self::Answer;
+
+    /// The answer of a transaction whose window has passed.
+    fn expired(&self, opened: Arc<Pending>) -> Self::Answer;
+
+    /// The answer when there is no such transaction.
+    fn unknown(&self) -> Self::Answer;
+}
+
+/// A transaction as it stands.
+#[derive(Clone, Debug)]
+pub enum View {
+    /// It waits for the person.
+    Pending(Arc<Pending>),
+    /// It has ended with an answer.
+    Completed(Box<CompletedRecord>),
+    /// Its window has passed.
+    Expired(Arc<Pending>),
+    /// There is none.
+    Unknown,
+}
+
+/// How does the transaction stand?
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "Result<View, StoreError>")]
+pub(crate) struct Look;
+
+impl TransactionQuestion for Look {
+    type Answer = View;
+
+    fn completed(&self, record: CompletedRecord) -> View {
+        View::Completed(Box::new(record))
+    }
+
+    fn expired(&self, opened: Arc<Pending>) -> View {
+        View::Expired(opened)
+    }
+
+    fn unknown(&self) -> View {
+        View::Unknown
+    }
+}
+
+/// Tell me when the transaction changes: the receiver ends when it has, or when nobody can tell.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "Result<oneshot::Receiver<()>, StoreError>")]
+pub(crate) struct Subscribe;
+
+impl TransactionQuestion for Subscribe {
+    type Answer = oneshot::Receiver<()>;
+
+    fn completed(&self, _: CompletedRecord) -> Self::Answer {
+        oneshot::channel().1
+    }
+
+    fn expired(&self, _: Arc<Pending>) -> Self::Answer {
+        oneshot::channel().1
+    }
+
+    fn unknown(&self) -> Self::Answer {
+        oneshot::channel().1
+    }
+}
+
+/// Here is the identity app's final answer.
+#[derive(Clone, Debug, Message)]
+#[rtype(result = "Result<CompleteReply, StoreError>")]
+pub struct Complete {
+    /// The answer.
+    pub answer: Answer,
+    /// How long its credential is refused under other transactions.
+    pub replay_window: Duration,
+    /// How long the result can be fetched.
+    pub result_ttl: Duration,
+}
+
+/// What became of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CompleteReply {
+    /// It ended the transaction, now or when it was first delivered.
+    Accepted,
+    /// Another answer ended it before.
+    AlreadyCompleted,
+    /// The window has passed.
+    Expired,
+    /// Its credential was used for another transaction.
+    CredentialReplayed,
+    /// There is no such transaction.
+    Unknown,
+}
+
+impl Complete {
+    pub(super) fn judge(&self, stands: AnswerDigest) -> CompleteReply {
+        if self.answer.digest() == stands { CompleteReply::Accepted } else { CompleteReply::AlreadyCompleted }
+    }
+}
+
+impl TransactionQuestion for Complete {
+    type Answer = CompleteReply;
+
+    fn completed(&self, record: CompletedRecord) -> CompleteReply {
+        self.judge(record.answer)
+    }
+
+    fn expired(&self, _: Arc<Pending>) -> CompleteReply {
+        CompleteReply::Expired
+    }
+
+    fn unknown(&self) -> CompleteReply {
+        CompleteReply::Unknown
+    }
+}
+
+/// Open yourself: debit the credit and begin to wait.
+#[derive(Clone, Debug, Message)]
+#[rtype(result = "Result<OpenOutcome, StoreError>")]
+pub(crate) struct Open(pub Arc<OpenTransaction>);
+
+/// Lets every question be answered after an await.
+pub(super) type Reply<T> = actix::AtomicResponse<TransactionActor, Result<T, StoreError>>;

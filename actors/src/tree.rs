@@ -1,0 +1,225 @@
+//! The supervision tree of one node, built in the order in which it is drawn:
+//!
+//! ```text
+//! root                        restarts a child three times a minute, then ends the process
+//! ├─ credit-ledger            its own arbiter, with the reaper
+//! ├─ webhook-dispatcher       its own arbiter
+//! ├─ reaper
+//! └─ transactions-N           one shard per HTTP worker, on that worker's arbiter
+//!    └─ transaction × live    state and deadline of one transaction
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::dev::channel::channel;
+use actix::{Actor, Addr, Context, Supervised};
+use actix_rt::Arbiter;
+use sakshi_domain::clock::Clock;
+use sakshi_outbound::client::WebhookClient;
+use sakshi_store::{Store, StoreError, Vault};
+use tokio::sync::mpsc;
+
+use crate::admission::Admission;
+use crate::dispatcher::{LaneBounds, Pause, WebhookDispatcher};
+use crate::heartbeat::Heartbeats;
+use crate::ledger::CreditLedger;
+use crate::node::{Node, NodeView};
+use crate::reaper::Reaper;
+use crate::registry::{Bounds, TransactionRegistry};
+use crate::root::{Escalation, Root};
+use crate::supervision;
+use crate::transaction::Surroundings;
+use crate::transactions::{Shards, Transactions};
+
+/// An arbiter that has not turned for this long counts as hung.
+const HEARTBEAT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What the tree stands on.
+#[derive(Clone, Debug)]
+pub struct Ground {
+    /// The truth.
+    pub store: Arc<dyn Store>,
+    /// Seals what is personal.
+    pub vault: Arc<Vault>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Makes webhook attempts.
+    pub client: WebhookClient,
+}
+
+/// How much the tree takes on.
+#[derive(Clone, Copy, Debug)]
+pub struct TreeBounds {
+    /// Shards of the transaction registry: one per HTTP worker, 256 at most.
+    pub shards: usize,
+    /// Live transactions on this node.
+    pub live_transactions: usize,
+    /// Questions being answered at once.
+    pub in_flight: usize,
+    /// How long a question may take.
+    pub patience: Duration,
+    /// Webhook attempts in flight.
+    pub lanes: LaneBounds,
+    /// How long an expired transaction can still be asked about.
+    pub expired_grace: Duration,
+}
+
+/// A running tree. Cloned into every worker.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    root: Root,
+    top: Arc<Node>,
+    shards: Arc<Shards>,
+    around: Arc<Surroundings>,
+    bounds: TreeBounds,
+    admission: Admission,
+    attempts: Admission,
+    heartbeats: Heartbeats,
+    arbiters: Arc<Vec<actix_rt::ArbiterHandle>>,
+}
+
+impl Tree {
+    /// Starts everything but the shards, which start with their workers. Must be called within an
+    /// actix system. The receiver tells when the tree cannot mend itself.
+    ///
+    /// # Errors
+    /// The store's, when it cannot say which attempts an earlier life left unfinished.
+    pub async fn start(ground: Ground, bounds: TreeBounds) -> Result<(Self, mpsc::UnboundedReceiver<Escalation>), StoreError> {
+        let unfinished = ground.store.abandon_attempts().await?;
+        if unfinished > 0 {
+            tracing::warn!(count = unfinished, "webhook attempts were under way when the process ended; their fate is unknown");
+        }
+        let (root, escalations) = Root::new();
+        let top = Node::new("root", "root");
+        let heartbeats = Heartbeats::new(HEARTBEAT_PATIENCE);
+        let (effects, sending) = (Arbiter::new(), Arbiter::new());
+        for (arbiter, name) in [(&effects, "effects"), (&sending, "dispatch")] {
+            let heartbeats = heartbeats.clone();
+            arbiter.spawn_fn(move || heartbeats.beat_here(name));
+        }
+
+        let under = Under { root: &root, top: &top };
+        let store = Arc::clone(&ground.store);
+        let ledger = under.start(&effects, "credit-ledger", "credit_ledger", move || CreditLedger::new(store));
+        let attempts = Admission::new(bounds.lanes.in_flight);
+        let (store, vault, client, in_flight) =
+            (Arc::clone(&ground.store), Arc::clone(&ground.vault), ground.client.clone(), attempts.clone());
+        let dispatcher = under.start(&sending, "webhook-dispatcher", "webhook_dispatcher", move || {
+            WebhookDispatcher::new(store, vault, client, in_flight, bounds.lanes)
+        });
+        let (store, grace) = (Arc::clone(&ground.store), bounds.expired_grace);
+        under.start(&effects, "reaper", "reaper", move || Reaper::new(store, grace));
+
+        let shards = Arc::new(Shards::new(bounds.shards.clamp(1, 256)));
+        shards.nodes.iter().for_each(|node| top.adopt(Arc::clone(node)));
+        let Ground { store, vault, clock, .. } = ground;
+        let around = Arc::new(Surroundings { store, vault, clock, ledger, dispatcher });
+        let admission = Admission::new(bounds.in_flight);
+        let arbiters = Arc::new(vec![effects.handle(), sending.handle()]);
+        let tree = Self { root, top, shards, around, bounds, admission, attempts, heartbeats, arbiters };
+        Ok((tree, escalations))
+    }
+
+    /// Starts a registry shard on the current arbiter, in the first free place, and returns the
+    /// door to all transactions as seen from here; `None` when all places are taken.
+    #[must_use]
+    pub fn start_shard(&self) -> Option<Transactions> {
+        let bounds = Bounds { live: self.bounds.live_transactions.div_ceil(self.shards.nodes.len()), patience: self.bounds.patience };
+        let local = self.shards.take_place(|index| {
+            self.heartbeats.beat_here(&format!("worker-{index}"));
+            let node = Arc::clone(&self.shards.nodes[index]);
+            TransactionRegistry::start(format!("transactions-{index}"), node, Arc::clone(&self.around), self.root.clone(), bounds)
+        })?;
+        Some(self.door(local))
+    }
+
+    /// The door to all transactions for somebody without a shard of their own.
+    #[must_use]
+    pub fn door(&self, local: usize) -> Transactions {
+        Transactions {
+            shards: Arc::clone(&self.shards),
+            admission: self.admission.clone(),
+            vault: Arc::clone(&self.around.vault),
+            local,
+            patience: self.bounds.patience,
+        }
+    }
+
+    /// Whether every shard has started.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.shards.complete()
+    }
+
+    /// The credit ledger.
+    #[must_use]
+    pub fn ledger(&self) -> Addr<CreditLedger> {
+        self.around.ledger.clone()
+    }
+
+    /// The tree as it stands; readable while an arbiter hangs.
+    #[must_use]
+    pub fn view(&self) -> NodeView {
+        self.top.view()
+    }
+
+    /// The name of an arbiter that does not turn.
+    #[must_use]
+    pub fn hung_arbiter(&self) -> Option<String> {
+        self.heartbeats.hung()
+    }
+
+    /// Live transactions on this node.
+    #[must_use]
+    pub fn live_transactions(&self) -> i64 {
+        self.shards.nodes.iter().map(|node| node.live()).sum()
+    }
+
+    /// Webhook attempts in flight.
+    #[must_use]
+    pub fn attempts_in_flight(&self) -> usize {
+        self.attempts.inside()
+    }
+
+    /// Begins no further webhook attempt and waits for those in flight, for `patience` at most.
+    /// Returns how many were still under way.
+    pub async fn drain(&self, patience: Duration) -> usize {
+        self.around.dispatcher.do_send(Pause);
+        let end = tokio::time::Instant::now() + patience;
+        while self.attempts.inside() > 0 && tokio::time::Instant::now() < end {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        self.attempts.inside()
+    }
+
+    /// Stops the arbiters of ledger and dispatcher; the shards end with their workers.
+    pub fn stop(&self) {
+        self.arbiters.iter().for_each(|arbiter| {
+            arbiter.stop();
+        });
+    }
+}
+
+/// Starts single actors directly under the root.
+struct Under<'a> {
+    root: &'a Root,
+    top: &'a Node,
+}
+
+impl Under<'_> {
+    fn start<A, F>(&self, arbiter: &Arbiter, name: &'static str, kind: &'static str, make: F) -> Addr<A>
+    where
+        A: Actor<Context = Context<A>> + Supervised,
+        F: FnOnce() -> A + Send + 'static,
+    {
+        let node = Node::new(name, kind);
+        self.top.adopt(Arc::clone(&node));
+        let root = self.root.clone();
+        let (sender, receiver) = channel(16);
+        arbiter.spawn_fn(move || {
+            supervision::start_in(Context::with_receiver(receiver), make(), root.oversee(name, node));
+        });
+        Addr::new(sender)
+    }
+}

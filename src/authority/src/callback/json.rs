@@ -1,0 +1,31 @@
+//! The JSON form: `{"txn":…,"response":…,"errCode":…,"errInfo":…,"dateTime":…}`.
+
+use sakshi_domain::limits::CREDENTIAL_DEPTH_MAX;
+use serde_json::Value;
+
+use super::message::{CallbackFault, Fields};
+use crate::json::{JsonRefusal, parse_object};
+
+pub(super) fn read(body: &[u8]) -> Result<Fields, CallbackFault> {
+    let mut object = parse_object(body, CREDENTIAL_DEPTH_MAX).map_err(|refusal| match refusal {
+        JsonRefusal::Malformed => CallbackFault::Malformed,
+        JsonRefusal::TooDeep => CallbackFault::Structure,
+        JsonRefusal::RepeatedName => CallbackFault::Repeated,
+    })?;
+    let mut field = |name| object.remove(name).map_or(Ok(None), text);
+    Ok(Fields { txn: field("txn")?, credential: field("response")?, code: field("errCode")?, message: field("errInfo")? })
+}
+
+/// A string, or an integer written as one (`errCode` is seen as both); null and blank mean absent.
+fn text(value: Value) -> Result<Option<String>, CallbackFault> {
+    match value {
+        Value::Null => Ok(None),
+        Value::Number(number) if !number.is_f64() => Ok(Some(number.to_string())),
+        Value::String(text) => Ok(match text.trim() {
+            "" => None,
+            trimmed if trimmed.len() == text.len() => Some(text),
+            trimmed => Some(trimmed.to_owned()),
+        }),
+        _ => Err(CallbackFault::Malformed),
+    }
+}

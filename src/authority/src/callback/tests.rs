@@ -1,0 +1,191 @@
+use proptest::prelude::*;
+use sakshi_domain::ids::{ClientId, TxnId};
+use sakshi_domain::limits::CALLBACK_BYTES_MAX;
+use sakshi_domain::transaction::Failure;
+use serde_json::{Value, json};
+
+use super::*;
+
+const XML: Option<&str> = Some("application/xml; charset=utf-8");
+const JSON: Option<&str> = Some("application/json");
+
+fn fault(content_type: Option<&str>, body: &str) -> CallbackFault {
+    parse(content_type, body.as_bytes()).unwrap_err().fault
+}
+
+fn credential(text: &str) -> CallbackBody {
+    CallbackBody::Credential(text.into())
+}
+
+fn failure(code: &str, message: &str) -> CallbackBody {
+    CallbackBody::Failure { code: code.into(), message: message.into() }
+}
+
+#[test]
+fn the_xml_forms_of_the_document_are_read() {
+    let success =
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Request>\n <TxnID> t-1 </TxnID>\n <Credential>a.b.c~d~</Credential>\n</Request>\n";
+    for content_type in [XML, Some("TEXT/XML"), Some("application/soap+xml"), Some("text/plain"), None] {
+        let message = parse(content_type, success.as_bytes()).unwrap();
+        assert_eq!(message, CallbackMessage { form: CallbackForm::Xml, txn: "t-1".into(), body: credential("a.b.c~d~") });
+    }
+    let declined =
+        "<Request><TxnID>t-1</TxnID><ErrorCode>301</ErrorCode><ErrorMsg>User &lt;R&#101;ject&gt; <![CDATA[& left]]></ErrorMsg></Request>";
+    assert_eq!(parse(XML, declined.as_bytes()).unwrap().body, failure("301", "User <Reject> & left"));
+}
+
+#[test]
+fn the_json_forms_of_the_document_are_read() {
+    let success = br#"{"txn":"t-1","response":"a.b.c~d~","errCode":null,"errInfo":"","dateTime":"2026-01-01T00:00:00"}"#;
+    for content_type in [JSON, Some("application/vnd.x+json"), Some("application/octet-stream"), None] {
+        let message = parse(content_type, success).unwrap();
+        assert_eq!(message, CallbackMessage { form: CallbackForm::Json, txn: "t-1".into(), body: credential("a.b.c~d~") });
+    }
+    for code in ["303", "\"303\""] {
+        let body = format!(r#"{{"txn":"t-1","response":null,"errCode":{code},"errInfo":"gone"}}"#);
+        assert_eq!(parse(JSON, body.as_bytes()).unwrap().body, failure("303", "gone"));
+    }
+    assert_eq!(parse(JSON, br#"{"txn":"t-1","errCode":303}"#).unwrap().body, failure("303", ""));
+}
+
+#[test]
+fn document_types_and_entities_are_refused() {
+    let bomb = "<!DOCTYPE r [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;\">]><Request><TxnID>&b;</TxnID><Credential>x</Credential></Request>";
+    let file = "<!DOCTYPE r SYSTEM \"file:///etc/passwd\"><Request/>";
+    let bare = "<Request><TxnID>&xxe;</TxnID><Credential>x</Credential></Request>";
+    let inside = "<Request><!DOCTYPE r><TxnID>t</TxnID></Request>";
+    for body in [bomb, file, bare, inside] {
+        assert_eq!(fault(XML, body), CallbackFault::Entities, "{body}");
+    }
+}
+
+#[test]
+fn repeated_fields_are_refused_in_both_forms() {
+    let twice = "<Request><TxnID>a</TxnID><TxnID>b</TxnID><Credential>x</Credential></Request>";
+    let prefixed = "<Request><TxnID>a</TxnID><n:TxnID xmlns:n=\"u\">b</n:TxnID><Credential>x</Credential></Request>";
+    let empty = "<Request><TxnID>a</TxnID><Credential/><Credential>x</Credential></Request>";
+    for body in [twice, prefixed, empty] {
+        assert_eq!(fault(XML, body), CallbackFault::Repeated, "{body}");
+    }
+    assert_eq!(fault(JSON, r#"{"txn":"a","txn":"b","response":"x"}"#), CallbackFault::Repeated);
+}
+
+#[test]
+fn credential_and_error_code_together_or_neither_is_refused() {
+    assert_eq!(
+        fault(XML, "<Request><TxnID>t</TxnID><Credential>x</Credential><ErrorCode>301</ErrorCode></Request>"),
+        CallbackFault::BothReported
+    );
+    assert_eq!(fault(JSON, r#"{"txn":"t","response":"x","errCode":301}"#), CallbackFault::BothReported);
+    assert_eq!(fault(XML, "<Request><TxnID>t</TxnID><Credential> </Credential></Request>"), CallbackFault::NothingReported);
+    assert_eq!(fault(JSON, r#"{"txn":"t","errInfo":"only words"}"#), CallbackFault::NothingReported);
+}
+
+#[test]
+fn a_transaction_must_be_named_in_at_most_64_characters() {
+    assert_eq!(fault(XML, "<Request><Credential>x</Credential></Request>"), CallbackFault::NoTransaction);
+    assert_eq!(fault(JSON, r#"{"txn":" ","response":"x"}"#), CallbackFault::NoTransaction);
+    assert_eq!(fault(JSON, &json!({"txn": "t".repeat(65), "response": "x"}).to_string()), CallbackFault::NoTransaction);
+}
+
+#[test]
+fn deep_and_crowded_documents_are_refused() {
+    let deep = format!("<Request>{}</Request>", "<a>".repeat(100_000));
+    assert_eq!(fault(XML, &deep), CallbackFault::Structure);
+    let crowd: String = (0..40).map(|n| format!("<e{n}/>")).collect();
+    assert_eq!(fault(XML, &format!("<Request>{crowd}</Request>")), CallbackFault::Structure);
+    assert_eq!(fault(JSON, &format!("{{\"x\":{}", "[".repeat(100_000))), CallbackFault::Structure);
+}
+
+#[test]
+fn malformed_bodies_are_refused_in_the_form_they_came_in() {
+    let split = "<Request><TxnID>t</TxnID><Credential>a<!-- x -->b</Credential></Request>";
+    let open = "<Request><TxnID>t</TxnID>";
+    let crossed = "<Request><TxnID>t</Request></TxnID>";
+    let two = "<Request><TxnID>t</TxnID><Credential>x</Credential></Request><Request/>";
+    let other_root = "<Response><TxnID>t</TxnID><Credential>x</Credential></Response>";
+    let utf16 = "<?xml version=\"1.0\" encoding=\"UTF-16\"?><Request><TxnID>t</TxnID><Credential>x</Credential></Request>";
+    for body in [split, open, crossed, two, other_root, utf16, "", "<", "words", "<Request>words</Request>"] {
+        assert_eq!(parse(XML, body.as_bytes()), Err(CallbackError { form: CallbackForm::Xml, fault: CallbackFault::Malformed }), "{body}");
+    }
+    for body in ["", "[]", "{", "null", r#"{"txn":{},"response":"x"}"#, r#"{"txn":"t","response":["x"]}"#, r#"{"txn":"t","errCode":3.5}"#] {
+        assert_eq!(
+            parse(JSON, body.as_bytes()),
+            Err(CallbackError { form: CallbackForm::Json, fault: CallbackFault::Malformed }),
+            "{body}"
+        );
+    }
+    assert_eq!(parse(XML, b"<Request><TxnID>\xff</TxnID></Request>").unwrap_err().fault, CallbackFault::Malformed);
+}
+
+#[test]
+fn other_content_types_and_oversized_bodies_are_refused() {
+    let refused = parse(Some("multipart/form-data"), b"<Request/>").unwrap_err();
+    assert_eq!(refused, CallbackError { form: CallbackForm::Xml, fault: CallbackFault::MediaType });
+    let big = vec![b' '; CALLBACK_BYTES_MAX + 1];
+    assert_eq!(parse(JSON, &big).unwrap_err().fault, CallbackFault::TooLarge);
+}
+
+#[test]
+fn a_reply_has_the_form_of_its_request_and_escapes_what_a_stranger_wrote() {
+    let (content_type, body) = reply(CallbackForm::Xml, "<t>\u{0}&", 200, "Success");
+    assert_eq!(content_type, "application/xml");
+    assert_eq!(
+        String::from_utf8(body).unwrap(),
+        "<Response><TxnID>&lt;t&gt;&amp;</TxnID><ResponseCode>200</ResponseCode><ResponseMsg>Success</ResponseMsg></Response>"
+    );
+    let (content_type, body) = reply(CallbackForm::Json, "t\"1", 409, "Already completed");
+    assert_eq!(content_type, "application/json");
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(body, json!({"txn": "t\"1", "responseCode": 409, "responseMsg": "Already completed"}));
+}
+
+#[test]
+fn every_code_ends_the_transaction_except_308() {
+    for code in ["301", "302", "303", "304", "305", "306", "307", "999", "E-1"] {
+        let Verdict::Terminal(failure) = verdict(code, "") else { panic!("{code} is terminal") };
+        assert_eq!(failure.code.as_deref(), Some(code));
+        assert!(!failure.message.is_empty());
+    }
+    assert_eq!(verdict("308", "callback retry"), Verdict::RetryExpected);
+    assert_eq!(verdict(" 308 ", ""), Verdict::RetryExpected);
+    assert_eq!(verdict("301", "User Reject"), Verdict::Terminal(Failure::new("User Reject", Some("301"))));
+    assert_eq!(verdict("302", " "), Verdict::Terminal(Failure::new("The face liveness check failed", Some("302"))));
+}
+
+#[test]
+fn a_failure_is_recognised_again_and_told_from_every_other() {
+    let id = || TxnId::generate(ClientId::generate().partition(), 0);
+    let txn = id();
+    let digest = |txn, message, code| failure_answer(txn, Failure::new(message, Some(code))).digest();
+    assert_eq!(digest(txn, "User Reject", "301"), digest(txn, "User Reject", "301"));
+    for other in [digest(txn, "User Reject", "302"), digest(txn, "Other", "301"), digest(id(), "User Reject", "301")] {
+        assert_ne!(digest(txn, "User Reject", "301"), other);
+    }
+    assert_ne!(digest(txn, "1x", "30"), digest(txn, "x", "301"));
+}
+
+#[test]
+fn debug_output_shows_no_credential() {
+    let message = parse(JSON, br#"{"txn":"t-1","response":"secret~"}"#).unwrap();
+    assert!(!format!("{message:?}").contains("secret"));
+}
+
+proptest! {
+    #[test]
+    fn no_body_panics(bytes in prop::collection::vec(any::<u8>(), 0..400), xml_like in "(<|>|/|&|;|#|!|\\[|\\]|-|Request|TxnID|Credential|CDATA|x| |\"|=|\\?){0,60}") {
+        for content_type in [XML, JSON, None] {
+            let _ = parse(content_type, &bytes);
+            let _ = parse(content_type, xml_like.as_bytes());
+        }
+    }
+
+    #[test]
+    fn any_code_and_message_survives_both_forms(code in "[!-~]{1,30}", message in "[^\\p{C}\\s]([^\\p{C}]{0,80}[^\\p{C}\\s])?") {
+        let escaped = |text: &str| quick_xml::escape::escape(text).into_owned();
+        let xml = format!("<Request><TxnID>t</TxnID><ErrorCode>{}</ErrorCode><ErrorMsg>{}</ErrorMsg></Request>", escaped(&code), escaped(&message));
+        let json = json!({"txn": "t", "errCode": &code, "errInfo": &message}).to_string();
+        prop_assert_eq!(parse(XML, xml.as_bytes()).unwrap().body, failure(&code, &message));
+        prop_assert_eq!(parse(JSON, json.as_bytes()).unwrap().body, failure(&code, &message));
+    }
+}

@@ -1,0 +1,56 @@
+//! What the authority's error codes mean for a transaction.
+
+use aws_lc_rs::digest::{Context, SHA256};
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::transaction::{Answer, AnswerDigest, Failure};
+
+/// What a reported failure does to a pending transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It ends, not verified, for this reason.
+    Terminal(Failure),
+    /// Nothing: the app has authenticated the person and will deliver again.
+    RetryExpected,
+}
+
+/// The authority's code for an earlier delivery that failed.
+const RETRY: &str = "308";
+
+/// The codes that have a meaning of their own, for callbacks that bring no message.
+const MEANINGS: [(&str, &str); 7] = [
+    ("301", "The user rejected the request"),
+    ("302", "The face liveness check failed"),
+    ("303", "The user aborted the verification"),
+    ("304", "The face did not match"),
+    ("305", "The user's biometrics are locked"),
+    ("306", "The face authentication service is down"),
+    ("307", "The identity app met an HTTP error"),
+];
+
+/// Judges a failure by its code; the reason is the app's message, or what the code means.
+#[must_use]
+pub fn verdict(code: &str, message: &str) -> Verdict {
+    let code = code.trim();
+    if code == RETRY {
+        return Verdict::RetryExpected;
+    }
+    let meaning = MEANINGS.iter().find(|(known, _)| *known == code).map_or("", |(_, meaning)| meaning);
+    let reason = if message.trim().is_empty() { meaning } else { message };
+    Verdict::Terminal(Failure::new(reason, Some(code)))
+}
+
+/// The answer that ends a transaction with a failure. Its digest covers transaction, code and
+/// reason, so a redelivery in the other form, or with another time stamp, is still the same answer.
+#[must_use]
+pub fn failure_answer(txn: TxnId, failure: Failure) -> Answer {
+    let code = failure.code.as_deref().unwrap_or_default();
+    let mut context = Context::new(&SHA256);
+    context.update(b"failure\0");
+    context.update(txn.as_bytes());
+    context.update(&(code.len() as u64).to_be_bytes());
+    context.update(code.as_bytes());
+    context.update(failure.message.as_bytes());
+    let mut digest = [0; 32];
+    digest.copy_from_slice(context.finish().as_ref());
+    Answer::Failure { failure, digest: AnswerDigest(digest) }
+}

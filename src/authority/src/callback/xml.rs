@@ -1,0 +1,132 @@
+//! The XML form: `<Request>` with `TxnID` and either `Credential` or `ErrorCode` and `ErrorMsg`.
+//!
+//! Two levels and nothing else: no document type, no entity but the five that XML itself defines,
+//! no comment or instruction inside a value (it would split the text that a careless reader sees).
+
+use quick_xml::Reader;
+use quick_xml::escape::resolve_xml_entity;
+use quick_xml::events::{BytesDecl, BytesRef, BytesStart, Event};
+use sakshi_domain::limits::CALLBACK_ELEMENTS_MAX;
+
+use super::message::{CallbackFault, Fields};
+
+pub(super) fn read(body: &[u8]) -> Result<Fields, CallbackFault> {
+    let text = std::str::from_utf8(body).map_err(|_| CallbackFault::Malformed)?;
+    let mut reader = Reader::from_str(text.strip_prefix('\u{feff}').unwrap_or(text));
+    open_root(&mut reader)?;
+    let mut fields = Fields::default();
+    let mut seen = Vec::new();
+    loop {
+        match next(&mut reader)? {
+            Event::Start(element) => {
+                note(&element, &mut seen)?;
+                let value = leaf(&mut reader)?;
+                keep(&mut fields, &element, value);
+            }
+            Event::Empty(element) => note(&element, &mut seen)?,
+            Event::End(_) => break,
+            Event::Comment(_) => {}
+            Event::Text(text) if is_blank(&text) => {}
+            _ => return Err(CallbackFault::Malformed),
+        }
+    }
+    close(&mut reader)?;
+    Ok(fields)
+}
+
+fn open_root(reader: &mut Reader<&[u8]>) -> Result<(), CallbackFault> {
+    let mut first = true;
+    loop {
+        match next(reader)? {
+            Event::Decl(declaration) if first => check_encoding(&declaration)?,
+            Event::Comment(_) => {}
+            Event::Text(text) if is_blank(&text) => {}
+            Event::Start(root) if root.local_name().as_ref() == "Request" => return Ok(()),
+            _ => return Err(CallbackFault::Malformed),
+        }
+        first = false;
+    }
+}
+
+fn close(reader: &mut Reader<&[u8]>) -> Result<(), CallbackFault> {
+    loop {
+        match next(reader)? {
+            Event::Eof => return Ok(()),
+            Event::Comment(_) => {}
+            Event::Text(text) if is_blank(&text) => {}
+            _ => return Err(CallbackFault::Malformed),
+        }
+    }
+}
+
+/// The text of an element that holds only text; blank means absent.
+fn leaf(reader: &mut Reader<&[u8]>) -> Result<Option<String>, CallbackFault> {
+    let mut value = String::new();
+    loop {
+        match next(reader)? {
+            Event::Text(text) => value.push_str(&text.xml10_content()),
+            Event::CData(text) => value.push_str(&text.xml10_content()),
+            Event::GeneralRef(reference) => push_reference(&reference, &mut value)?,
+            Event::End(_) => break,
+            Event::Start(_) | Event::Empty(_) => return Err(CallbackFault::Structure),
+            _ => return Err(CallbackFault::Malformed),
+        }
+    }
+    let trimmed = value.trim();
+    match trimmed.len() {
+        0 => Ok(None),
+        whole if whole == value.len() => Ok(Some(value)),
+        _ => Ok(Some(trimmed.to_owned())),
+    }
+}
+
+fn next<'a>(reader: &mut Reader<&'a [u8]>) -> Result<Event<'a>, CallbackFault> {
+    match reader.read_event() {
+        Ok(Event::DocType(_)) => Err(CallbackFault::Entities),
+        Ok(event) => Ok(event),
+        Err(_) => Err(CallbackFault::Malformed),
+    }
+}
+
+fn note(element: &BytesStart<'_>, seen: &mut Vec<String>) -> Result<(), CallbackFault> {
+    let name = element.local_name().as_ref().to_owned();
+    if seen.contains(&name) {
+        return Err(CallbackFault::Repeated);
+    }
+    if seen.len() == CALLBACK_ELEMENTS_MAX {
+        return Err(CallbackFault::Structure);
+    }
+    seen.push(name);
+    Ok(())
+}
+
+fn keep(fields: &mut Fields, element: &BytesStart<'_>, value: Option<String>) {
+    match element.local_name().as_ref() {
+        "TxnID" => fields.txn = value,
+        "Credential" => fields.credential = value,
+        "ErrorCode" => fields.code = value,
+        "ErrorMsg" => fields.message = value,
+        _ => {}
+    }
+}
+
+fn push_reference(reference: &BytesRef<'_>, value: &mut String) -> Result<(), CallbackFault> {
+    if let Some(character) = reference.resolve_char_ref().map_err(|_| CallbackFault::Malformed)? {
+        value.push(character);
+        return Ok(());
+    }
+    value.push_str(resolve_xml_entity(reference).ok_or(CallbackFault::Entities)?);
+    Ok(())
+}
+
+fn check_encoding(declaration: &BytesDecl<'_>) -> Result<(), CallbackFault> {
+    match declaration.encoding() {
+        None => Ok(()),
+        Some(Ok(name)) if ["utf-8", "utf8", "us-ascii"].iter().any(|known| name.eq_ignore_ascii_case(known)) => Ok(()),
+        Some(_) => Err(CallbackFault::Malformed),
+    }
+}
+
+fn is_blank(text: &str) -> bool {
+    text.chars().all(|c| matches!(c, ' ' | '\t' | '\r' | '\n'))
+}

@@ -1,0 +1,165 @@
+//! Where the identity app posts its answer: a URL of its own for every transaction.
+//!
+//! Its last segment is a capability, an HMAC of the transaction id under a server secret, so that
+//! who knows a transaction id (it is the path of a public page) still cannot post for it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::hmac;
+use sakshi_domain::ids::TxnId;
+use url::Url;
+
+use crate::encoding::base64url;
+
+/// Bytes kept of the HMAC: 144 bits, which are 24 characters with none to spare.
+const CAPABILITY_BYTES: usize = 18;
+
+/// Separates this use of the secret from any other.
+const PURPOSE: &[u8] = b"callback-capability";
+
+/// Why there can be no callback addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallbackAddressError {
+    /// The base is not an absolute http(s) URL, or has a query or fragment.
+    #[error("the public base URL must be an absolute http or https URL without query and fragment")]
+    BaseUrl,
+    /// The secret is shorter than 32 bytes.
+    #[error("the callback secret must have at least 32 bytes")]
+    Secret,
+}
+
+/// One transaction's callback address.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CallbackAddress {
+    /// `cb` of the intent: `{public_base}/cb/{txnId}/{capability}`.
+    pub url: String,
+    /// `aud` of the intent: the origin of the URL.
+    pub audience: Arc<str>,
+}
+
+impl fmt::Debug for CallbackAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CallbackAddress({}/…)", self.audience)
+    }
+}
+
+/// Makes and recognises callback addresses.
+pub struct CallbackAddresses {
+    base: String,
+    audience: Arc<str>,
+    secret: hmac::Key,
+}
+
+impl fmt::Debug for CallbackAddresses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CallbackAddresses({})", self.base)
+    }
+}
+
+impl CallbackAddresses {
+    /// Addresses under the URL at which the public sees this service.
+    ///
+    /// # Errors
+    /// A base that is no http(s) URL; a secret under 32 bytes.
+    pub fn new(public_base_url: &str, secret: &[u8]) -> Result<Self, CallbackAddressError> {
+        let base = Url::parse(public_base_url).map_err(|_| CallbackAddressError::BaseUrl)?;
+        let web = matches!(base.scheme(), "http" | "https");
+        if !web || base.query().is_some() || base.fragment().is_some() {
+            return Err(CallbackAddressError::BaseUrl);
+        }
+        if secret.len() < 32 {
+            return Err(CallbackAddressError::Secret);
+        }
+        Ok(Self {
+            base: base.as_str().trim_end_matches('/').to_owned(),
+            audience: base.origin().ascii_serialization().into(),
+            secret: hmac::Key::new(hmac::HMAC_SHA256, secret),
+        })
+    }
+
+    /// The address for a transaction.
+    #[must_use]
+    pub fn for_txn(&self, txn: TxnId) -> CallbackAddress {
+        let url = format!("{}/cb/{txn}/{}", self.base, self.capability(txn));
+        CallbackAddress { url, audience: Arc::clone(&self.audience) }
+    }
+
+    /// The origin of every address, for which credentials must be bound.
+    #[must_use]
+    pub fn audience(&self) -> &str {
+        &self.audience
+    }
+
+    /// Whether the capability was made for this transaction. Takes the same time for any guess.
+    #[must_use]
+    pub fn is_genuine(&self, txn: TxnId, capability: &str) -> bool {
+        verify_slices_are_equal(self.capability(txn).as_bytes(), capability.as_bytes()).is_ok()
+    }
+
+    fn capability(&self, txn: TxnId) -> String {
+        let mut context = hmac::Context::with_key(&self.secret);
+        context.update(PURPOSE);
+        context.update(txn.as_bytes());
+        let tag = context.sign();
+        base64url(&tag.as_ref()[..CAPABILITY_BYTES])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sakshi_domain::ids::ClientId;
+
+    fn txn() -> TxnId {
+        TxnId::generate(ClientId::generate().partition(), 0)
+    }
+
+    fn addresses(base: &str, secret: u8) -> CallbackAddresses {
+        CallbackAddresses::new(base, &[secret; 32]).unwrap()
+    }
+
+    #[test]
+    fn the_url_holds_transaction_and_capability_and_the_audience_is_its_origin() {
+        let id = txn();
+        for (base, prefix, audience) in [
+            ("https://verify.example", "https://verify.example/cb/", "https://verify.example"),
+            ("https://verify.example/", "https://verify.example/cb/", "https://verify.example"),
+            ("http://10.0.0.1:8080/under/here/", "http://10.0.0.1:8080/under/here/cb/", "http://10.0.0.1:8080"),
+        ] {
+            let address = addresses(base, 1).for_txn(id);
+            let rest = address.url.strip_prefix(prefix).unwrap();
+            let (named, capability) = rest.split_once('/').unwrap();
+            assert_eq!((named, &*address.audience), (id.to_string().as_str(), audience));
+            assert_eq!(capability.len(), 24);
+        }
+    }
+
+    #[test]
+    fn a_capability_is_good_for_its_own_transaction_and_secret_only() {
+        let (ours, theirs, id) = (addresses("https://a.example", 1), addresses("https://a.example", 2), txn());
+        let url = ours.for_txn(id).url;
+        let capability = url.rsplit('/').next().unwrap();
+        assert!(ours.is_genuine(id, capability));
+        assert!(!ours.is_genuine(txn(), capability));
+        assert!(!theirs.is_genuine(id, capability));
+        for guess in ["", &capability[1..], &capability.to_lowercase(), &format!("{capability}A"), &format!("{capability}=")] {
+            assert!(!ours.is_genuine(id, guess), "{guess}");
+        }
+    }
+
+    #[test]
+    fn a_base_that_is_no_web_address_and_a_short_secret_are_refused() {
+        for base in ["", "verify.example", "ftp://a.example", "https://a.example/?q", "https://a.example/#f", "data:,x"] {
+            assert_eq!(CallbackAddresses::new(base, &[1; 32]).unwrap_err(), CallbackAddressError::BaseUrl, "{base}");
+        }
+        assert_eq!(CallbackAddresses::new("https://a.example", &[1; 31]).unwrap_err(), CallbackAddressError::Secret);
+    }
+
+    #[test]
+    fn debug_output_hides_the_capability() {
+        let address = addresses("https://a.example", 1).for_txn(txn());
+        assert_eq!(format!("{address:?}"), "CallbackAddress(https://a.example/…)");
+    }
+}

@@ -1,0 +1,176 @@
+//! The authority's forty claims: which bit of the scope bitmap asks for one, and how a credential
+//! calls it. One table of truth.
+//!
+//! Ten of them, the `local…` parts of an address, have no name in the API: they can be neither
+//! asked for nor kept. Id numbers are not in the table and so are never kept either.
+
+use sakshi_domain::claims::{Claim, ClaimSet};
+use sakshi_domain::limits::CLAIMS_MAX;
+
+/// Claims of the authority.
+const ROWS: usize = 40;
+
+/// Row N is bit N + 1 of the bitmap: the credential's name and the claim of the API, if it has one.
+const TABLE: [(&str, Option<Claim>); ROWS] = [
+    ("credentialIssuingDate", Some(Claim::CredentialDate)),
+    ("enrolmentDate", Some(Claim::EnrolmentDate)),
+    ("enrolmentNumber", Some(Claim::EnrolmentNumber)),
+    ("isNRI", Some(Claim::NriStatus)),
+    ("residentImage", Some(Claim::Photo)),
+    ("residentName", Some(Claim::Name)),
+    ("localResidentName", Some(Claim::LocalName)),
+    ("ageAbove18", Some(Claim::AgeAbove18)),
+    ("ageAbove50", Some(Claim::AgeAbove50)),
+    ("ageAbove60", Some(Claim::AgeAbove60)),
+    ("ageAbove75", Some(Claim::AgeAbove75)),
+    ("dob", Some(Claim::Dob)),
+    ("gender", Some(Claim::Gender)),
+    ("careOf", Some(Claim::CareOf)),
+    ("localCareOf", None),
+    ("building", Some(Claim::Building)),
+    ("localBuilding", None),
+    ("locality", Some(Claim::Locality)),
+    ("localLocality", None),
+    ("street", Some(Claim::Street)),
+    ("localStreet", None),
+    ("landmark", Some(Claim::Landmark)),
+    ("localLandmark", None),
+    ("vtc", Some(Claim::Vtc)),
+    ("localVtc", None),
+    ("subDistrict", Some(Claim::SubDistrict)),
+    ("localSubDistrict", None),
+    ("district", Some(Claim::District)),
+    ("localDistrict", None),
+    ("state", Some(Claim::State)),
+    ("localState", None),
+    ("poName", Some(Claim::PoName)),
+    ("localPoName", None),
+    ("pincode", Some(Claim::Pincode)),
+    ("address", Some(Claim::Address)),
+    ("regionalAddress", Some(Claim::RegionalAddress)),
+    ("mobile", Some(Claim::Mobile)),
+    ("maskedMobile", Some(Claim::MaskedMobile)),
+    ("email", Some(Claim::Email)),
+    ("maskedEmail", Some(Claim::MaskedEmail)),
+];
+
+/// For every claim of the API, in its order, the row that describes it.
+const ROW_OF: [usize; CLAIMS_MAX] = {
+    let mut rows = [usize::MAX; CLAIMS_MAX];
+    let mut row = 0;
+    while row < ROWS {
+        if let Some(claim) = TABLE[row].1 {
+            assert!(rows[claim as usize] == usize::MAX, "a claim has two rows");
+            rows[claim as usize] = row;
+        }
+        row += 1;
+    }
+    let mut claim = 0;
+    while claim < CLAIMS_MAX {
+        assert!(rows[claim] != usize::MAX, "a claim has no row");
+        claim += 1;
+    }
+    rows
+};
+
+/// The name of the claim inside a credential, which is also its key in `verifiedClaims`.
+#[must_use]
+pub const fn credential_name(claim: Claim) -> &'static str {
+    TABLE[ROW_OF[claim as usize]].0
+}
+
+/// The claim's bit in the scope bitmap, from 1.
+#[must_use]
+pub const fn scope_bit(claim: Claim) -> u8 {
+    ROW_OF[claim as usize] as u8 + 1
+}
+
+/// The claim that a credential calls so; the first letter may be in either case.
+#[must_use]
+pub fn from_credential_name(name: &str) -> Option<Claim> {
+    let (first, rest) = name.as_bytes().split_first()?;
+    let same = |row: &str| row.as_bytes().split_first().is_some_and(|(f, r)| f.eq_ignore_ascii_case(first) && r == rest);
+    TABLE.iter().find(|(row, _)| same(row)).and_then(|(_, claim)| *claim)
+}
+
+/// The scope bitmap: one `0` or `1` per bit, leftmost is bit 1, padded on the right to `length`
+/// characters and never shorter than the table.
+#[must_use]
+pub fn scope_bitmap(claims: ClaimSet, length: usize) -> String {
+    let mut bitmap = "0".repeat(length.max(ROWS)).into_bytes();
+    for claim in claims.iter() {
+        bitmap[ROW_OF[claim as usize]] = b'1';
+    }
+    bitmap.into_iter().map(char::from).collect()
+}
+
+/// The claims that a scope bitmap asks for; bits without a claim of the API are passed over.
+#[must_use]
+pub fn parse_scope(bitmap: &str) -> ClaimSet {
+    let asked = bitmap.bytes().zip(&TABLE).filter(|(bit, _)| *bit == b'1');
+    asked.filter_map(|(_, (_, claim))| *claim).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_dob_and_gender_make_the_bitmap_of_the_document() {
+        let claims: ClaimSet = [Claim::Name, Claim::Dob, Claim::Gender].into_iter().collect();
+        assert_eq!(scope_bitmap(claims, 64), format!("0000010000011000{}", "0".repeat(48)));
+    }
+
+    #[test]
+    fn a_bitmap_is_as_long_as_the_setting_says_but_never_loses_a_claim() {
+        let all: ClaimSet = Claim::ALL.into_iter().collect();
+        assert_eq!(scope_bitmap(all, 64).len(), 64);
+        assert_eq!(scope_bitmap(all, 100).len(), 100);
+        assert_eq!(parse_scope(&scope_bitmap(all, 0)), all);
+    }
+
+    #[test]
+    fn every_claim_survives_its_bitmap_and_its_credential_name() {
+        for claim in Claim::ALL {
+            let bitmap = scope_bitmap([claim].into_iter().collect(), 64);
+            assert_eq!(bitmap.find('1'), Some(usize::from(scope_bit(claim)) - 1));
+            assert_eq!(parse_scope(&bitmap).iter().collect::<Vec<_>>(), [claim]);
+            assert_eq!(from_credential_name(credential_name(claim)), Some(claim));
+        }
+    }
+
+    #[test]
+    fn the_bits_are_those_of_the_document() {
+        let bits = [
+            (Claim::CredentialDate, 1),
+            (Claim::NriStatus, 4),
+            (Claim::Photo, 5),
+            (Claim::AgeAbove18, 8),
+            (Claim::Building, 16),
+            (Claim::PoName, 32),
+            (Claim::Pincode, 34),
+            (Claim::Address, 35),
+            (Claim::MaskedEmail, 40),
+        ];
+        for (claim, bit) in bits {
+            assert_eq!(scope_bit(claim), bit, "{claim:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_first_letter_may_differ_in_case_and_local_parts_and_id_numbers_are_not_claims() {
+        assert_eq!(from_credential_name("ResidentName"), Some(Claim::Name));
+        assert_eq!(from_credential_name("IsNRI"), Some(Claim::NriStatus));
+        for name in ["residentname", "isNri", "localStreet", "LocalVtc", "uid", "UID", "vid", "maskedUID", "MaskedUid", "", "é"] {
+            assert_eq!(from_credential_name(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_scope_of_any_text_is_read_without_complaint() {
+        assert!(parse_scope("").is_empty());
+        assert!(parse_scope(&"0".repeat(10_000)).is_empty());
+        assert_eq!(parse_scope(&"1".repeat(10_000)).iter().count(), 30);
+        assert!(parse_scope("xyz\u{1F600}").is_empty());
+    }
+}

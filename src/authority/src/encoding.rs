@@ -1,0 +1,38 @@
+//! Base64url without padding (RFC 7515 §2), in the one strict form that this crate accepts: no
+//! padding, no other alphabet, no stray trailing bits.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+/// Appends the encoding of `bytes`.
+pub(crate) fn push_base64url(bytes: &[u8], text: &mut String) {
+    URL_SAFE_NO_PAD.encode_string(bytes, text);
+}
+
+/// The encoding of `bytes`.
+pub(crate) fn base64url(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// The bytes, or `None` when the text is not in the strict form.
+pub(crate) fn from_base64url(text: &str) -> Option<Vec<u8>> {
+    URL_SAFE_NO_PAD.decode(text).ok()
+}
+
+/// The encoding of a SHA-256, without a heap allocation; lookups of digests are made with it.
+pub(crate) fn base64url_digest(digest: &[u8], out: &mut [u8; 43]) -> bool {
+    URL_SAFE_NO_PAD.encode_slice(digest, out).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_strict_form_is_read() {
+        assert_eq!(from_base64url("-_8"), Some(vec![0xfb, 0xff]));
+        for text in ["-_8=", "+/8", "-_9", "-_8 ", "-", "é"] {
+            assert_eq!(from_base64url(text), None, "{text}");
+        }
+    }
+}

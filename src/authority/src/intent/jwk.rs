@@ -1,0 +1,39 @@
+//! Public keys as JWKs (RFC 7518 §6), and signatures checked with them.
+
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, RsaSubjectPublicKey, UnparsedPublicKey,
+};
+use serde_json::{Value, json};
+
+use crate::encoding::{base64url, from_base64url};
+
+pub(super) fn rsa(key: &RsaSubjectPublicKey) -> Value {
+    let (n, e) = (key.modulus(), key.exponent());
+    json!({
+        "kty": "RSA", "alg": "RS256", "use": "sig",
+        "n": base64url(n.big_endian_without_leading_zero()),
+        "e": base64url(e.big_endian_without_leading_zero()),
+    })
+}
+
+/// From an uncompressed point: 4, then 32 bytes of x and 32 of y.
+pub(super) fn p256(point: &[u8]) -> Value {
+    let (x, y) = point.get(1..).unwrap_or_default().split_at(point.len() / 2);
+    json!({ "kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "x": base64url(x), "y": base64url(y) })
+}
+
+/// Whether the JWK made this signature; `None` when it is no usable key for the algorithm.
+pub(super) fn verifies(jwk: &Value, algorithm: &str, message: &[u8], signature: &[u8]) -> Option<bool> {
+    let part = |name: &str| jwk.get(name).and_then(Value::as_str).and_then(from_base64url);
+    match (jwk.get("kty").and_then(Value::as_str)?, algorithm) {
+        ("RSA", "RS256") => {
+            let key = RsaPublicKeyComponents { n: part("n")?, e: part("e")? };
+            Some(key.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature).is_ok())
+        }
+        ("EC", "ES256") => {
+            let point = [vec![4], part("x")?, part("y")?].concat();
+            Some(UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(message, signature).is_ok())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,124 @@
+//! The operator's signing key: RSA of 2048 bits and more for RS256, P-256 for ES256.
+
+use std::fmt;
+
+use aws_lc_rs::encoding::AsDer;
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa::KeySize;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair};
+use serde_json::Value;
+
+use super::jwk;
+
+/// Why a key cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IntentKeyError {
+    /// The text is not PEM.
+    #[error("the intent key is not a PEM document")]
+    NotPem,
+    /// The PEM holds something else: a certificate, a public key, an encrypted or SEC1 key.
+    #[error("the intent key must be a `PRIVATE KEY` (PKCS#8) or `RSA PRIVATE KEY` (PKCS#1)")]
+    OtherKind,
+    /// The key is damaged, or neither RSA nor P-256.
+    #[error("the intent key is neither an RSA nor a P-256 key")]
+    Unusable,
+    /// An RSA key under 2048 bits.
+    #[error("the RSA intent key must have at least 2048 bits")]
+    TooSmall,
+    /// The system could not make a key.
+    #[error("no key could be generated")]
+    Generation,
+}
+
+enum Pair {
+    Rs256(Box<RsaKeyPair>),
+    Es256(Box<EcdsaKeyPair>),
+}
+
+/// A private key that signs intents.
+pub struct IntentKey(Pair);
+
+impl fmt::Debug for IntentKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IntentKey({}, redacted)", self.algorithm())
+    }
+}
+
+impl IntentKey {
+    /// Reads a private key from PEM: PKCS#8 of either kind, or PKCS#1.
+    ///
+    /// # Errors
+    /// What is not such a key, or an RSA key under 2048 bits.
+    pub fn from_pem(text: &str) -> Result<Self, IntentKeyError> {
+        let document = pem::parse(text).map_err(|_| IntentKeyError::NotPem)?;
+        let der = document.contents();
+        let rsa = match document.tag() {
+            "RSA PRIVATE KEY" => RsaKeyPair::from_der(der).map_err(|_| IntentKeyError::Unusable)?,
+            "PRIVATE KEY" => match EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der) {
+                Ok(pair) => return Ok(Self(Pair::Es256(Box::new(pair)))),
+                Err(_) => RsaKeyPair::from_pkcs8(der).map_err(|_| IntentKeyError::Unusable)?,
+            },
+            _ => return Err(IntentKeyError::OtherKind),
+        };
+        if rsa.public_modulus_len() < 256 {
+            return Err(IntentKeyError::TooSmall);
+        }
+        Ok(Self(Pair::Rs256(Box::new(rsa))))
+    }
+
+    /// A fresh RSA-2048 key, and its PKCS#8 PEM to be stored. Takes up to a second.
+    ///
+    /// # Errors
+    /// [`IntentKeyError::Generation`].
+    pub fn generate_rs256() -> Result<(Self, String), IntentKeyError> {
+        let pair = RsaKeyPair::generate(KeySize::Rsa2048).map_err(|_| IntentKeyError::Generation)?;
+        let der = pair.as_der().map_err(|_| IntentKeyError::Generation)?;
+        let stored = to_pem(der.as_ref());
+        Ok((Self(Pair::Rs256(Box::new(pair))), stored))
+    }
+
+    /// A fresh P-256 key, and its PKCS#8 PEM to be stored.
+    ///
+    /// # Errors
+    /// [`IntentKeyError::Generation`].
+    pub fn generate_es256() -> Result<(Self, String), IntentKeyError> {
+        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).map_err(|_| IntentKeyError::Generation)?;
+        let der = pair.to_pkcs8v1().map_err(|_| IntentKeyError::Generation)?;
+        let stored = to_pem(der.as_ref());
+        Ok((Self(Pair::Es256(Box::new(pair))), stored))
+    }
+
+    /// The JWS algorithm (RFC 7518 §3.1).
+    #[must_use]
+    pub const fn algorithm(&self) -> &'static str {
+        match self.0 {
+            Pair::Rs256(_) => "RS256",
+            Pair::Es256(_) => "ES256",
+        }
+    }
+
+    /// The public half as a JWK without `kid` (RFC 7517).
+    #[must_use]
+    pub fn public_jwk(&self) -> Value {
+        match &self.0 {
+            Pair::Rs256(pair) => jwk::rsa(pair.public_key()),
+            Pair::Es256(pair) => jwk::p256(pair.public_key().as_ref()),
+        }
+    }
+
+    /// The signature over `message`; `None` when the library fails.
+    pub(super) fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
+        match &self.0 {
+            Pair::Rs256(pair) => {
+                let mut signature = vec![0; pair.public_modulus_len()];
+                pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), message, &mut signature).ok()?;
+                Some(signature)
+            }
+            Pair::Es256(pair) => Some(pair.sign(&SystemRandom::new(), message).ok()?.as_ref().to_vec()),
+        }
+    }
+}
+
+fn to_pem(der: &[u8]) -> String {
+    pem::encode(&pem::Pem::new("PRIVATE KEY", der))
+}

@@ -1,0 +1,84 @@
+//! The fields of an intent, as they are signed (protocol, section 1). Nothing is copied: a payload
+//! borrows from the transaction and the settings and lives for one serialisation.
+
+use sakshi_domain::channel::Channel;
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::language::Language;
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::Pending;
+use serde::{Serialize, Serializer};
+use uuid::Uuid;
+
+use super::signer::IntentSettings;
+use crate::callback_address::CallbackAddress;
+
+/// How far `iat` is set back, because the phone's clock may be behind ours.
+const CLOCK_SKEW_SECONDS: i64 = 10;
+
+#[derive(Serialize)]
+pub(super) struct IntentPayload<'a> {
+    txn: TxnId,
+    i: &'static str,
+    #[serde(serialize_with = "decimal")]
+    lang: Language,
+    sc: &'a str,
+    pop: u8,
+    ch: &'static str,
+    m: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aid: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asig: Option<&'a str>,
+    ac: &'a str,
+    sa: &'a str,
+    cb: &'a str,
+    aud: &'a str,
+    iss: &'a str,
+    iat: i64,
+    exp: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ht: Option<&'a str>,
+    jti: Uuid,
+}
+
+impl<'a> IntentPayload<'a> {
+    pub(super) fn new(
+        settings: &'a IntentSettings,
+        pending: &'a Pending,
+        scope: &'a str,
+        callback: &'a CallbackAddress,
+        now: Timestamp,
+    ) -> Self {
+        let terms = &pending.terms;
+        let android = match &terms.channel {
+            Channel::Android(app) => Some(app),
+            Channel::Web | Channel::Qr | Channel::Ios => None,
+        };
+        let issued_at = now.seconds().saturating_sub(CLOCK_SKEW_SECONDS);
+        let lifetime = i64::try_from(settings.lifetime.as_secs()).unwrap_or(i64::MAX);
+        Self {
+            txn: pending.id,
+            i: "credential",
+            lang: terms.language,
+            sc: scope,
+            pop: 1,
+            ch: terms.channel.name(),
+            m: u8::from(terms.face_auth),
+            aid: android.map(|app| app.app_id.as_str()),
+            asig: android.map(|app| app.app_signature.as_str()),
+            ac: &settings.client_id,
+            sa: &settings.registration,
+            cb: &callback.url,
+            aud: &callback.audience,
+            iss: &settings.issuer,
+            iat: issued_at,
+            exp: issued_at.saturating_add(lifetime).min(pending.expires_at.seconds()),
+            ht: terms.extras.as_deref().and_then(|extras| extras.name_hint.as_deref()),
+            jti: Uuid::new_v4(),
+        }
+    }
+}
+
+fn decimal<S: Serializer>(language: &Language, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&language.code())
+}

@@ -1,0 +1,134 @@
+//! Reads an intent back, as the identity app does. The text may come from anywhere.
+
+use std::fmt;
+
+use sakshi_domain::claims::ClaimSet;
+use sakshi_domain::limits::INTENT_BYTES_MAX;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::jwk;
+use crate::claims::parse_scope;
+use crate::encoding::from_base64url;
+
+/// Why a text cannot be read as an intent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IntentReadError {
+    /// Longer than any intent.
+    #[error("the intent is too long")]
+    TooLong,
+    /// Not three base64url segments of which two are JSON.
+    #[error("the intent is not a compact JWS")]
+    NotAJws,
+    /// A field is missing or of the wrong type.
+    #[error("the intent lacks a field")]
+    Fields,
+    /// The key is not one for the algorithm that the header names.
+    #[error("the key does not fit the intent's algorithm")]
+    Key,
+    /// The signature is not the key's.
+    #[error("the intent's signature is wrong")]
+    Signature,
+}
+
+/// What an intent says (protocol, section 1).
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+pub struct IntentClaims {
+    /// The transaction id.
+    pub txn: String,
+    /// What is asked for: `credential`.
+    pub i: String,
+    /// The language code as a decimal string.
+    pub lang: String,
+    /// The scope bitmap.
+    pub sc: String,
+    /// Always 1.
+    pub pop: u8,
+    /// The channel: `web`, `qr` or `app`.
+    pub ch: String,
+    /// 1 when a face scan is required.
+    pub m: u8,
+    /// The Android app that asks.
+    #[serde(default)]
+    pub aid: Option<String>,
+    /// Base64 of the SHA-256 of that app's signing certificate.
+    #[serde(default)]
+    pub asig: Option<String>,
+    /// The verifier's client id.
+    pub ac: String,
+    /// The verifier's registration number.
+    pub sa: String,
+    /// Where the answer is posted.
+    pub cb: String,
+    /// The origin of `cb`; a key binding names it as its audience.
+    pub aud: String,
+    /// Who asks.
+    pub iss: String,
+    /// Seconds since the Unix epoch from which the intent is good.
+    pub iat: i64,
+    /// Seconds since the Unix epoch at which it ends.
+    pub exp: i64,
+    /// A hint about whose credential is meant; personal data.
+    #[serde(default)]
+    pub ht: Option<String>,
+    /// Unique to this intent.
+    pub jti: String,
+}
+
+impl IntentClaims {
+    /// The claims that are asked for.
+    #[must_use]
+    pub fn requested(&self) -> ClaimSet {
+        parse_scope(&self.sc)
+    }
+}
+
+impl fmt::Debug for IntentClaims {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IntentClaims").field("txn", &self.txn).field("ch", &self.ch).finish_non_exhaustive()
+    }
+}
+
+/// Reads an intent without checking who signed it: for showing it, never for trusting it.
+///
+/// # Errors
+/// A text that is no intent.
+pub fn decode_unverified(jwt: &str) -> Result<IntentClaims, IntentReadError> {
+    let parts = Parts::split(jwt)?;
+    serde_json::from_slice(&parts.payload).map_err(|_| IntentReadError::Fields)
+}
+
+/// Reads an intent that was signed with the private half of this JWK. Times are not judged.
+///
+/// # Errors
+/// A text that is no intent, a key of another kind, or another key's signature.
+pub fn verify(jwt: &str, jwk: &Value) -> Result<IntentClaims, IntentReadError> {
+    let parts = Parts::split(jwt)?;
+    let algorithm = parts.header.get("alg").and_then(Value::as_str).ok_or(IntentReadError::Key)?;
+    match jwk::verifies(jwk, algorithm, parts.signed.as_bytes(), &parts.signature) {
+        None => Err(IntentReadError::Key),
+        Some(false) => Err(IntentReadError::Signature),
+        Some(true) => serde_json::from_slice(&parts.payload).map_err(|_| IntentReadError::Fields),
+    }
+}
+
+struct Parts<'a> {
+    header: Value,
+    payload: Vec<u8>,
+    signature: Vec<u8>,
+    signed: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    fn split(jwt: &'a str) -> Result<Self, IntentReadError> {
+        if jwt.len() > INTENT_BYTES_MAX {
+            return Err(IntentReadError::TooLong);
+        }
+        let not_a_jws = || IntentReadError::NotAJws;
+        let (signed, signature) = jwt.rsplit_once('.').ok_or_else(not_a_jws)?;
+        let (header, payload) = signed.split_once('.').ok_or_else(not_a_jws)?;
+        let decoded = |text: &str| from_base64url(text).ok_or_else(not_a_jws);
+        let header = serde_json::from_slice(&decoded(header)?).map_err(|_| not_a_jws())?;
+        Ok(Self { header, payload: decoded(payload)?, signature: decoded(signature)?, signed })
+    }
+}

@@ -1,0 +1,193 @@
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use sakshi_domain::channel::{AndroidApp, Channel};
+use sakshi_domain::claims::{Claim, ClaimSet};
+use sakshi_domain::ids::{AppId, ClientId, TxnId};
+use sakshi_domain::language::Language;
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::{Extras, Pending, Terms};
+use serde_json::Value;
+
+use super::*;
+use crate::callback_address::{CallbackAddress, CallbackAddresses};
+use crate::encoding::{base64url, from_base64url};
+
+const OPENED: i64 = 1_800_000_000_000;
+
+fn pending(channel: Channel) -> Pending {
+    let client = ClientId::generate();
+    let opened_at = Timestamp::from_millis(OPENED);
+    let claims: ClaimSet = [Claim::Name, Claim::Dob, Claim::Gender].into_iter().collect();
+    let terms = Terms {
+        claims,
+        channel,
+        language: Language::ENGLISH,
+        face_auth: true,
+        webhook_url: None,
+        request_id: RequestId::mint(),
+        extras: None,
+    };
+    let id = TxnId::generate(client.partition(), 0);
+    Pending { id, client, app: AppId::generate(), opened_at, expires_at: opened_at + Duration::from_secs(900), terms }
+}
+
+fn settings() -> IntentSettings {
+    IntentSettings {
+        kid: "key-1".into(),
+        typ: "credential-req+jwt".into(),
+        issuer: "verifier.example".into(),
+        lifetime: Duration::from_secs(300),
+        client_id: "client-7".into(),
+        registration: "reg-9".into(),
+        scope_length: 64,
+    }
+}
+
+fn callback(pending: &Pending) -> CallbackAddress {
+    CallbackAddresses::new("https://verify.example/base", &[3; 32]).unwrap().for_txn(pending.id)
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_millis(OPENED + 1_500)
+}
+
+fn signer() -> IntentSigner {
+    IntentSigner::new(IntentKey::generate_es256().unwrap().0, settings())
+}
+
+fn segment(jwt: &str, index: usize) -> Value {
+    serde_json::from_slice(&from_base64url(jwt.split('.').nth(index).unwrap()).unwrap()).unwrap()
+}
+
+fn rsa_pem() -> &'static str {
+    static PEM: OnceLock<String> = OnceLock::new();
+    PEM.get_or_init(|| IntentKey::generate_rs256().unwrap().1)
+}
+
+#[test]
+fn the_payload_has_exactly_the_fields_of_the_protocol() {
+    let pending = pending(Channel::Web);
+    let address = callback(&pending);
+    let payload = segment(&signer().sign(&pending, &address, now()).unwrap(), 1);
+    let mut expected = serde_json::json!({
+        "txn": pending.id, "i": "credential", "lang": "23", "sc": format!("0000010000011000{}", "0".repeat(48)), "pop": 1,
+        "ch": "web", "m": 1, "ac": "client-7", "sa": "reg-9", "cb": address.url, "aud": "https://verify.example",
+        "iss": "verifier.example", "iat": 1_799_999_991, "exp": 1_800_000_291,
+    });
+    expected["jti"] = payload["jti"].clone();
+    assert_eq!(payload, expected);
+    assert!(uuid::Uuid::try_parse(payload["jti"].as_str().unwrap()).is_ok());
+}
+
+#[test]
+fn the_header_names_algorithm_type_and_key() {
+    let pending = pending(Channel::Web);
+    for (key, algorithm) in [(IntentKey::from_pem(rsa_pem()).unwrap(), "RS256"), (IntentKey::generate_es256().unwrap().0, "ES256")] {
+        let jwt = IntentSigner::new(key, settings()).sign(&pending, &callback(&pending), now()).unwrap();
+        assert_eq!(segment(&jwt, 0), serde_json::json!({"alg": algorithm, "typ": "credential-req+jwt", "kid": "key-1"}));
+    }
+}
+
+#[test]
+fn both_kinds_of_key_survive_their_pem_and_sign_what_their_jwk_verifies() {
+    let pending = pending(Channel::Qr);
+    let (ec, ec_pem) = IntentKey::generate_es256().unwrap();
+    let reread = IntentKey::from_pem(&ec_pem).unwrap();
+    assert_eq!(reread.public_jwk(), ec.public_jwk());
+    for key in [reread, IntentKey::from_pem(rsa_pem()).unwrap()] {
+        let signer = IntentSigner::new(key, settings());
+        let jwt = signer.sign(&pending, &callback(&pending), now()).unwrap();
+        assert_eq!(verify(&jwt, &signer.public_jwk()).unwrap(), decode_unverified(&jwt).unwrap());
+        assert_eq!(signer.public_jwk()["kid"], "key-1");
+        let other = IntentKey::generate_es256().unwrap().0.public_jwk();
+        assert!(verify(&jwt, &other).is_err());
+        let (rest, _) = jwt.rsplit_once('.').unwrap();
+        assert!(verify(&format!("{rest}.{}", base64url(&[0; 64])), &signer.public_jwk()).is_err());
+    }
+}
+
+#[test]
+fn a_pkcs1_key_is_read_too() {
+    let pkcs8 = pem::parse(rsa_pem()).unwrap();
+    // PKCS#8 of an RSA key is a fixed 26-byte frame around the PKCS#1 document (RFC 5958, RFC 8017).
+    let pkcs1 = pem::encode(&pem::Pem::new("RSA PRIVATE KEY", &pkcs8.contents()[26..]));
+    let (one, other) = (IntentKey::from_pem(&pkcs1).unwrap(), IntentKey::from_pem(rsa_pem()).unwrap());
+    assert_eq!(one.public_jwk(), other.public_jwk());
+}
+
+#[test]
+fn what_is_no_usable_key_is_refused_by_its_reason() {
+    let refusal = |text: &str| IntentKey::from_pem(text).unwrap_err();
+    assert_eq!(refusal("not a key"), IntentKeyError::NotPem);
+    assert_eq!(refusal(&pem::encode(&pem::Pem::new("CERTIFICATE", vec![1]))), IntentKeyError::OtherKind);
+    assert_eq!(refusal(&pem::encode(&pem::Pem::new("EC PRIVATE KEY", vec![1]))), IntentKeyError::OtherKind);
+    assert_eq!(refusal(&pem::encode(&pem::Pem::new("PRIVATE KEY", vec![1, 2, 3]))), IntentKeyError::Unusable);
+    assert!(!format!("{:?}", IntentKey::from_pem(rsa_pem()).unwrap()).contains("PRIVATE"));
+}
+
+#[test]
+fn only_a_native_android_app_is_named() {
+    let android = Channel::Android(Box::new(AndroidApp { app_id: "com.example.app".into(), app_signature: "c2ln".into() }));
+    for (channel, word, named) in
+        [(android, "app", true), (Channel::Ios, "app", false), (Channel::Qr, "qr", false), (Channel::Web, "web", false)]
+    {
+        let pending = pending(channel);
+        let intent = decode_unverified(&signer().sign(&pending, &callback(&pending), now()).unwrap()).unwrap();
+        assert_eq!(intent.ch, word);
+        assert_eq!(intent.aid.is_some() && intent.asig.is_some(), named);
+        assert_eq!(intent.aid.is_none() && intent.asig.is_none(), !named);
+        assert_eq!(intent.requested(), pending.terms.claims);
+    }
+}
+
+#[test]
+fn language_face_scan_and_name_hint_follow_the_request() {
+    let mut pending = pending(Channel::Web);
+    pending.terms.language = Language::from_code(6).unwrap();
+    pending.terms.face_auth = false;
+    pending.terms.extras = Some(Box::new(Extras { name_hint: Some("Asha \"R\"".into()), ..Extras::default() }));
+    let intent = decode_unverified(&signer().sign(&pending, &callback(&pending), now()).unwrap()).unwrap();
+    assert_eq!((intent.lang.as_str(), intent.m, intent.ht.as_deref()), ("6", 0, Some("Asha \"R\"")));
+    assert!(!format!("{intent:?}").contains("Asha"));
+}
+
+#[test]
+fn an_intent_never_outlives_its_transaction() {
+    let pending = pending(Channel::Web);
+    let signer =
+        IntentSigner::new(IntentKey::generate_es256().unwrap().0, IntentSettings { lifetime: Duration::from_secs(u64::MAX), ..settings() });
+    let intent = decode_unverified(&signer.sign(&pending, &callback(&pending), now()).unwrap()).unwrap();
+    assert_eq!(intent.exp, pending.expires_at.seconds());
+}
+
+#[test]
+fn every_intent_has_an_id_of_its_own() {
+    let pending = pending(Channel::Web);
+    let signer = signer();
+    let jti = || decode_unverified(&signer.sign(&pending, &callback(&pending), now()).unwrap()).unwrap().jti;
+    assert_ne!(jti(), jti());
+}
+
+#[test]
+fn what_is_no_intent_is_refused_by_its_reason() {
+    assert_eq!(decode_unverified(&"a".repeat(10_000)), Err(IntentReadError::TooLong));
+    for text in ["", "a", "a.b", "e30.e30", "e30.e30.e30.e30", "e30=.e30.e30", "bm8.e30.e30"] {
+        assert_eq!(decode_unverified(text), Err(IntentReadError::NotAJws), "{text}");
+    }
+    assert_eq!(decode_unverified("e30.e30.e30"), Err(IntentReadError::Fields));
+    assert_eq!(verify("e30.e30.e30", &Value::Null), Err(IntentReadError::Key));
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics_a_reader(text in ".{0,300}", dotted in "[A-Za-z0-9_-]{0,60}\\.[A-Za-z0-9_-]{0,60}\\.[A-Za-z0-9_-]{0,60}") {
+        let jwk = serde_json::json!({"kty": "RSA", "n": "AQAB", "e": "AQAB"});
+        for text in [text, dotted] {
+            let _ = decode_unverified(&text);
+            let _ = verify(&text, &jwk);
+        }
+    }
+}

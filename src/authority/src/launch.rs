@@ -1,0 +1,86 @@
+//! Launching the identity app on the same phone: intent URIs for Android, a custom scheme for iOS.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// What may stand in a URI unescaped (RFC 3986 §2.3). Everything else could end the value early:
+/// an intent URI splits at `;`, a URI at `#` and `&`.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The names by which the identity app is launched; all are settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppLinks {
+    /// The action that a browser's intent names.
+    pub android_web_action: String,
+    /// The action that a native app's intent names.
+    pub android_app_action: String,
+    /// The URL scheme on iOS.
+    pub ios_scheme: String,
+    /// The host part of the URL on iOS.
+    pub ios_host: String,
+}
+
+impl AppLinks {
+    /// The link behind the button of the verify page on Android; without the app installed the
+    /// browser goes to `fallback_url`.
+    #[must_use]
+    pub fn android_browser(&self, jwt: &str, fallback_url: &str) -> String {
+        let (action, jwt, fallback) = (escape(&self.android_web_action), escape(jwt), escape(fallback_url));
+        format!("intent:#Intent;action={action};S.request={jwt};S.browser_fallback_url={fallback};end")
+    }
+
+    /// `nationalIdAppUri`: what a native Android app fires.
+    #[must_use]
+    pub fn android_native(&self, jwt: &str) -> String {
+        format!("intent:#Intent;action={};S.request={};end", escape(&self.android_app_action), escape(jwt))
+    }
+
+    /// The URL that opens the app on iOS.
+    #[must_use]
+    pub fn ios(&self, jwt: &str) -> String {
+        format!("{}://{}?req={}", self.ios_scheme, self.ios_host, escape(jwt))
+    }
+}
+
+fn escape(text: &str) -> String {
+    utf8_percent_encode(text, ESCAPED).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn links() -> AppLinks {
+        AppLinks {
+            android_web_action: "org.example.app.WEB_REQUEST".into(),
+            android_app_action: "org.example.app.REQUEST".into(),
+            ios_scheme: "idapp".into(),
+            ios_host: "verify".into(),
+        }
+    }
+
+    #[test]
+    fn a_browser_on_android_gets_action_request_and_an_escaped_fallback() {
+        assert_eq!(
+            links().android_browser("aa.b-b.c_c", "https://v.example/v/1?x=a;b&c#d"),
+            "intent:#Intent;action=org.example.app.WEB_REQUEST;S.request=aa.b-b.c_c;\
+             S.browser_fallback_url=https%3A%2F%2Fv.example%2Fv%2F1%3Fx%3Da%3Bb%26c%23d;end"
+        );
+    }
+
+    #[test]
+    fn a_native_app_on_android_fires_an_intent_without_a_fallback() {
+        assert_eq!(links().android_native("aa.bb.cc"), "intent:#Intent;action=org.example.app.REQUEST;S.request=aa.bb.cc;end");
+    }
+
+    #[test]
+    fn ios_opens_the_scheme_with_the_request() {
+        assert_eq!(links().ios("aa.bb.cc"), "idapp://verify?req=aa.bb.cc");
+    }
+
+    #[test]
+    fn nothing_in_a_value_can_end_it_early() {
+        let uri = links().android_native("x;S.other=1;end#&y");
+        assert_eq!(uri.matches(';').count(), 3);
+        assert_eq!(uri.matches('#').count(), 1);
+    }
+}

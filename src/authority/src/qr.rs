@@ -1,0 +1,137 @@
+//! The QR value: an intent JWT, compressed and written as one decimal number, because a QR code
+//! packs digits more densely than letters.
+//!
+//! ISO-8859-1 bytes and one byte 0xFF → gzip → unsigned big-endian integer → base-10 digits. How
+//! the digits become a picture is the affair of whoever draws it.
+
+use std::io::{Read as _, Write as _};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use num_bigint::BigUint;
+use sakshi_domain::limits::{INTENT_BYTES_MAX, QR_DIGITS_MAX};
+
+/// Follows the JWT before compression; a reader strips one.
+const END_MARK: u8 = 0xFF;
+
+/// Why a QR value cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QrError {
+    /// There is no `value` of decimal digits.
+    #[error("the QR value is not a decimal number")]
+    NotDigits,
+    /// More digits than a QR code holds, or more text than an intent has.
+    #[error("the QR value is too long")]
+    TooLong,
+    /// The number is not a gzip stream.
+    #[error("the QR value does not decompress")]
+    NotGzip,
+}
+
+/// The digits for an intent JWT; a character outside ISO-8859-1, which no JWT has, becomes `?`.
+#[must_use]
+pub fn qr_digits(jwt: &str) -> String {
+    let mut latin: Vec<u8> = jwt.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect();
+    latin.push(END_MARK);
+    let mut gzip = GzEncoder::new(Vec::with_capacity(latin.len()), Compression::best());
+    // Writing into a vector cannot fail; were it ever to, the value would be unreadable, not wrong.
+    let compressed = gzip.write_all(&latin).and_then(|()| gzip.finish()).unwrap_or_default();
+    BigUint::from_bytes_be(&compressed).to_str_radix(10)
+}
+
+/// The URL that the QR code shows: `{qr_host}/getIntent?value=<digits>`.
+#[must_use]
+pub fn qr_payload(qr_host: &str, jwt: &str) -> String {
+    format!("{}/getIntent?value={}", qr_host.trim_end_matches('/'), qr_digits(jwt))
+}
+
+/// The intent JWT in a QR payload, or in its digits alone.
+///
+/// # Errors
+/// What is not digits, not gzip, or beyond the bounds.
+pub fn decode_qr_payload(payload: &str) -> Result<String, QrError> {
+    let digits = payload.rsplit_once("value=").map_or(payload, |(_, digits)| digits);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(QrError::NotDigits);
+    }
+    if digits.len() > QR_DIGITS_MAX {
+        return Err(QrError::TooLong);
+    }
+    let compressed = BigUint::parse_bytes(digits.as_bytes(), 10).ok_or(QrError::NotDigits)?.to_bytes_be();
+    let bound = INTENT_BYTES_MAX + 1;
+    let mut latin = Vec::new();
+    let gzip = GzDecoder::new(compressed.as_slice());
+    gzip.take(bound as u64 + 1).read_to_end(&mut latin).map_err(|_| QrError::NotGzip)?;
+    if latin.len() > bound {
+        return Err(QrError::TooLong);
+    }
+    let text = latin.strip_suffix(&[END_MARK]).unwrap_or(&latin);
+    Ok(text.iter().copied().map(char::from).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_payload_is_the_hosts_get_intent_with_digits() {
+        let payload = qr_payload("https://qr.example/", "aa.bb.cc");
+        let digits = payload.strip_prefix("https://qr.example/getIntent?value=").unwrap();
+        assert!(digits.bytes().all(|byte| byte.is_ascii_digit()));
+        assert_eq!(decode_qr_payload(&payload).unwrap(), "aa.bb.cc");
+        assert_eq!(decode_qr_payload(digits).unwrap(), "aa.bb.cc");
+    }
+
+    #[test]
+    fn the_number_is_the_gzip_of_the_jwt_and_one_end_mark() {
+        let bytes = BigUint::parse_bytes(qr_digits("a.b.c").as_bytes(), 10).unwrap().to_bytes_be();
+        let mut plain = Vec::new();
+        GzDecoder::new(bytes.as_slice()).read_to_end(&mut plain).unwrap();
+        assert_eq!(plain, b"a.b.c\xff");
+    }
+
+    #[test]
+    fn one_end_mark_is_stripped_if_there_is_one() {
+        let written = |plain: &[u8]| {
+            let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+            gzip.write_all(plain).unwrap();
+            BigUint::from_bytes_be(&gzip.finish().unwrap()).to_string()
+        };
+        assert_eq!(decode_qr_payload(&written(b"a.b.c")).unwrap(), "a.b.c");
+        assert_eq!(decode_qr_payload(&written(b"a.b.c\xff\xff")).unwrap(), "a.b.c\u{ff}");
+    }
+
+    #[test]
+    fn a_small_number_that_unpacks_to_a_huge_text_is_refused() {
+        let bomb = qr_digits(&"a".repeat(1_000_000));
+        assert!(bomb.len() < QR_DIGITS_MAX);
+        assert_eq!(decode_qr_payload(&bomb), Err(QrError::TooLong));
+    }
+
+    #[test]
+    fn what_is_no_qr_value_is_refused() {
+        assert_eq!(decode_qr_payload(""), Err(QrError::NotDigits));
+        assert_eq!(decode_qr_payload("https://qr.example/getIntent?value="), Err(QrError::NotDigits));
+        assert_eq!(decode_qr_payload("12a"), Err(QrError::NotDigits));
+        assert_eq!(decode_qr_payload("0"), Err(QrError::NotGzip));
+        assert_eq!(decode_qr_payload("123456789"), Err(QrError::NotGzip));
+        assert_eq!(decode_qr_payload(&"9".repeat(QR_DIGITS_MAX + 1)), Err(QrError::TooLong));
+        let cut = qr_digits("aa.bb.cc");
+        assert!(decode_qr_payload(&cut[..cut.len() - 2]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn every_jwt_survives_the_round_trip(jwt in "[A-Za-z0-9_.-]{0,1500}") {
+            prop_assert_eq!(decode_qr_payload(&qr_payload("https://qr.example", &jwt)).unwrap(), jwt);
+        }
+
+        #[test]
+        fn no_payload_panics(payload in ".{0,200}", digits in "[0-9]{0,400}") {
+            let _ = decode_qr_payload(&payload);
+            let _ = decode_qr_payload(&digits);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! One disclosure: `[salt, name, value]` for a member of an object, `[salt, value]` for an element
+//! of an array (RFC 9901 §4.2). Its digest is over the text as received.
+
+use std::collections::HashMap;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use sakshi_domain::limits::CREDENTIAL_DEPTH_MAX;
+use serde_json::Value;
+
+use super::refusal::CredentialRefusal;
+use crate::encoding::{base64url_digest, from_base64url};
+use crate::json::{JsonRefusal, parse};
+
+/// A digest as it stands in a credential: 43 characters of base64url.
+pub(super) type Digest = [u8; 43];
+
+pub(super) enum Disclosure {
+    Member { name: String, value: Value },
+    Element { value: Value },
+}
+
+/// The disclosures of one credential by their digests, each to be placed once.
+pub(super) struct Disclosures(HashMap<Digest, Option<Disclosure>>);
+
+impl Disclosures {
+    pub(super) fn read(texts: &[&str]) -> Result<Self, CredentialRefusal> {
+        let mut by_digest = HashMap::with_capacity(texts.len());
+        for text in texts {
+            if by_digest.insert(digest_of(text)?, Some(Disclosure::read(text)?)).is_some() {
+                return Err(CredentialRefusal::DisclosureRepeated);
+            }
+        }
+        Ok(Self(by_digest))
+    }
+
+    /// The disclosure that this digest stands for, if it was presented.
+    pub(super) fn take(&mut self, digest: &str) -> Option<Disclosure> {
+        let digest: &Digest = digest.as_bytes().try_into().ok()?;
+        self.0.get_mut(digest).and_then(Option::take)
+    }
+
+    /// Whether every disclosure has been placed.
+    pub(super) fn are_all_placed(&self) -> bool {
+        self.0.values().all(Option::is_none)
+    }
+}
+
+impl Disclosure {
+    fn read(text: &str) -> Result<Self, CredentialRefusal> {
+        let json = from_base64url(text).ok_or(CredentialRefusal::NotBase64url)?;
+        // The array of the disclosure itself is one level more than what it discloses.
+        let parts = match parse(&json, CREDENTIAL_DEPTH_MAX + 1) {
+            Ok(Value::Array(parts)) => parts,
+            Ok(_) | Err(JsonRefusal::Malformed) => return Err(CredentialRefusal::DisclosureMalformed),
+            Err(refusal) => return Err(refusal.into()),
+        };
+        if !(2..=3).contains(&parts.len()) {
+            return Err(CredentialRefusal::DisclosureMalformed);
+        }
+        let mut parts = parts.into_iter();
+        if !matches!(parts.next(), Some(Value::String(_))) {
+            return Err(CredentialRefusal::SaltNotAString);
+        }
+        match (parts.next(), parts.next()) {
+            (Some(value), None) => Ok(Self::Element { value }),
+            (Some(Value::String(name)), Some(value)) => match name.as_str() {
+                "_sd" | "..." => Err(CredentialRefusal::NameReserved),
+                "_sd_alg" => Err(CredentialRefusal::HashAlgorithmMisplaced),
+                _ => Ok(Self::Member { name, value }),
+            },
+            _ => Err(CredentialRefusal::NameNotAString),
+        }
+    }
+}
+
+fn digest_of(text: &str) -> Result<Digest, CredentialRefusal> {
+    let mut encoded = [0; 43];
+    let fits = base64url_digest(digest(&SHA256, text.as_bytes()).as_ref(), &mut encoded);
+    if fits { Ok(encoded) } else { Err(CredentialRefusal::DisclosureMalformed) }
+}

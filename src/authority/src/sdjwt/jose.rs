@@ -1,0 +1,50 @@
+//! JOSE headers (RFC 7515 §4). The algorithm is ours to choose: a header can only agree with it.
+
+use serde_json::{Map, Value};
+
+use super::refusal::CredentialRefusal;
+
+const ALGORITHM: &str = "ES256";
+
+/// Types of an SD-JWT credential: the authority's, and its later name.
+const CREDENTIAL_TYPES: [&str; 2] = ["vc+sd-jwt", "dc+sd-jwt"];
+
+const KEY_BINDING_TYPE: &str = "kb+jwt";
+
+/// Parameters by which a token would bring or point to the key that verifies it.
+const KEY_PARAMETERS: [&str; 4] = ["jwk", "x5c", "jku", "x5u"];
+
+/// Checks the issuer's header and returns its `kid`.
+pub(super) fn issuer_key_id(header: &Map<String, Value>) -> Result<&str, CredentialRefusal> {
+    if text(header, "alg") != Some(ALGORITHM) {
+        return Err(CredentialRefusal::AlgorithmNotAllowed);
+    }
+    if header.contains_key("crit") {
+        return Err(CredentialRefusal::CriticalHeader);
+    }
+    if !text(header, "typ").is_some_and(|typ| CREDENTIAL_TYPES.contains(&typ)) {
+        return Err(CredentialRefusal::TypeNotAllowed);
+    }
+    if KEY_PARAMETERS.iter().any(|name| header.contains_key(*name)) {
+        return Err(CredentialRefusal::KeyInToken);
+    }
+    text(header, "kid").ok_or(CredentialRefusal::KeyIdMissing)
+}
+
+/// Checks the header of a KB-JWT.
+pub(super) fn check_key_binding(header: &Map<String, Value>) -> Result<(), CredentialRefusal> {
+    if text(header, "alg") != Some(ALGORITHM) {
+        return Err(CredentialRefusal::KeyBindingAlgorithm);
+    }
+    if header.contains_key("crit") {
+        return Err(CredentialRefusal::KeyBindingCritical);
+    }
+    if text(header, "typ") != Some(KEY_BINDING_TYPE) {
+        return Err(CredentialRefusal::KeyBindingType);
+    }
+    Ok(())
+}
+
+fn text<'a>(header: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    header.get(name).and_then(Value::as_str)
+}

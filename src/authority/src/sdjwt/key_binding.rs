@@ -1,0 +1,88 @@
+//! The KB-JWT: the holder's signature that binds a credential to one transaction (RFC 9901 §4.3).
+
+use std::str::FromStr;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use sakshi_domain::time::Timestamp;
+use serde_json::{Map, Value};
+
+use super::jose;
+use super::keys::p256_key;
+use super::refusal::CredentialRefusal;
+use super::segments::Jws;
+use super::verifier::Expectation;
+use crate::encoding::base64url;
+
+/// How far from now a key binding may have been made, in seconds, either way.
+const AGE_SECONDS: u64 = 300;
+
+/// Whether holders must prove possession of their key; the setting `authority.key_binding`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyBinding {
+    /// A KB-JWT is refused.
+    Off,
+    /// A KB-JWT is verified if there is one.
+    #[default]
+    WhenPresent,
+    /// A credential without a KB-JWT is refused.
+    Required,
+}
+
+impl FromStr for KeyBinding {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "off" => Ok(Self::Off),
+            "when_present" => Ok(Self::WhenPresent),
+            "required" => Ok(Self::Required),
+            _ => Err("must be off, when_present or required"),
+        }
+    }
+}
+
+impl KeyBinding {
+    /// Applies the policy; the KB-JWT to verify, if any.
+    pub(super) fn admit<'a>(self, key_binding: Option<&'a str>) -> Result<Option<&'a str>, CredentialRefusal> {
+        match (self, key_binding) {
+            (Self::Off, Some(_)) => Err(CredentialRefusal::KeyBindingUnexpected),
+            (Self::Required, None) => Err(CredentialRefusal::KeyBindingMissing),
+            (_, key_binding) => Ok(key_binding),
+        }
+    }
+}
+
+/// Verifies a KB-JWT against the processed payload and the text it was presented with.
+pub(super) fn verify(
+    key_binding: &str,
+    payload: &Map<String, Value>,
+    presented: &str,
+    expected: &Expectation<'_>,
+) -> Result<(), CredentialRefusal> {
+    let jws = Jws::read(key_binding).map_err(|_| CredentialRefusal::KeyBindingMalformed)?;
+    jose::check_key_binding(&jws.header)?;
+    let holder = payload.get("cnf").and_then(|cnf| cnf.get("jwk")).ok_or(CredentialRefusal::HolderKeyMissing)?;
+    let key = holder.as_object().and_then(p256_key).ok_or(CredentialRefusal::HolderKeyUnusable)?;
+    key.verify_sig(jws.signed.as_bytes(), &jws.signature).map_err(|_| CredentialRefusal::KeyBindingSignature)?;
+    let text = |name: &str| jws.payload.get(name).and_then(Value::as_str);
+    if text("nonce") != Some(&*expected.nonce.to_string()) {
+        return Err(CredentialRefusal::KeyBindingNonce);
+    }
+    if text("aud") != Some(expected.audience) {
+        return Err(CredentialRefusal::KeyBindingAudience);
+    }
+    if !jws.payload.get("iat").is_some_and(|made_at| is_near(made_at, expected.now)) {
+        return Err(CredentialRefusal::KeyBindingTime);
+    }
+    if text("sd_hash") != Some(&*base64url(digest(&SHA256, presented.as_bytes()).as_ref())) {
+        return Err(CredentialRefusal::KeyBindingHash);
+    }
+    Ok(())
+}
+
+fn is_near(made_at: &Value, now: Timestamp) -> bool {
+    match made_at.as_i64() {
+        Some(made_at) => made_at.abs_diff(now.seconds()) <= AGE_SECONDS,
+        None => made_at.as_f64().is_some_and(|made_at| (made_at - now.seconds() as f64).abs() <= AGE_SECONDS as f64),
+    }
+}

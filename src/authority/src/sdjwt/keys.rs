@@ -1,0 +1,104 @@
+//! The keys that credentials are trusted by: an issuer's JWKS (RFC 7517 §5), parsed once.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ParsedPublicKey};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::encoding::from_base64url;
+
+/// Why a JWKS cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JwksError {
+    /// Not a JSON object with an array `keys` of objects.
+    #[error("the JWKS is not a JSON object with an array of keys")]
+    Malformed,
+    /// A P-256 signing key has no `kid`.
+    #[error("a P-256 key of the JWKS has no kid")]
+    KeyIdMissing,
+    /// Two keys have the same `kid`.
+    #[error("two keys of the JWKS have the same kid")]
+    KeyIdRepeated,
+    /// A P-256 key is not a point on the curve.
+    #[error("a P-256 key of the JWKS is not a point on the curve")]
+    Unusable,
+    /// A private key, which has no place in a published set.
+    #[error("the JWKS contains a private key")]
+    PrivateKey,
+    /// No key that could verify ES256.
+    #[error("the JWKS has no P-256 signing key")]
+    NoKey,
+}
+
+/// An issuer's P-256 signing keys by `kid`.
+pub struct Jwks(HashMap<String, ParsedPublicKey>);
+
+impl fmt::Debug for Jwks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Jwks").field(&self.0.keys()).finish()
+    }
+}
+
+#[derive(Deserialize)]
+struct Document {
+    keys: Vec<Map<String, Value>>,
+}
+
+impl Jwks {
+    /// Reads a JWKS. Keys for other algorithms or for encryption are passed over.
+    ///
+    /// # Errors
+    /// A set that is malformed, ambiguous, holds a private key or none that verifies ES256.
+    pub fn parse(json: &[u8]) -> Result<Self, JwksError> {
+        let document: Document = serde_json::from_slice(json).map_err(|_| JwksError::Malformed)?;
+        let mut keys = HashMap::new();
+        for jwk in &document.keys {
+            if jwk.contains_key("d") {
+                return Err(JwksError::PrivateKey);
+            }
+            if !may_verify_es256(jwk) {
+                continue;
+            }
+            let kid = jwk.get("kid").and_then(Value::as_str).ok_or(JwksError::KeyIdMissing)?;
+            let key = p256_key(jwk).ok_or(JwksError::Unusable)?;
+            if keys.insert(kid.to_owned(), key).is_some() {
+                return Err(JwksError::KeyIdRepeated);
+            }
+        }
+        if keys.is_empty() { Err(JwksError::NoKey) } else { Ok(Self(keys)) }
+    }
+
+    pub(super) fn get(&self, kid: &str) -> Option<&ParsedPublicKey> {
+        self.0.get(kid)
+    }
+}
+
+/// An issuer whose credentials are believed.
+#[derive(Debug)]
+pub struct TrustedIssuer {
+    /// Its `iss`, compared character by character.
+    pub issuer: String,
+    /// Its keys.
+    pub jwks: Jwks,
+}
+
+fn may_verify_es256(jwk: &Map<String, Value>) -> bool {
+    let is = |name: &str, value: &str| jwk.get(name).and_then(Value::as_str) == Some(value);
+    let absent_or = |name: &str, value: &str| !jwk.contains_key(name) || is(name, value);
+    is("kty", "EC") && is("crv", "P-256") && absent_or("use", "sig") && absent_or("alg", "ES256")
+}
+
+/// A P-256 public key from its JWK (RFC 7518 §6.2.1); `None` when it is not one.
+pub(super) fn p256_key(jwk: &Map<String, Value>) -> Option<ParsedPublicKey> {
+    let is = |name: &str, value: &str| jwk.get(name).and_then(Value::as_str) == Some(value);
+    let coordinate = |name: &str| jwk.get(name).and_then(Value::as_str).and_then(from_base64url).filter(|bytes| bytes.len() == 32);
+    if !is("kty", "EC") || !is("crv", "P-256") {
+        return None;
+    }
+    let mut point = [4; 65];
+    point[1..33].copy_from_slice(&coordinate("x")?);
+    point[33..].copy_from_slice(&coordinate("y")?);
+    ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).ok()
+}

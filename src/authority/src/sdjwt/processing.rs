@@ -1,0 +1,114 @@
+//! Puts disclosures where their digests are (RFC 9901 §7.1) and removes what hides the rest.
+
+use std::collections::HashSet;
+
+use sakshi_domain::limits::CREDENTIAL_DEPTH_MAX;
+use serde_json::{Map, Value};
+
+use super::disclosure::{Disclosure, Disclosures};
+use super::refusal::CredentialRefusal;
+
+const DIGESTS: &str = "_sd";
+const HASH_ALGORITHM: &str = "_sd_alg";
+const ARRAY_DIGEST: &str = "...";
+
+/// The payload with every disclosure in its place, and without digests.
+pub(super) fn process(mut payload: Map<String, Value>, disclosures: Disclosures) -> Result<Map<String, Value>, CredentialRefusal> {
+    match payload.remove(HASH_ALGORITHM) {
+        None => {}
+        Some(Value::String(name)) if name == "sha-256" || name == "SHA-256" => {}
+        Some(_) => return Err(CredentialRefusal::HashAlgorithmNotAllowed),
+    }
+    let mut placing = Placing { disclosures, seen: HashSet::new() };
+    let payload = placing.object(payload, 1)?;
+    if placing.disclosures.are_all_placed() { Ok(payload) } else { Err(CredentialRefusal::DisclosureUnreferenced) }
+}
+
+struct Placing {
+    disclosures: Disclosures,
+    /// Every digest met so far, decoys too.
+    seen: HashSet<String>,
+}
+
+impl Placing {
+    fn value(&mut self, value: Value, depth: usize) -> Result<Value, CredentialRefusal> {
+        match value {
+            Value::Object(object) => self.object(object, depth + 1).map(Value::Object),
+            Value::Array(array) => self.array(array, depth + 1).map(Value::Array),
+            scalar => Ok(scalar),
+        }
+    }
+
+    fn object(&mut self, mut object: Map<String, Value>, depth: usize) -> Result<Map<String, Value>, CredentialRefusal> {
+        check_depth(depth)?;
+        if object.contains_key(HASH_ALGORITHM) {
+            return Err(CredentialRefusal::HashAlgorithmMisplaced);
+        }
+        if object.contains_key(ARRAY_DIGEST) {
+            return Err(CredentialRefusal::ArrayDigestMalformed);
+        }
+        let digests = object.remove(DIGESTS);
+        for value in object.values_mut() {
+            if value.is_object() || value.is_array() {
+                *value = self.value(value.take(), depth)?;
+            }
+        }
+        let digests = match digests {
+            None => return Ok(object),
+            Some(Value::Array(digests)) => digests,
+            Some(_) => return Err(CredentialRefusal::DigestsMalformed),
+        };
+        for digest in digests {
+            let Value::String(digest) = digest else { return Err(CredentialRefusal::DigestsMalformed) };
+            match self.place(digest)? {
+                None => {}
+                Some(Disclosure::Element { .. }) => return Err(CredentialRefusal::DisclosureMisplaced),
+                Some(Disclosure::Member { name, .. }) if object.contains_key(&name) => return Err(CredentialRefusal::NameTaken),
+                Some(Disclosure::Member { name, value }) => {
+                    let value = self.value(value, depth)?;
+                    object.insert(name, value);
+                }
+            }
+        }
+        Ok(object)
+    }
+
+    fn array(&mut self, array: Vec<Value>, depth: usize) -> Result<Vec<Value>, CredentialRefusal> {
+        check_depth(depth)?;
+        let mut kept = Vec::with_capacity(array.len());
+        for element in array {
+            match array_digest(element)? {
+                Element::Plain(value) => kept.push(self.value(value, depth)?),
+                Element::Digest(digest) => match self.place(digest)? {
+                    None => {}
+                    Some(Disclosure::Member { .. }) => return Err(CredentialRefusal::DisclosureMisplaced),
+                    Some(Disclosure::Element { value }) => kept.push(self.value(value, depth)?),
+                },
+            }
+        }
+        Ok(kept)
+    }
+
+    fn place(&mut self, digest: String) -> Result<Option<Disclosure>, CredentialRefusal> {
+        let disclosure = self.disclosures.take(&digest);
+        if self.seen.insert(digest) { Ok(disclosure) } else { Err(CredentialRefusal::DigestRepeated) }
+    }
+}
+
+enum Element {
+    Plain(Value),
+    Digest(String),
+}
+
+fn array_digest(element: Value) -> Result<Element, CredentialRefusal> {
+    let Value::Object(mut object) = element else { return Ok(Element::Plain(element)) };
+    match object.remove(ARRAY_DIGEST) {
+        None => Ok(Element::Plain(Value::Object(object))),
+        Some(Value::String(digest)) if object.is_empty() => Ok(Element::Digest(digest)),
+        Some(_) => Err(CredentialRefusal::ArrayDigestMalformed),
+    }
+}
+
+fn check_depth(depth: usize) -> Result<(), CredentialRefusal> {
+    if depth > CREDENTIAL_DEPTH_MAX { Err(CredentialRefusal::TooDeep) } else { Ok(()) }
+}

@@ -1,0 +1,132 @@
+//! Rule 8: the KB-JWT and the policy about it.
+
+use serde_json::{Value, json};
+
+use super::World;
+use super::world::{NOW, good_disclosures, jwk, sign};
+use crate::sdjwt::{CredentialRefusal, KeyBinding};
+
+fn with_binding(change: impl FnOnce(&mut Value, &mut Value)) -> Option<CredentialRefusal> {
+    let world = World::new();
+    let presented = world.good();
+    let (mut header, mut payload) = (world.binding_header(), world.binding_payload(&presented));
+    change(&mut header, &mut payload);
+    world.verify(&world.bind(&presented, &header, &payload)).err()
+}
+
+fn with_holder_key(change: impl FnOnce(&mut Value)) -> CredentialRefusal {
+    let world = World::new();
+    let disclosures = good_disclosures();
+    let mut payload = world.payload(&disclosures);
+    change(&mut payload);
+    let presented = world.issue_payload(&payload, &disclosures);
+    world.refusal(&world.bind(&presented, &world.binding_header(), &world.binding_payload(&presented)))
+}
+
+#[test]
+fn a_key_binding_for_this_transaction_is_accepted() {
+    let world = World::new();
+    assert!(world.verify(&world.good_bound()).unwrap().holder_bound);
+}
+
+#[test]
+fn the_policy_decides_about_presence() {
+    let mut world = World::new();
+    let (bare, bound) = (world.good(), world.good_bound());
+    for (policy, of_bare, of_bound) in [
+        ("off", None, Some(CredentialRefusal::KeyBindingUnexpected)),
+        ("when_present", None, None),
+        ("required", Some(CredentialRefusal::KeyBindingMissing), None),
+    ] {
+        world.policy = policy.parse().unwrap();
+        assert_eq!(world.verify(&bare).err(), of_bare, "{policy}");
+        assert_eq!(world.verify(&bound).err(), of_bound, "{policy}");
+    }
+    assert!("maybe".parse::<KeyBinding>().is_err());
+}
+
+#[test]
+fn a_key_binding_that_is_no_jws_is_refused() {
+    let world = World::new();
+    let presented = world.good();
+    let not_json = sign(&world.holder, b"{}", b"[]");
+    for text in ["x", "a.b", "a.b.c.d", "..", "e30=.e30.e30", &not_json] {
+        assert_eq!(world.refusal(&format!("{presented}{text}")), CredentialRefusal::KeyBindingMalformed, "{text}");
+    }
+}
+
+#[test]
+fn its_header_must_say_es256_and_kb_jwt_and_nothing_critical() {
+    for algorithm in [json!("none"), json!("HS256"), json!("ES384"), json!(null)] {
+        assert_eq!(with_binding(|header, _| header["alg"] = algorithm), Some(CredentialRefusal::KeyBindingAlgorithm));
+    }
+    for typ in [json!("JWT"), json!("vc+sd-jwt"), json!(null)] {
+        assert_eq!(with_binding(|header, _| header["typ"] = typ), Some(CredentialRefusal::KeyBindingType));
+    }
+    assert_eq!(with_binding(|header, _| header["crit"] = json!(["exp"])), Some(CredentialRefusal::KeyBindingCritical));
+}
+
+#[test]
+fn its_key_is_the_one_that_the_issuer_confirmed() {
+    let world = World::new();
+    let presented = world.good();
+    let payload = world.binding_payload(&presented);
+    let mut header = world.binding_header();
+    header["jwk"] = jwk(&world.issuer);
+    let forged = sign(&world.issuer, header.to_string().as_bytes(), payload.to_string().as_bytes());
+    assert_eq!(world.refusal(&format!("{presented}{forged}")), CredentialRefusal::KeyBindingSignature);
+}
+
+#[test]
+fn a_missing_and_an_unusable_holder_key_are_told_apart() {
+    assert_eq!(with_holder_key(|payload| payload["cnf"] = json!({})), CredentialRefusal::HolderKeyMissing);
+    assert_eq!(with_holder_key(|payload| drop(payload.as_object_mut().unwrap().remove("cnf"))), CredentialRefusal::HolderKeyMissing);
+    assert_eq!(with_holder_key(|payload| payload["cnf"] = json!("key")), CredentialRefusal::HolderKeyMissing);
+    for change in [
+        |jwk: &mut Value| jwk["crv"] = json!("P-384"),
+        |jwk: &mut Value| jwk["kty"] = json!("RSA"),
+        |jwk: &mut Value| jwk["x"] = json!("AA"),
+        |jwk: &mut Value| jwk["y"] = jwk["x"].clone(),
+        |jwk: &mut Value| *jwk = json!("text"),
+    ] {
+        assert_eq!(with_holder_key(|payload| change(&mut payload["cnf"]["jwk"])), CredentialRefusal::HolderKeyUnusable);
+    }
+}
+
+#[test]
+fn it_must_be_for_this_transaction_and_audience() {
+    for nonce in [json!("3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11"), json!(""), json!(null)] {
+        assert_eq!(with_binding(|_, payload| payload["nonce"] = nonce), Some(CredentialRefusal::KeyBindingNonce));
+    }
+    for audience in [json!("https://verify.example/"), json!(["https://verify.example"]), json!(null)] {
+        assert_eq!(with_binding(|_, payload| payload["aud"] = audience), Some(CredentialRefusal::KeyBindingAudience));
+    }
+}
+
+#[test]
+fn it_must_have_been_made_within_five_minutes() {
+    for (made_at, accepted) in [
+        (json!(NOW - 300), true),
+        (json!(NOW + 300), true),
+        (json!(NOW as f64 - 0.5), true),
+        (json!(NOW - 301), false),
+        (json!(NOW + 301), false),
+        (json!(i64::MIN), false),
+        (json!(u64::MAX), false),
+        (json!("now"), false),
+        (json!(null), false),
+    ] {
+        let expected = if accepted { None } else { Some(CredentialRefusal::KeyBindingTime) };
+        assert_eq!(with_binding(|_, payload| payload["iat"] = made_at.clone()), expected, "{made_at}");
+    }
+}
+
+#[test]
+fn it_must_cover_exactly_what_is_presented() {
+    let world = World::new();
+    assert_eq!(with_binding(|_, payload| payload["sd_hash"] = json!("x")), Some(CredentialRefusal::KeyBindingHash));
+    let bound = world.good_bound();
+    let (presented, binding) = bound.split_at(bound.rfind('~').unwrap() + 1);
+    let fewer = presented.strip_suffix(&format!("{}~", good_disclosures()[2])).unwrap();
+    assert_eq!(world.refusal(&format!("{fewer}{binding}")), CredentialRefusal::KeyBindingHash);
+}

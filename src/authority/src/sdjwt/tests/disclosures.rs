@@ -1,0 +1,150 @@
+//! Rules 3 to 6: hash algorithm, disclosures, digests.
+
+use serde_json::{Value, json};
+
+use super::world::good_disclosures;
+use super::{World, digest_of, disclosure};
+use crate::encoding::base64url;
+use crate::sdjwt::CredentialRefusal;
+
+fn with_payload(change: impl FnOnce(&mut Value)) -> CredentialRefusal {
+    let world = World::new();
+    let disclosures = good_disclosures();
+    let mut payload = world.payload(&disclosures);
+    change(&mut payload);
+    world.refusal(&world.issue_payload(&payload, &disclosures))
+}
+
+/// The refusal of a credential that references and presents this disclosure.
+fn with_disclosure(text: String) -> CredentialRefusal {
+    let world = World::new();
+    let disclosures = [good_disclosures(), vec![text]].concat();
+    world.refusal(&world.issue_payload(&world.payload(&disclosures), &disclosures))
+}
+
+fn disclosed(content: &Value) -> CredentialRefusal {
+    with_disclosure(disclosure(content))
+}
+
+#[test]
+fn another_hash_algorithm_is_refused() {
+    for algorithm in [json!("sha-512"), json!("Sha-256"), json!("SHA256"), json!(""), json!(null), json!(256), json!(["sha-256"])] {
+        assert_eq!(with_payload(|payload| payload["_sd_alg"] = algorithm), CredentialRefusal::HashAlgorithmNotAllowed);
+    }
+}
+
+#[test]
+fn a_hash_algorithm_nested_or_disclosed_is_refused() {
+    assert_eq!(with_payload(|payload| payload["cnf"]["_sd_alg"] = json!("sha-256")), CredentialRefusal::HashAlgorithmMisplaced);
+    assert_eq!(with_payload(|payload| payload["x"] = json!([{"_sd_alg": "sha-256"}])), CredentialRefusal::HashAlgorithmMisplaced);
+    assert_eq!(disclosed(&json!(["s", "_sd_alg", "sha-256"])), CredentialRefusal::HashAlgorithmMisplaced);
+    assert_eq!(disclosed(&json!(["s", "x", {"_sd_alg": "sha-256"}])), CredentialRefusal::HashAlgorithmMisplaced);
+}
+
+#[test]
+fn a_disclosure_that_is_not_an_array_of_two_or_three_is_refused() {
+    for content in [json!({}), json!("text"), json!([]), json!(["s"]), json!(["s", "n", "v", "more"]), json!(null)] {
+        assert_eq!(disclosed(&content), CredentialRefusal::DisclosureMalformed);
+    }
+    assert_eq!(with_disclosure(base64url(b"[\"s\",\"n\"")), CredentialRefusal::DisclosureMalformed);
+    assert_eq!(with_disclosure(base64url(b"[\"s\",\"n\",\"\xff\"]")), CredentialRefusal::DisclosureMalformed);
+    assert_eq!(with_disclosure(base64url(b"[\"s\",\"n\",{\"a\":1,\"a\":2}]")), CredentialRefusal::RepeatedName);
+}
+
+#[test]
+fn a_disclosure_in_the_place_of_the_other_kind_is_refused() {
+    assert_eq!(disclosed(&json!(["s", "element"])), CredentialRefusal::DisclosureMisplaced);
+    let world = World::new();
+    let member = disclosure(&json!(["s", "name", "value"]));
+    let mut payload = world.payload(&[]);
+    payload["list"] = json!([{"...": digest_of(&member)}]);
+    assert_eq!(world.refusal(&world.issue_payload(&payload, &[member])), CredentialRefusal::DisclosureMisplaced);
+}
+
+#[test]
+fn salts_and_names_must_be_strings() {
+    for content in [json!([1, "n", "v"]), json!([null, "n", "v"]), json!([["s"], "v"])] {
+        assert_eq!(disclosed(&content), CredentialRefusal::SaltNotAString);
+    }
+    for content in [json!(["s", 1, "v"]), json!(["s", null, "v"]), json!(["s", {}, "v"])] {
+        assert_eq!(disclosed(&content), CredentialRefusal::NameNotAString);
+    }
+}
+
+#[test]
+fn reserved_names_cannot_be_disclosed() {
+    for name in ["_sd", "..."] {
+        assert_eq!(disclosed(&json!(["s", name, ["x"]])), CredentialRefusal::NameReserved);
+    }
+}
+
+#[test]
+fn a_name_that_is_already_there_cannot_be_disclosed() {
+    for name in ["exp", "iss", "residentName"] {
+        assert_eq!(disclosed(&json!(["other salt", name, 1])), CredentialRefusal::NameTaken, "{name}");
+    }
+}
+
+#[test]
+fn digests_must_be_an_array_of_strings() {
+    for digests in [json!("digest"), json!({}), json!(null), json!([1]), json!(["a", null]), json!([["a"]])] {
+        assert_eq!(with_payload(|payload| payload["x"] = json!({ "_sd": digests })), CredentialRefusal::DigestsMalformed);
+    }
+}
+
+#[test]
+fn an_array_elements_digest_must_be_alone_and_a_string_and_in_an_array() {
+    let digest = digest_of("x");
+    for value in [
+        json!([{"...": digest, "more": 1}]),
+        json!([{"...": 1}]),
+        json!([{"...": null}]),
+        json!({"...": digest}),
+        json!([[{"...": [digest]}]]),
+    ] {
+        assert_eq!(with_payload(|payload| payload["x"] = value), CredentialRefusal::ArrayDigestMalformed);
+    }
+    assert_eq!(disclosed(&json!(["s", "x", {"...": "d"}])), CredentialRefusal::ArrayDigestMalformed);
+}
+
+#[test]
+fn a_digest_may_occur_once_anywhere_decoys_too() {
+    let decoy = digest_of("decoy");
+    for digest in [decoy.clone(), digest_of(&good_disclosures()[0])] {
+        assert_eq!(with_payload(|payload| payload["x"] = json!({"_sd": [digest]})), CredentialRefusal::DigestRepeated);
+        assert_eq!(disclosed(&json!(["s", "x", {"_sd": [digest]}])), CredentialRefusal::DigestRepeated);
+    }
+    assert_eq!(with_payload(|payload| payload["x"] = json!([{"...": decoy}])), CredentialRefusal::DigestRepeated);
+    assert_eq!(with_payload(|payload| payload["x"] = json!([{"...": "new"}, [{"...": "new"}]])), CredentialRefusal::DigestRepeated);
+    assert_eq!(with_payload(|payload| payload["x"] = json!({"_sd": ["new", "new"]})), CredentialRefusal::DigestRepeated);
+}
+
+#[test]
+fn the_same_disclosure_twice_is_refused() {
+    let world = World::new();
+    let disclosures = good_disclosures();
+    let twice = [disclosures.clone(), vec![disclosures[1].clone()]].concat();
+    assert_eq!(world.refusal(&world.issue_payload(&world.payload(&disclosures), &twice)), CredentialRefusal::DisclosureRepeated);
+}
+
+#[test]
+fn a_disclosure_that_no_digest_references_is_refused() {
+    let world = World::new();
+    let disclosures = good_disclosures();
+    let stranger = disclosure(&json!(["s", "email", "x@example.org"]));
+    let more = [disclosures.clone(), vec![stranger]].concat();
+    assert_eq!(world.refusal(&world.issue_payload(&world.payload(&disclosures), &more)), CredentialRefusal::DisclosureUnreferenced);
+    let inner = disclosure(&json!(["s", "house", "7"]));
+    let outer = disclosure(&json!(["s", "address", {"_sd": [digest_of(&inner)]}]));
+    let payload = world.payload(std::slice::from_ref(&outer));
+    assert_eq!(world.refusal(&world.issue_payload(&payload, &[inner])), CredentialRefusal::DisclosureUnreferenced);
+}
+
+#[test]
+fn digests_are_over_the_received_text_and_not_over_what_it_means() {
+    let world = World::new();
+    let (plain, spaced) = (base64url(br#"["s","gender","F"]"#), base64url(br#"["s", "gender", "F"]"#));
+    let payload = world.payload(std::slice::from_ref(&spaced));
+    assert!(world.verify(&world.issue_payload(&payload, &[spaced])).is_ok());
+    assert_eq!(world.refusal(&world.issue_payload(&payload, &[plain])), CredentialRefusal::DisclosureUnreferenced);
+}

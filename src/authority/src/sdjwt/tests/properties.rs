@@ -1,0 +1,86 @@
+//! No input panics, and nothing that was changed is accepted.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::world::good_disclosures;
+use super::{World, disclosure};
+
+/// JSON that is rich in the names that processing cares about.
+fn hostile_json() -> impl Strategy<Value = Value> {
+    let name = prop::sample::select(vec!["_sd", "...", "_sd_alg", "cnf", "jwk", "iss", "exp", "dob", "x"]);
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "[a-z]{0,3}".prop_map(Value::from),
+        Just(json!(super::digest_of(&good_disclosures()[0]))),
+    ];
+    leaf.prop_recursive(5, 40, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::vec((name.clone(), inner), 0..5).prop_map(|members| Value::Object(
+                members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>()
+            )),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in ".{0,300}", tokens in "(~|\\.|[A-Za-z0-9_-]{1,12}|=|e30|W10|bnVsbA){0,40}") {
+        let world = World::new();
+        prop_assert!(world.verify(&text).is_err());
+        prop_assert!(world.verify(&tokens).is_err());
+    }
+
+    #[test]
+    fn no_changed_byte_is_accepted(bound in any::<bool>(), at in any::<prop::sample::Index>(), to in prop::sample::select(b"Aa0-_.~=\x00 ".to_vec())) {
+        let world = World::new();
+        let good = if bound { world.good_bound() } else { world.good() };
+        let mut bytes = good.clone().into_bytes();
+        let at = at.index(bytes.len());
+        bytes[at] = to;
+        let changed = String::from_utf8(bytes).unwrap();
+        prop_assert_eq!(world.verify(&changed).is_ok(), changed == good);
+    }
+
+    #[test]
+    fn a_cut_credential_is_accepted_only_as_a_shorter_presentation(bound in any::<bool>(), at in any::<prop::sample::Index>()) {
+        let world = World::new();
+        let good = if bound { world.good_bound() } else { world.good() };
+        let cut = &good[..at.index(good.len())];
+        if world.verify(cut).is_ok() {
+            prop_assert!(cut.ends_with('~'));
+        }
+    }
+
+    #[test]
+    fn re_ordered_and_repeated_segments_never_panic(bound in any::<bool>(), order in prop::collection::vec(0_usize..6, 0..8)) {
+        let world = World::new();
+        let good = if bound { world.good_bound() } else { world.good() };
+        let parts: Vec<&str> = good.split('~').collect();
+        let mixed: Vec<&str> = order.iter().map(|index| parts[index % parts.len()]).collect();
+        let repeated = mixed.iter().enumerate().any(|(index, part)| !part.is_empty() && mixed[..index].contains(part));
+        let result = world.verify(&mixed.join("~"));
+        prop_assert!(!(repeated && result.is_ok()));
+    }
+
+    #[test]
+    fn nothing_that_the_issuer_signs_panics(mut members in hostile_json(), disclosed in prop::collection::vec(hostile_json(), 0..4), presented in any::<u8>()) {
+        let world = World::new();
+        let mut disclosures = good_disclosures();
+        for (index, content) in disclosed.iter().enumerate() {
+            disclosures.push(disclosure(content));
+            disclosures.push(disclosure(&json!([format!("salt-{index}"), format!("name-{index}"), content])));
+        }
+        let mut payload = world.payload(&disclosures);
+        if let Some(members) = members.as_object_mut() {
+            payload.as_object_mut().unwrap().append(members);
+        }
+        let chosen: Vec<String> = disclosures.into_iter().enumerate().filter(|(index, _)| presented & (1 << (index % 8)) != 0).map(|(_, text)| text).collect();
+        let _ = world.verify(&world.issue_payload(&payload, &chosen));
+        let _ = world.verify(&world.issue(&members, &payload, &chosen));
+    }
+}

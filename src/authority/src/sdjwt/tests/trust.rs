@@ -1,0 +1,125 @@
+//! Rule 7 and the keys of issuers.
+
+use serde_json::{Value, json};
+
+use super::world::{ISSUER, KID, NOW, good_disclosures, jwk};
+use super::{World, disclosure};
+use crate::sdjwt::{CredentialRefusal, Jwks, JwksError, TrustedIssuer, Verifier};
+
+fn with_payload(change: impl FnOnce(&mut Value)) -> Option<CredentialRefusal> {
+    let world = World::new();
+    let disclosures = good_disclosures();
+    let mut payload = world.payload(&disclosures);
+    change(&mut payload);
+    world.verify(&world.issue_payload(&payload, &disclosures)).err()
+}
+
+fn without(payload: &mut Value, name: &str) {
+    payload.as_object_mut().unwrap().remove(name);
+}
+
+#[test]
+fn a_wrong_or_missing_issuer_is_refused_and_a_disclosed_one_does_not_help() {
+    for issuer in [json!("https://issuer.example/"), json!("https://other.example"), json!(null), json!([ISSUER])] {
+        assert_eq!(with_payload(|payload| payload["iss"] = issuer), Some(CredentialRefusal::IssuerNotTrusted));
+    }
+    let world = World::new();
+    let disclosures = vec![disclosure(&json!(["s", "iss", ISSUER]))];
+    let mut payload = world.payload(&disclosures);
+    without(&mut payload, "iss");
+    assert_eq!(world.refusal(&world.issue_payload(&payload, &disclosures)), CredentialRefusal::IssuerNotTrusted);
+}
+
+#[test]
+fn one_issuers_key_cannot_sign_for_another_issuer() {
+    let (one, other) = (World::new(), World::new());
+    let trusted = vec![
+        TrustedIssuer { issuer: "https://first.example".into(), jwks: one.jwks() },
+        TrustedIssuer { issuer: ISSUER.into(), jwks: other.jwks() },
+    ];
+    let verifier = Verifier::new(trusted, one.policy);
+    assert_eq!(verifier.verify(&one.good(), &one.expectation()).unwrap_err(), CredentialRefusal::SignatureInvalid);
+    assert!(verifier.verify(&other.good(), &other.expectation()).is_ok());
+    let nobody = Verifier::new(Vec::new(), one.policy);
+    assert_eq!(nobody.verify(&one.good(), &one.expectation()).unwrap_err(), CredentialRefusal::IssuerNotTrusted);
+}
+
+#[test]
+fn an_expiry_is_required_and_ends_the_credential_at_its_second() {
+    assert_eq!(with_payload(|payload| without(payload, "exp")), Some(CredentialRefusal::ExpiryMissing));
+    for expiry in [json!("2099-01-01"), json!(null), json!("9999999999"), json!([9_999_999_999_u64])] {
+        assert_eq!(with_payload(|payload| payload["exp"] = expiry), Some(CredentialRefusal::TimeNotANumber));
+    }
+    for (expiry, refusal) in [
+        (json!(NOW), Some(CredentialRefusal::Expired)),
+        (json!(NOW as f64), Some(CredentialRefusal::Expired)),
+        (json!(-1), Some(CredentialRefusal::Expired)),
+        (json!(i64::MIN), Some(CredentialRefusal::Expired)),
+        (json!(NOW + 1), None),
+        (json!(NOW as f64 + 0.5), None),
+        (json!(u64::MAX), None),
+    ] {
+        assert_eq!(with_payload(|payload| payload["exp"] = expiry.clone()), refusal, "{expiry}");
+    }
+}
+
+#[test]
+fn start_and_issue_may_be_60_seconds_ahead_and_no_more() {
+    for (name, refusal) in [("nbf", CredentialRefusal::NotYetValid), ("iat", CredentialRefusal::IssuedInFuture)] {
+        assert_eq!(with_payload(|payload| payload[name] = json!(NOW + 60)), None);
+        assert_eq!(with_payload(|payload| payload[name] = json!(NOW + 61)), Some(refusal));
+        assert_eq!(with_payload(|payload| payload[name] = json!("soon")), Some(CredentialRefusal::TimeNotANumber));
+        assert_eq!(with_payload(|payload| without(payload, name)), None);
+    }
+}
+
+#[test]
+fn times_may_be_disclosed_and_are_judged_after_processing() {
+    let world = World::new();
+    for (expiry, refusal) in [(NOW - 1, Some(CredentialRefusal::Expired)), (NOW + 9, None)] {
+        let disclosures = vec![disclosure(&json!(["s", "exp", expiry]))];
+        let mut payload = world.payload(&disclosures);
+        without(&mut payload, "exp");
+        assert_eq!(world.verify(&world.issue_payload(&payload, &disclosures)).err(), refusal);
+        assert_eq!(world.verify(&world.issue_payload(&payload, &[])).err(), Some(CredentialRefusal::ExpiryMissing));
+    }
+}
+
+fn jwks(keys: &Value) -> Result<Jwks, JwksError> {
+    Jwks::parse(json!({ "keys": keys }).to_string().as_bytes())
+}
+
+#[test]
+fn a_jwks_offers_its_p256_signing_keys_and_others_are_passed_over() {
+    let world = World::new();
+    let mut key = jwk(&world.issuer);
+    key["kid"] = KID.into();
+    key["use"] = "sig".into();
+    key["alg"] = "ES256".into();
+    let rsa = json!({"kty": "RSA", "kid": KID, "n": "AQAB", "e": "AQAB"});
+    let p384 = json!({"kty": "EC", "crv": "P-384", "x": "AA", "y": "AA"});
+    let mut encryption = jwk(&world.holder);
+    encryption["use"] = "enc".into();
+    let set = jwks(&json!([rsa, p384, encryption, key])).unwrap();
+    assert!(set.get(KID).is_some() && set.get("").is_none());
+}
+
+#[test]
+fn an_unusable_jwks_is_refused_by_its_reason() {
+    let world = World::new();
+    let mut key = jwk(&world.issuer);
+    assert_eq!(jwks(&json!([key])).unwrap_err(), JwksError::KeyIdMissing);
+    key["kid"] = KID.into();
+    assert_eq!(jwks(&json!([key, key])).unwrap_err(), JwksError::KeyIdRepeated);
+    let mut private = key.clone();
+    private["d"] = "AA".into();
+    assert_eq!(jwks(&json!([private])).unwrap_err(), JwksError::PrivateKey);
+    let mut off_curve = key.clone();
+    off_curve["y"] = off_curve["x"].clone();
+    assert_eq!(jwks(&json!([off_curve])).unwrap_err(), JwksError::Unusable);
+    assert_eq!(jwks(&json!([])).unwrap_err(), JwksError::NoKey);
+    assert_eq!(jwks(&json!([{"kty": "RSA"}])).unwrap_err(), JwksError::NoKey);
+    for text in ["", "[]", "{}", r#"{"keys":{}}"#, r#"{"keys":[1]}"#] {
+        assert_eq!(Jwks::parse(text.as_bytes()).unwrap_err(), JwksError::Malformed);
+    }
+}

@@ -1,0 +1,134 @@
+//! An issuer, a holder and a transaction, with every part of a credential open to tampering.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use sakshi_domain::claims::{Claim, ClaimSet};
+use sakshi_domain::ids::{ClientId, TxnId};
+use sakshi_domain::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::encoding::base64url;
+use crate::sdjwt::{CredentialRefusal, Expectation, Jwks, KeyBinding, TrustedIssuer, VerifiedCredential, Verifier};
+
+pub(super) const NOW: i64 = 1_800_000_000;
+pub(super) const ISSUER: &str = "https://issuer.example";
+pub(super) const AUDIENCE: &str = "https://verify.example";
+pub(super) const KID: &str = "issuer-key-1";
+
+pub(super) struct World {
+    pub(super) issuer: EcdsaKeyPair,
+    pub(super) holder: EcdsaKeyPair,
+    pub(super) txn: TxnId,
+    pub(super) policy: KeyBinding,
+    pub(super) requested: ClaimSet,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let key = || EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
+        Self {
+            issuer: key(),
+            holder: key(),
+            txn: TxnId::generate(ClientId::generate().partition(), 0),
+            policy: KeyBinding::WhenPresent,
+            requested: [Claim::Name, Claim::Dob, Claim::Gender].into_iter().collect(),
+        }
+    }
+
+    pub(super) fn jwks(&self) -> Jwks {
+        let mut jwk = jwk(&self.issuer);
+        jwk["kid"] = KID.into();
+        Jwks::parse(json!({ "keys": [jwk] }).to_string().as_bytes()).unwrap()
+    }
+
+    pub(super) fn expectation(&self) -> Expectation<'static> {
+        Expectation { nonce: self.txn, audience: AUDIENCE, now: Timestamp::from_millis(NOW * 1_000 + 999), requested: self.requested }
+    }
+
+    pub(super) fn verify(&self, credential: &str) -> Result<VerifiedCredential, CredentialRefusal> {
+        let trusted = TrustedIssuer { issuer: ISSUER.into(), jwks: self.jwks() };
+        Verifier::new(vec![trusted], self.policy).verify(credential, &self.expectation())
+    }
+
+    pub(super) fn refusal(&self, credential: &str) -> CredentialRefusal {
+        self.verify(credential).expect_err("the credential was accepted")
+    }
+
+    pub(super) fn header(&self) -> Value {
+        json!({ "alg": "ES256", "typ": "vc+sd-jwt", "kid": KID })
+    }
+
+    /// A payload in the authority's profile whose `_sd` references these disclosures and a decoy.
+    pub(super) fn payload(&self, disclosures: &[String]) -> Value {
+        let mut digests: Vec<String> = disclosures.iter().map(|text| digest_of(text)).collect();
+        digests.push(digest_of("decoy"));
+        json!({
+            "iss": ISSUER, "id": "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "iat": NOW - 5, "exp": NOW + 3_600,
+            "status": "https://issuer.example/status/1", "_sd_alg": "SHA-256", "_sd": digests, "cnf": { "jwk": jwk(&self.holder) },
+        })
+    }
+
+    /// The issuer's signature over any header and payload, and any disclosures after it.
+    pub(super) fn issue(&self, header: &Value, payload: &Value, disclosures: &[String]) -> String {
+        let jws = sign(&self.issuer, header.to_string().as_bytes(), payload.to_string().as_bytes());
+        with_disclosures(&jws, disclosures)
+    }
+
+    pub(super) fn issue_payload(&self, payload: &Value, disclosures: &[String]) -> String {
+        self.issue(&self.header(), payload, disclosures)
+    }
+
+    /// A good credential for name, date of birth and gender.
+    pub(super) fn good(&self) -> String {
+        let disclosures = good_disclosures();
+        self.issue_payload(&self.payload(&disclosures), &disclosures)
+    }
+
+    pub(super) fn binding_header(&self) -> Value {
+        json!({ "alg": "ES256", "typ": "kb+jwt" })
+    }
+
+    pub(super) fn binding_payload(&self, presented: &str) -> Value {
+        json!({ "nonce": self.txn, "aud": AUDIENCE, "iat": NOW, "sd_hash": digest_of(presented) })
+    }
+
+    pub(super) fn bind(&self, presented: &str, header: &Value, payload: &Value) -> String {
+        format!("{presented}{}", sign(&self.holder, header.to_string().as_bytes(), payload.to_string().as_bytes()))
+    }
+
+    pub(super) fn good_bound(&self) -> String {
+        let presented = self.good();
+        self.bind(&presented, &self.binding_header(), &self.binding_payload(&presented))
+    }
+}
+
+pub(super) fn good_disclosures() -> Vec<String> {
+    [("residentName", "Asha Rao"), ("dob", "28/02/1990"), ("gender", "Female")]
+        .map(|(name, value)| disclosure(&json!([format!("salt-{name}"), name, value])))
+        .to_vec()
+}
+
+pub(super) fn disclosure(content: &Value) -> String {
+    base64url(content.to_string().as_bytes())
+}
+
+pub(super) fn digest_of(text: &str) -> String {
+    base64url(digest(&SHA256, text.as_bytes()).as_ref())
+}
+
+pub(super) fn with_disclosures(jws: &str, disclosures: &[String]) -> String {
+    let tail: String = disclosures.iter().map(|text| format!("{text}~")).collect();
+    format!("{jws}~{tail}")
+}
+
+pub(super) fn sign(key: &EcdsaKeyPair, header: &[u8], payload: &[u8]) -> String {
+    let signed = format!("{}.{}", base64url(header), base64url(payload));
+    let signature = key.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
+    format!("{signed}.{}", base64url(signature.as_ref()))
+}
+
+pub(super) fn jwk(key: &EcdsaKeyPair) -> Value {
+    let point = key.public_key().as_ref();
+    json!({ "kty": "EC", "crv": "P-256", "x": base64url(&point[1..33]), "y": base64url(&point[33..]) })
+}

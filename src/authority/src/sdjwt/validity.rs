@@ -1,0 +1,52 @@
+//! Issuer and times of a processed payload (RFC 7519 §4.1).
+
+use std::cmp::Ordering;
+
+use sakshi_domain::time::Timestamp;
+use serde_json::{Map, Value};
+
+use super::refusal::CredentialRefusal;
+
+/// How far an issuer's clock may be ahead of ours.
+const SKEW_SECONDS: i64 = 60;
+
+/// Checks `iss`, `exp`, `nbf` and `iat`.
+pub(super) fn check(payload: &Map<String, Value>, issuer: &str, now: Timestamp) -> Result<(), CredentialRefusal> {
+    if payload.get("iss").and_then(Value::as_str) != Some(issuer) {
+        return Err(CredentialRefusal::IssuerNotTrusted);
+    }
+    let expiry = time(payload, "exp")?.ok_or(CredentialRefusal::ExpiryMissing)?;
+    if !expiry.is_after(now.seconds()) {
+        return Err(CredentialRefusal::Expired);
+    }
+    let latest = now.seconds().saturating_add(SKEW_SECONDS);
+    if time(payload, "nbf")?.is_some_and(|at| at.is_after(latest)) {
+        return Err(CredentialRefusal::NotYetValid);
+    }
+    if time(payload, "iat")?.is_some_and(|at| at.is_after(latest)) {
+        return Err(CredentialRefusal::IssuedInFuture);
+    }
+    Ok(())
+}
+
+/// A NumericDate, which need not be an integer.
+#[derive(Clone, Copy)]
+enum NumericDate {
+    Whole(i64),
+    Fraction(f64),
+}
+
+impl NumericDate {
+    fn is_after(self, seconds: i64) -> bool {
+        match self {
+            Self::Whole(at) => at > seconds,
+            Self::Fraction(at) => at.partial_cmp(&(seconds as f64)) == Some(Ordering::Greater),
+        }
+    }
+}
+
+fn time(payload: &Map<String, Value>, name: &str) -> Result<Option<NumericDate>, CredentialRefusal> {
+    let Some(value) = payload.get(name) else { return Ok(None) };
+    let number = value.as_i64().map(NumericDate::Whole).or_else(|| value.as_f64().map(NumericDate::Fraction));
+    number.map(Some).ok_or(CredentialRefusal::TimeNotANumber)
+}

@@ -1,0 +1,112 @@
+//! Runs every check of a credential, in an order in which nothing is worked on before it is known
+//! to be the issuer's.
+
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use sakshi_domain::claims::ClaimSet;
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::{Answer, AnswerDigest, VerifiedClaims};
+use serde_json::Value;
+
+use super::disclosure::Disclosures;
+use super::key_binding::{self, KeyBinding};
+use super::keys::TrustedIssuer;
+use super::refusal::CredentialRefusal;
+use super::segments::{Jws, Segments};
+use super::{jose, normalise, processing, validity};
+
+/// What a transaction expects of a credential.
+#[derive(Clone, Copy, Debug)]
+pub struct Expectation<'a> {
+    /// The transaction: `nonce` of a key binding.
+    pub nonce: TxnId,
+    /// `aud` of the intent and of a key binding.
+    pub audience: &'a str,
+    /// The present moment.
+    pub now: Timestamp,
+    /// The claims that were asked for; no other is kept.
+    pub requested: ClaimSet,
+}
+
+/// A credential that passed every check.
+#[derive(Debug)]
+pub struct VerifiedCredential {
+    /// The requested claims that it discloses.
+    pub claims: VerifiedClaims,
+    /// The requested claims that it does not disclose.
+    pub missing: ClaimSet,
+    /// SHA-256 of everything up to and including the last tilde: the issuer's signature and the
+    /// disclosures, without the key binding. A copy is recognised under another transaction even
+    /// if its key binding was cut off, and under the same transaction even if the holder signed a
+    /// fresh one.
+    pub digest: AnswerDigest,
+    /// Whether a key binding proved that the holder made this presentation for this transaction.
+    /// One that did cannot be a replay of what was presented elsewhere.
+    pub holder_bound: bool,
+}
+
+impl VerifiedCredential {
+    /// The answer for the transaction.
+    #[must_use]
+    pub fn into_answer(self) -> Answer {
+        Answer::Credential { claims: Arc::new(self.claims), missing: self.missing, holder_bound: self.holder_bound, digest: self.digest }
+    }
+}
+
+/// Identifies a credential, verified or not: see [`VerifiedCredential::digest`].
+#[must_use]
+pub fn credential_digest(credential: &str) -> AnswerDigest {
+    let presented = credential.rfind('~').map_or(credential, |last| &credential[..=last]);
+    let mut identity = [0; 32];
+    identity.copy_from_slice(digest(&SHA256, presented.as_bytes()).as_ref());
+    AnswerDigest(identity)
+}
+
+/// Verifies credentials of trusted issuers.
+#[derive(Debug)]
+pub struct Verifier {
+    issuers: Vec<TrustedIssuer>,
+    key_binding: KeyBinding,
+}
+
+impl Verifier {
+    /// A verifier that believes these issuers. With none it refuses everything.
+    #[must_use]
+    pub const fn new(issuers: Vec<TrustedIssuer>, key_binding: KeyBinding) -> Self {
+        Self { issuers, key_binding }
+    }
+
+    /// Verifies a credential for a transaction.
+    ///
+    /// # Errors
+    /// The first rule that it breaks (protocol, section 6; RFC 9901 §7).
+    pub fn verify(&self, credential: &str, expected: &Expectation<'_>) -> Result<VerifiedCredential, CredentialRefusal> {
+        let segments = Segments::split(credential)?;
+        let key_binding = self.key_binding.admit(segments.key_binding)?;
+        let jws = Jws::read(segments.issuer_jws)?;
+        let kid = jose::issuer_key_id(&jws.header)?;
+        let issuer = self.authenticate(&jws, kid)?;
+        let payload = processing::process(jws.payload, Disclosures::read(&segments.disclosures)?)?;
+        validity::check(&payload, issuer, expected.now)?;
+        if let Some(key_binding) = key_binding {
+            key_binding::verify(key_binding, &payload, segments.presented, expected)?;
+        }
+        let (claims, missing) = normalise::requested_claims(payload, expected.requested);
+        let holder_bound = key_binding.is_some();
+        Ok(VerifiedCredential { claims, missing, digest: credential_digest(credential), holder_bound })
+    }
+
+    /// Finds the key by the issuer and key id that the token claims, and verifies the signature
+    /// with it. Whether the claim is true shows then, and once more after processing.
+    fn authenticate(&self, jws: &Jws<'_>, kid: &str) -> Result<&str, CredentialRefusal> {
+        let claimed = jws.payload.get("iss").and_then(Value::as_str);
+        let mut trusted = self.issuers.iter().filter(|trusted| claimed == Some(&trusted.issuer)).peekable();
+        trusted.peek().ok_or(CredentialRefusal::IssuerNotTrusted)?;
+        let found = trusted.find_map(|trusted| trusted.jwks.get(kid).map(|key| (trusted, key)));
+        let (trusted, key) = found.ok_or(CredentialRefusal::KeyIdUnknown)?;
+        key.verify_sig(jws.signed.as_bytes(), &jws.signature).map_err(|_| CredentialRefusal::SignatureInvalid)?;
+        Ok(&trusted.issuer)
+    }
+}

@@ -1,0 +1,140 @@
+//! Credentials made by libraries that others wrote: PyPI `sd-jwt` and npm `@sd-jwt/core`. The
+//! scripts and their interface are described in `tests/contract/README.md`.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sakshi_authority::sdjwt::{CredentialRefusal, Expectation, Jwks, KeyBinding, TrustedIssuer, VerifiedCredential, Verifier};
+use sakshi_domain::claims::{Claim, ClaimSet};
+use sakshi_domain::ids::{ClientId, TxnId};
+use sakshi_domain::time::Timestamp;
+use serde_json::{Value, json};
+
+const ISSUER: &str = "https://issuer.example";
+const AUDIENCE: &str = "https://verify.example";
+
+#[derive(Clone, Copy, Debug)]
+enum Library {
+    Python,
+    Node,
+}
+
+const LIBRARIES: [Library; 2] = [Library::Python, Library::Node];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Runs a script of `tests/contract/`, after installing what it needs.
+fn issue(library: Library, request: &Value) -> Value {
+    let root = root();
+    let scripts = root.join("tests/contract");
+    let installed = Command::new(scripts.join("setup.sh")).status().expect("tests/contract/setup.sh can be run");
+    assert!(installed.success(), "tests/contract/setup.sh failed: are python3, node and npm there?");
+    let mut command = match library {
+        Library::Python => Command::new(root.join("target/contract/venv/bin/python")),
+        Library::Node => Command::new("node"),
+    };
+    command.arg(scripts.join(match library {
+        Library::Python => "issue.py",
+        Library::Node => "issue.mjs",
+    }));
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(request.to_string().as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{library:?} could not issue");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap())
+}
+
+fn txn() -> TxnId {
+    TxnId::generate(ClientId::generate().partition(), 0)
+}
+
+fn request(txn: TxnId, with_kb: bool) -> Value {
+    json!({
+        "issuer": ISSUER, "with_kb": with_kb, "nonce": txn, "aud": AUDIENCE,
+        "plain": {"id": "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "status": "https://issuer.example/status/1"},
+        "claims": {
+            "residentName": "आशा राव", "dob": "28-02-1990", "gender": "F", "ageAbove18": "Yes", "uid": "999941057058",
+            "residentImage": "/9j/".repeat(10_000), "pincode": "560001", "address": {"house": "7", "street": "Lake Road"},
+        },
+    })
+}
+
+fn verify(answer: &Value, txn: TxnId, policy: KeyBinding, at: Timestamp) -> Result<VerifiedCredential, CredentialRefusal> {
+    let jwks = Jwks::parse(answer["jwks"].to_string().as_bytes()).unwrap();
+    let verifier = Verifier::new(vec![TrustedIssuer { issuer: ISSUER.into(), jwks }], policy);
+    let requested: ClaimSet = [Claim::Name, Claim::Dob, Claim::AgeAbove18, Claim::Photo, Claim::Address].into_iter().collect();
+    verifier.verify(answer["credential"].as_str().unwrap(), &Expectation { nonce: txn, audience: AUDIENCE, now: at, requested })
+}
+
+#[test]
+fn credentials_of_independent_issuers_are_accepted_bare_and_with_key_binding() {
+    for library in LIBRARIES {
+        for (with_kb, policy) in [(false, KeyBinding::WhenPresent), (true, KeyBinding::WhenPresent), (true, KeyBinding::Required)] {
+            let txn = txn();
+            let verified = verify(&issue(library, &request(txn, with_kb)), txn, policy, now()).unwrap();
+            let claims = verified.claims.as_map();
+            assert_eq!(claims["residentName"], "आशा राव");
+            assert_eq!((&claims["dob"], &claims["ageAbove18"]), (&json!("1990-02-28"), &json!(true)));
+            assert_eq!(claims["residentImage"].as_str().unwrap().len(), 40_000);
+            assert_eq!(claims["address"], json!({"house": "7", "street": "Lake Road"}));
+            assert_eq!(claims.len(), 5, "only what was asked for is kept");
+            assert!(verified.missing.is_empty());
+            assert_eq!(verified.holder_bound, with_kb);
+        }
+    }
+}
+
+#[test]
+fn a_claim_that_the_holder_keeps_back_is_missing() {
+    for library in LIBRARIES {
+        let txn = txn();
+        let mut request = request(txn, true);
+        request["disclose"] = json!(["residentName", "residentImage", "address"]);
+        let verified = verify(&issue(library, &request), txn, KeyBinding::Required, now()).unwrap();
+        assert_eq!(verified.missing, [Claim::Dob, Claim::AgeAbove18].into_iter().collect());
+    }
+}
+
+#[test]
+fn their_credentials_are_refused_for_another_transaction_time_or_issuer_key() {
+    for library in LIBRARIES {
+        let txn_id = txn();
+        let answer = issue(library, &request(txn_id, true));
+        let refusal = |txn, policy, at| verify(&answer, txn, policy, at).unwrap_err();
+        assert_eq!(refusal(txn(), KeyBinding::WhenPresent, now()), CredentialRefusal::KeyBindingNonce);
+        assert_eq!(refusal(txn_id, KeyBinding::Off, now()), CredentialRefusal::KeyBindingUnexpected);
+        let minutes = |n: u64| Duration::from_secs(60 * n);
+        assert_eq!(refusal(txn_id, KeyBinding::WhenPresent, now() + minutes(6)), CredentialRefusal::KeyBindingTime);
+        assert_eq!(refusal(txn_id, KeyBinding::WhenPresent, now() + minutes(61)), CredentialRefusal::Expired);
+        assert_eq!(refusal(txn_id, KeyBinding::WhenPresent, now() - minutes(2)), CredentialRefusal::IssuedInFuture);
+        let mut forged = issue(library, &request(txn_id, true));
+        forged["jwks"] = answer["jwks"].clone();
+        assert_eq!(verify(&forged, txn_id, KeyBinding::WhenPresent, now()).unwrap_err(), CredentialRefusal::SignatureInvalid);
+    }
+}
+
+#[test]
+fn an_issuer_keeps_its_key_over_several_credentials() {
+    for library in LIBRARIES {
+        let txn = txn();
+        let first = issue(library, &request(txn, false));
+        let mut again = request(txn, false);
+        again["private_jwk"] = first["private_jwk"].clone();
+        again["typ"] = json!("dc+sd-jwt");
+        let mut second = issue(library, &again);
+        assert_eq!(second["jwks"], first["jwks"]);
+        second["jwks"] = first["jwks"].clone();
+        let digest = |answer| verify(answer, txn, KeyBinding::WhenPresent, now()).unwrap().digest;
+        assert_ne!(digest(&first), digest(&second));
+        assert_eq!(digest(&first), digest(&first));
+    }
+}

@@ -1,0 +1,58 @@
+//! Receivers on raw sockets, so that a test decides about every byte and every close.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use sakshi_domain::web_address::{Schemes, WebhookUrl};
+use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Long enough that no healthy local exchange comes near it.
+pub(crate) const PLENTY: Duration = Duration::from_secs(20);
+
+/// Serves every connection with `serve` until the test's runtime ends.
+pub(crate) async fn receiver<F, Served>(serve: F) -> SocketAddr
+where
+    F: Fn(TcpStream) -> Served + Send + 'static,
+    Served: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve(stream));
+        }
+    });
+    address
+}
+
+/// Reads one request, head and body, and returns it as text.
+pub(crate) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
+    let mut seen = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&seen).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
+            if body.len() >= length {
+                return Some(text);
+            }
+        }
+        if stream.read_buf(&mut seen).await.ok()? == 0 {
+            return None;
+        }
+    }
+}
+
+pub(crate) fn options() -> WebhookClientOptions {
+    WebhookClientOptions { allow_private: true, connect_timeout: PLENTY, total_timeout: PLENTY, extra_roots_pem: None }
+}
+
+pub(crate) fn client() -> WebhookClient {
+    WebhookClient::new(&options()).unwrap()
+}
+
+pub(crate) fn url(text: &str) -> WebhookUrl {
+    WebhookUrl::parse(text, Schemes::HttpAndHttps).unwrap()
+}

@@ -1,0 +1,86 @@
+//! Webhooks over TLS, with certificates of an authority made for the test.
+
+#![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
+
+mod receiver;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use receiver::{client, options, read_request, receiver, url};
+use sakshi_domain::delivery::DeliveryOutcome;
+use sakshi_outbound::client::{ClientError, WebhookClient, WebhookClientOptions};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+const BODY: Bytes = Bytes::from_static(b"{}");
+
+/// An authority's PEM, and a receiver on a port of localhost that shows a certificate for `name`.
+async fn tls_receiver(name: &str) -> (Vec<u8>, u16) {
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority_key = KeyPair::generate().unwrap();
+    let root = authority.self_signed(&authority_key).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let issuer = Issuer::new(authority, authority_key);
+    let certificate = CertificateParams::new([name.to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
+
+    let chain = vec![CertificateDer::from(certificate.der().to_vec())];
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key).unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let address = receiver(move |stream| {
+        let acceptor = acceptor.clone();
+        async move {
+            let Ok(mut stream) = acceptor.accept(stream).await else { return };
+            read_request(&mut stream).await;
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+            let _ = stream.shutdown().await;
+        }
+    })
+    .await;
+    (root.pem().into_bytes(), address.port())
+}
+
+#[tokio::test]
+async fn a_receiver_with_a_trusted_certificate_for_its_host_is_delivered_to() {
+    let (root, port) = tls_receiver("localhost").await;
+    let client = WebhookClient::new(&WebhookClientOptions { extra_roots_pem: Some(root), ..options() }).unwrap();
+    for _ in 0..3 {
+        let attempt = client.attempt(&url(&format!("https://localhost:{port}/")), BODY).await;
+        assert_eq!((attempt.outcome, attempt.status), (DeliveryOutcome::Delivered, Some(200)));
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_host_or_of_an_unknown_authority_is_unreachable() {
+    let (root, port) = tls_receiver("elsewhere.example").await;
+    let trusting = WebhookClient::new(&WebhookClientOptions { extra_roots_pem: Some(root), ..options() }).unwrap();
+    let wrong_host = trusting.attempt(&url(&format!("https://localhost:{port}/")), BODY).await;
+    assert_eq!(wrong_host.outcome, DeliveryOutcome::Unreachable);
+
+    let (_root, port) = tls_receiver("localhost").await;
+    let unknown_authority = client().attempt(&url(&format!("https://localhost:{port}/")), BODY).await;
+    assert_eq!(unknown_authority.outcome, DeliveryOutcome::Unreachable);
+}
+
+#[tokio::test]
+async fn a_handshake_that_never_ends_is_unreachable_after_the_connect_time() {
+    let address = receiver(|mut stream| async move { while stream.read(&mut [0; 1_024]).await.is_ok_and(|read| read > 0) {} }).await;
+    let client = WebhookClient::new(&WebhookClientOptions { connect_timeout: Duration::from_millis(100), ..options() }).unwrap();
+    let attempt = client.attempt(&url(&format!("https://localhost:{}/", address.port())), BODY).await;
+    assert_eq!(attempt.outcome, DeliveryOutcome::Unreachable);
+    assert!(attempt.duration_ms < 5_000);
+}
+
+#[test]
+fn extra_roots_that_hold_no_certificate_are_an_error() {
+    for pem in [b"".to_vec(), b"no certificate".to_vec()] {
+        let refused = WebhookClient::new(&WebhookClientOptions { extra_roots_pem: Some(pem), ..options() });
+        assert!(matches!(refused, Err(ClientError::ExtraRoots)));
+    }
+}

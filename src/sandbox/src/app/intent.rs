@@ -1,0 +1,85 @@
+//! The intent as the app was given it, read but not trusted.
+
+use sakshi_authority::intent::{IntentClaims, decode_unverified};
+use sakshi_authority::qr::decode_qr_payload;
+use sakshi_domain::claims::ClaimSet;
+use sakshi_domain::ids::TxnId;
+use url::Url;
+
+use super::error::AppError;
+
+/// An intent whose answer may be posted.
+pub(super) struct Intent {
+    /// The compact JWS, to be carried through the form.
+    pub(super) jwt: String,
+    /// What it says.
+    pub(super) says: IntentClaims,
+    /// The transaction it is for.
+    pub(super) txn: TxnId,
+    /// Where the answer goes.
+    pub(super) callback: Url,
+}
+
+impl Intent {
+    /// Reads an intent JWT, a QR payload or the digits of one.
+    ///
+    /// # Errors
+    /// Neither can be read; or the answer would go to somebody other than the service at `base`,
+    /// which would make the sandbox a relay for anyone who can reach it.
+    pub(super) fn read(text: &str, base: &Url) -> Result<Self, AppError> {
+        let text = text.trim();
+        let jwt = match decode_qr_payload(text) {
+            Ok(jwt) => jwt,
+            Err(_) => text.to_owned(),
+        };
+        let says = decode_unverified(&jwt).map_err(|_| AppError::Unreadable)?;
+        let txn = says.txn.parse().map_err(|_| AppError::Unreadable)?;
+        let callback = Url::parse(&says.cb).map_err(|_| AppError::ForeignCallback)?;
+        if !is_under(&callback, base) {
+            return Err(AppError::ForeignCallback);
+        }
+        Ok(Self { jwt, says, txn, callback })
+    }
+
+    /// The claims that are asked for.
+    pub(super) fn requested(&self) -> ClaimSet {
+        self.says.requested()
+    }
+}
+
+fn is_under(url: &Url, base: &Url) -> bool {
+    let folder = base.path().trim_end_matches('/');
+    let below = url.path().strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    let plain = url.username().is_empty() && url.password().is_none();
+    url.origin() == base.origin() && below && plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_under_the_services_own_base_may_be_posted_to() {
+        let check = |url: &str, base: &str| is_under(&Url::parse(url).unwrap(), &Url::parse(base).unwrap());
+        assert!(check("http://svc.example:8080/cb/1/x", "http://svc.example:8080"));
+        assert!(check("http://svc.example:8080/cb/1/x", "http://svc.example:8080/"));
+        assert!(check("https://svc.example/under/cb/1", "https://svc.example/under/"));
+        assert!(check("HTTPS://SVC.example:443/cb", "https://svc.example"));
+        for url in [
+            "https://svc.example:8443/cb",
+            "http://svc.example/cb",
+            "https://svc.example.evil.example/cb",
+            "https://svc.example@evil.example/cb",
+            "https://evil.example/https://svc.example/cb",
+            "https://user@svc.example/cb",
+            "https://127.0.0.1/cb",
+            "file:///cb",
+            "data:,cb",
+        ] {
+            assert!(!check(url, "https://svc.example"), "{url}");
+        }
+        for url in ["https://svc.example/cb", "https://svc.example/underneath/cb", "https://svc.example/under/../cb"] {
+            assert!(!check(url, "https://svc.example/under"), "{url}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The pages of the app. What a page shows is decided in [`super::intent`] and [`super::answer`].
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, ContentType, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use actix_web::web::{Data, Form as FormBody, Query};
+use actix_web::{HttpResponse, ResponseError as _};
+use askama::Template;
+use sakshi_domain::language::Language;
+use serde::Deserialize;
+
+use super::SandboxApp;
+use super::answer::{Action, Decision, Form, Reply, carry_out};
+use super::error::{AppError, PageError};
+use super::intent::Intent;
+use super::scripts::DEFAULT_RESIDENT;
+use super::wording;
+use crate::residents::Resident;
+
+/// Everything comes from this origin, nothing is inline, nothing frames the page.
+const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The names under which deep links and people hand an intent over.
+#[derive(Deserialize)]
+pub(super) struct Given {
+    req: Option<String>,
+    request: Option<String>,
+    value: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct DecisionForm {
+    intent: String,
+    resident: String,
+    action: Action,
+    #[serde(default)]
+    form: Form,
+    /// A check box: present when ticked.
+    key_binding: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "ask.html")]
+struct AskPage;
+
+struct ResidentView {
+    resident: &'static Resident,
+    chosen: bool,
+    missing: Vec<&'static str>,
+}
+
+#[derive(Template)]
+#[template(path = "consent.html")]
+struct ConsentPage<'a> {
+    intent: &'a Intent,
+    channel: &'static str,
+    language: &'static str,
+    claims: Vec<&'static str>,
+    residents: Vec<ResidentView>,
+    face_scan: bool,
+    expired: bool,
+}
+
+#[derive(Template)]
+#[template(path = "outcome.html")]
+struct OutcomePage<'a> {
+    reply: Option<&'a Reply>,
+    approved: bool,
+    accepted: bool,
+    intent: &'a Intent,
+    verify_page: String,
+}
+
+#[derive(Template)]
+#[template(path = "problem.html")]
+struct ProblemPage {
+    message: String,
+}
+
+/// Shows the consent screen of an intent, or asks for one.
+pub(super) async fn show(app: Data<SandboxApp>, given: Query<Given>) -> Result<HttpResponse, PageError> {
+    let given = given.into_inner();
+    let Some(text) = given.req.or(given.request).or(given.value).filter(|text| !text.trim().is_empty()) else {
+        return Ok(page(StatusCode::OK, &AskPage));
+    };
+    let intent = Intent::read(&text, &app.public_base)?;
+    let now = app.clock.now();
+    let requested = intent.requested();
+    let residents = Resident::all().iter().map(|resident| ResidentView {
+        resident,
+        chosen: resident.id == DEFAULT_RESIDENT,
+        missing: requested.iter().filter(|claim| !resident.has(*claim, now)).map(wording::claim).collect(),
+    });
+    let consent = ConsentPage {
+        channel: wording::channel(&intent.says.ch),
+        language: Language::parse(&intent.says.lang).unwrap_or_default().name(),
+        claims: requested.iter().map(wording::claim).collect(),
+        residents: residents.collect(),
+        face_scan: intent.says.m != 0,
+        expired: intent.says.exp <= now.seconds(),
+        intent: &intent,
+    };
+    Ok(page(StatusCode::OK, &consent))
+}
+
+/// Carries out what the tester decided and shows the service's reply.
+pub(super) async fn decide(app: Data<SandboxApp>, form: FormBody<DecisionForm>) -> Result<HttpResponse, PageError> {
+    let form = form.into_inner();
+    let intent = Intent::read(&form.intent, &app.public_base)?;
+    let resident = Resident::find(&form.resident).ok_or(AppError::UnknownResident)?;
+    let decision = Decision { resident, action: form.action, form: form.form, key_binding: form.key_binding.is_some() };
+    let reply = carry_out(&app, &intent, &decision).await?;
+    let outcome = OutcomePage {
+        approved: form.action == Action::Approve,
+        accepted: reply.as_ref().is_some_and(|reply| (200..300).contains(&reply.status)),
+        reply: reply.as_ref(),
+        verify_page: format!("{}/v/{}", app.public_base.as_str().trim_end_matches('/'), intent.txn),
+        intent: &intent,
+    };
+    Ok(page(StatusCode::OK, &outcome))
+}
+
+/// The style sheet.
+pub(super) async fn style() -> HttpResponse {
+    HttpResponse::Ok()
+        .content_type("text/css; charset=utf-8")
+        .insert_header((CACHE_CONTROL, "public, max-age=300"))
+        .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .body(include_str!("../../assets/app.css"))
+}
+
+/// An error as a page.
+pub(super) fn problem(error: AppError) -> HttpResponse {
+    page(error.status_code(), &ProblemPage { message: error.to_string() })
+}
+
+fn page(status: StatusCode, template: &impl Template) -> HttpResponse {
+    match template.render() {
+        Ok(html) => HttpResponse::build(status)
+            .insert_header(ContentType::html())
+            .insert_header((CONTENT_SECURITY_POLICY, POLICY))
+            .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
+            .insert_header((REFERRER_POLICY, "no-referrer"))
+            .insert_header((CACHE_CONTROL, "no-store"))
+            .body(html),
+        Err(error) => {
+            tracing::error!(%error, "a page of the sandbox identity app could not be rendered");
+            HttpResponse::InternalServerError().finish()
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The sandbox issuer: real SD-JWT credentials in the identity authority's profile.
+//!
+//! What it makes differs from a production credential in one thing, the key. The salts, digests,
+//! decoys, key binding and signatures are as the authority's, so the verifier is exercised in full.
+
+use std::time::Duration;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sakshi_authority::claims::credential_name;
+use sakshi_domain::claims::ClaimSet;
+use sakshi_domain::time::Timestamp;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::keys::{KeyError, SigningKey};
+use crate::residents::Resident;
+
+/// How long a credential is good for.
+const CREDENTIAL_LIFETIME: Duration = Duration::from_secs(90 * 24 * 3_600);
+/// Digests without a disclosure, which hide how many claims a credential has (RFC 9901 §4.2.5).
+const DECOYS: usize = 2;
+
+/// The holder's key, to which a credential is bound.
+#[derive(Debug)]
+pub struct HolderKey(SigningKey);
+
+impl HolderKey {
+    /// A fresh key.
+    ///
+    /// # Errors
+    /// The cryptographic library failed.
+    pub fn generate() -> Result<Self, KeyError> {
+        SigningKey::generate().map(Self)
+    }
+
+    /// Appends a key-binding JWT to a credential (RFC 9901 §4.3): the proof, for this audience and
+    /// this nonce, that whoever presents it holds the key.
+    ///
+    /// # Errors
+    /// The cryptographic library failed.
+    pub fn bind(&self, credential: &str, nonce: &str, audience: &str, now: Timestamp) -> Result<String, KeyError> {
+        let header = json!({"alg": "ES256", "typ": "kb+jwt"});
+        let payload = json!({"iat": now.seconds(), "aud": audience, "nonce": nonce, "sd_hash": sha256(credential)});
+        Ok(format!("{credential}{}", self.0.sign(&header, &payload)?))
+    }
+}
+
+/// An issuer that only the sandbox trusts.
+#[derive(Debug)]
+pub struct SandboxIssuer {
+    key: SigningKey,
+    name: String,
+    key_id: String,
+}
+
+impl SandboxIssuer {
+    /// An issuer of this name (the credential's `iss`) with a fresh key.
+    ///
+    /// # Errors
+    /// The cryptographic library failed.
+    pub fn generate(name: impl Into<String>) -> Result<Self, KeyError> {
+        SigningKey::generate().map(|key| Self::new(name.into(), key))
+    }
+
+    /// An issuer of this name with a stored key.
+    ///
+    /// # Errors
+    /// The bytes are not a P-256 key in PKCS#8.
+    pub fn from_pkcs8(name: impl Into<String>, bytes: &[u8]) -> Result<Self, KeyError> {
+        SigningKey::from_pkcs8(bytes).map(|key| Self::new(name.into(), key))
+    }
+
+    fn new(name: String, key: SigningKey) -> Self {
+        let key_id = key.thumbprint();
+        Self { key, name, key_id }
+    }
+
+    /// The private key as PKCS#8, to be stored.
+    ///
+    /// # Errors
+    /// The cryptographic library failed.
+    pub fn to_pkcs8(&self) -> Result<Vec<u8>, KeyError> {
+        self.key.to_pkcs8()
+    }
+
+    /// The name that its credentials carry as `iss`.
+    #[must_use]
+    pub fn issuer(&self) -> &str {
+        &self.name
+    }
+
+    /// The id of its key, the `kid` of its credentials.
+    #[must_use]
+    pub fn kid(&self) -> &str {
+        &self.key_id
+    }
+
+    /// Its public key as a JWK set.
+    #[must_use]
+    pub fn jwks_json(&self) -> String {
+        let mut key = self.key.public_jwk();
+        key["kid"] = json!(self.key_id);
+        key["alg"] = json!("ES256");
+        key["use"] = json!("sig");
+        json!({"keys": [key]}).to_string()
+    }
+
+    /// Issues a credential that discloses those of the claims that the resident has, bound to the
+    /// holder's key and without a proof of it yet: it ends in `~`.
+    ///
+    /// # Errors
+    /// The cryptographic library failed.
+    pub fn issue(&self, resident: &Resident, claims: ClaimSet, holder: &HolderKey, now: Timestamp) -> Result<String, KeyError> {
+        let disclosures = claims
+            .iter()
+            .filter_map(|claim| Some((credential_name(claim), resident.claim(claim, now)?)))
+            .map(|(name, value)| disclosure(name, &value))
+            .collect::<Result<Vec<String>, KeyError>>()?;
+        let mut digests: Vec<String> = disclosures.iter().map(|text| sha256(text)).collect();
+        for _ in 0..DECOYS {
+            digests.push(sha256(&salt()?));
+        }
+        // Salted digests in sorted order say nothing about the order of the claims.
+        digests.sort_unstable();
+
+        let id = Uuid::new_v4();
+        let header = json!({"alg": "ES256", "typ": "vc+sd-jwt", "kid": self.key_id});
+        let payload = json!({
+            "iss": self.name,
+            "id": id,
+            "iat": now.seconds(),
+            "exp": (now + CREDENTIAL_LIFETIME).seconds(),
+            "status": format!("{}/status/{id}", self.name.trim_end_matches('/')),
+            "_sd_alg": "SHA-256",
+            "_sd": digests,
+            "cnf": {"jwk": holder.0.public_jwk()},
+        });
+        let mut credential = self.key.sign(&header, &payload)?;
+        credential.push('~');
+        for text in disclosures {
+            credential.push_str(&text);
+            credential.push('~');
+        }
+        Ok(credential)
+    }
+}
+
+fn disclosure(name: &str, value: &Value) -> Result<String, KeyError> {
+    Ok(URL_SAFE_NO_PAD.encode(json!([salt()?, name, value]).to_string()))
+}
+
+fn salt() -> Result<String, KeyError> {
+    let mut bytes = [0_u8; 16];
+    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| KeyError::Library)?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+fn sha256(text: &str) -> String {
+    URL_SAFE_NO_PAD.encode(digest(&SHA256, text.as_bytes()))
+}

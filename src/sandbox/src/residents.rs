@@ -1,0 +1,265 @@
+//! Invented residents of the sandbox, and the values of their claims in the forms that real
+//! credentials use: dates as `dd-MM-yyyy`, yes and no as words, photos as Base64 JPEG.
+//!
+//! Nobody here exists: mail addresses end in a reserved domain and numbers are visibly made up.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chrono::{DateTime, Datelike as _, NaiveDate};
+use sakshi_domain::claims::Claim;
+use sakshi_domain::time::Timestamp;
+use serde_json::Value;
+
+mod sample;
+
+/// A drawing, 240 by 300 pixels, that stands for every resident's photo.
+const PORTRAIT: &[u8] = include_bytes!("../assets/portrait.jpg");
+/// Size of the large photo before Base64; with it, about 300 KB.
+const LARGE_PORTRAIT_BYTES: usize = 225 * 1_000;
+
+/// A resident's photo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Portrait {
+    /// A few kilobytes.
+    Small,
+    /// About 300 KB in Base64, as the largest photos seen.
+    Large,
+}
+
+/// Where a resident lives.
+#[derive(Debug)]
+struct Home {
+    building: &'static str,
+    street: &'static str,
+    landmark: Option<&'static str>,
+    locality: &'static str,
+    town: &'static str,
+    sub_district: &'static str,
+    district: &'static str,
+    state: &'static str,
+    pincode: &'static str,
+    post_office: &'static str,
+    /// The whole address in the regional language.
+    regional: Option<&'static str>,
+}
+
+/// An invented resident.
+#[derive(Debug)]
+pub struct Resident {
+    /// Names the resident in forms and scripts.
+    pub id: &'static str,
+    /// The resident's name.
+    pub name: &'static str,
+    /// What makes this resident worth testing with.
+    pub about: &'static str,
+    local_name: Option<&'static str>,
+    /// Year, month, day.
+    born: (i32, u32, u32),
+    gender: &'static str,
+    lives_abroad: bool,
+    care_of: Option<&'static str>,
+    enrolment_number: &'static str,
+    home: Home,
+    mobile: Option<&'static str>,
+    email: Option<&'static str>,
+    portrait: Portrait,
+}
+
+impl Resident {
+    /// Every resident of the sandbox.
+    #[must_use]
+    pub const fn all() -> &'static [Self] {
+        sample::RESIDENTS
+    }
+
+    /// The resident with this id.
+    #[must_use]
+    pub fn find(id: &str) -> Option<&'static Self> {
+        Self::all().iter().find(|resident| resident.id == id)
+    }
+
+    /// The value of a claim as a credential issued now states it, if the resident has one.
+    #[must_use]
+    pub fn claim(&self, claim: Claim, now: Timestamp) -> Option<Value> {
+        self.text(claim, now).map(Value::String)
+    }
+
+    /// Whether the resident has a value for a claim.
+    #[must_use]
+    pub fn has(&self, claim: Claim, now: Timestamp) -> bool {
+        // The photo is the one value that is costly to make, and everybody has one.
+        claim == Claim::Photo || self.text(claim, now).is_some()
+    }
+
+    fn text(&self, claim: Claim, now: Timestamp) -> Option<String> {
+        let home = &self.home;
+        let owned = |text: &str| Some(text.to_owned());
+        match claim {
+            Claim::Name => owned(self.name),
+            Claim::LocalName => self.local_name.map(str::to_owned),
+            Claim::Photo => Some(self.photo()),
+            Claim::Dob => self.date_of_birth().map(day_month_year),
+            Claim::Gender => owned(self.gender),
+            Claim::AgeAbove18 => self.is_over(18, now),
+            Claim::AgeAbove50 => self.is_over(50, now),
+            Claim::AgeAbove60 => self.is_over(60, now),
+            Claim::AgeAbove75 => self.is_over(75, now),
+            Claim::NriStatus => Some(yes_or_no(self.lives_abroad)),
+            Claim::CareOf => self.care_of.map(str::to_owned),
+            Claim::EnrolmentNumber => owned(self.enrolment_number),
+            Claim::EnrolmentDate => NaiveDate::from_ymd_opt(2016, 4, 11).map(day_month_year),
+            Claim::CredentialDate => today(now).map(day_month_year),
+            Claim::Address => Some(self.address()),
+            Claim::RegionalAddress => home.regional.map(str::to_owned),
+            Claim::Building => owned(home.building),
+            Claim::Locality => owned(home.locality),
+            Claim::Street => owned(home.street),
+            Claim::Landmark => home.landmark.map(str::to_owned),
+            Claim::Vtc => owned(home.town),
+            Claim::SubDistrict => owned(home.sub_district),
+            Claim::District => owned(home.district),
+            Claim::State => owned(home.state),
+            Claim::Pincode => owned(home.pincode),
+            Claim::PoName => owned(home.post_office),
+            Claim::Mobile => self.mobile.map(str::to_owned),
+            Claim::MaskedMobile => self.mobile.map(masked_mobile),
+            Claim::Email => self.email.map(str::to_owned),
+            Claim::MaskedEmail => self.email.map(masked_email),
+        }
+    }
+
+    fn date_of_birth(&self) -> Option<NaiveDate> {
+        let (year, month, day) = self.born;
+        NaiveDate::from_ymd_opt(year, month, day)
+    }
+
+    fn is_over(&self, age: i32, now: Timestamp) -> Option<String> {
+        let (born, today) = (self.date_of_birth()?, today(now)?);
+        let had_birthday = (today.month(), today.day()) >= (born.month(), born.day());
+        let years = today.year() - born.year() - i32::from(!had_birthday);
+        Some(yes_or_no(years >= age))
+    }
+
+    fn address(&self) -> String {
+        let home = &self.home;
+        let parts = [Some(home.building), Some(home.street), home.landmark, Some(home.locality), Some(home.town), Some(home.district)];
+        let parts: Vec<&str> = parts.into_iter().flatten().collect();
+        format!("{}, {} - {}", parts.join(", "), home.state, home.pincode)
+    }
+
+    fn photo(&self) -> String {
+        match self.portrait {
+            Portrait::Small => STANDARD.encode(PORTRAIT),
+            Portrait::Large => STANDARD.encode(padded_portrait(LARGE_PORTRAIT_BYTES)),
+        }
+    }
+}
+
+/// The portrait grown to about `size` bytes by comment segments after its first marker, which any
+/// JPEG reader skips.
+fn padded_portrait(size: usize) -> Vec<u8> {
+    let (start, rest) = PORTRAIT.split_at(2);
+    let mut image = start.to_vec();
+    while image.len() + rest.len() < size {
+        let length = u16::try_from(size - image.len() - rest.len()).unwrap_or(u16::MAX).max(2);
+        image.extend_from_slice(&[0xFF, 0xFE]);
+        image.extend_from_slice(&length.to_be_bytes());
+        image.extend((2..length).map(|index| index.to_le_bytes()[0]));
+    }
+    image.extend_from_slice(rest);
+    image
+}
+
+fn today(now: Timestamp) -> Option<NaiveDate> {
+    DateTime::from_timestamp_millis(now.millis()).map(|at| at.date_naive())
+}
+
+fn day_month_year(date: NaiveDate) -> String {
+    date.format("%d-%m-%Y").to_string()
+}
+
+fn yes_or_no(yes: bool) -> String {
+    if yes { "Yes" } else { "No" }.to_owned()
+}
+
+fn masked_mobile(number: &str) -> String {
+    let shown = number.len().saturating_sub(4);
+    format!("{}{}", "x".repeat(shown), number.get(shown..).unwrap_or_default())
+}
+
+fn masked_email(address: &str) -> String {
+    let (user, domain) = address.split_once('@').unwrap_or((address, ""));
+    let first = user.chars().next().unwrap_or('x');
+    format!("{first}{}@{domain}", "*".repeat(user.len().saturating_sub(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(date: &str) -> Timestamp {
+        Timestamp::parse_rfc3339(&format!("{date}T12:00:00Z")).unwrap()
+    }
+
+    fn text(id: &str, claim: Claim) -> Option<String> {
+        Resident::find(id)?.text(claim, at("2026-03-01"))
+    }
+
+    #[test]
+    fn the_residents_cover_what_is_worth_testing() {
+        assert_eq!(text("asha", Claim::Dob).unwrap(), "14-02-1990");
+        assert!(text("asha", Claim::Name).unwrap().is_ascii());
+        assert!(text("vikram", Claim::LocalName).unwrap().chars().any(|letter| ('\u{900}'..'\u{980}').contains(&letter)));
+        assert!(text("meena", Claim::LocalName).unwrap().chars().any(|letter| ('\u{B80}'..'\u{C00}').contains(&letter)));
+        assert_eq!(text("kabir", Claim::AgeAbove18).unwrap(), "No");
+        assert_eq!(text("lata", Claim::AgeAbove75).unwrap(), "Yes");
+        assert_eq!(text("rohan", Claim::NriStatus).unwrap(), "Yes");
+        assert_eq!(text("kabir", Claim::Mobile), None);
+        assert_eq!(text("kabir", Claim::MaskedEmail), None);
+    }
+
+    #[test]
+    fn asha_and_the_large_photo_resident_have_every_claim() {
+        for claim in Claim::ALL {
+            assert!(text("asha", claim).is_some(), "asha lacks {}", claim.name());
+            assert!(text("meena", claim).is_some(), "meena lacks {}", claim.name());
+        }
+    }
+
+    #[test]
+    fn the_large_photo_is_a_jpeg_of_about_300_kilobytes_in_base64() {
+        let encoded = text("meena", Claim::Photo).unwrap();
+        assert!((295_000..310_000).contains(&encoded.len()), "{}", encoded.len());
+        let image = STANDARD.decode(encoded).unwrap();
+        assert!(image.starts_with(&[0xFF, 0xD8]) && image.ends_with(&[0xFF, 0xD9]));
+        // Walking the segments by their lengths must arrive at the drawing's own bytes.
+        let mut position = 2;
+        while image[position + 1] == 0xFE {
+            position += 2 + usize::from(u16::from_be_bytes([image[position + 2], image[position + 3]]));
+        }
+        assert_eq!(&image[position..], &PORTRAIT[2..]);
+    }
+
+    #[test]
+    fn somebody_comes_of_age_on_the_birthday_and_not_a_day_earlier() {
+        let kabir = Resident::find("kabir").unwrap();
+        assert_eq!(kabir.text(Claim::AgeAbove18, at("2032-08-14")).unwrap(), "No");
+        assert_eq!(kabir.text(Claim::AgeAbove18, at("2032-08-15")).unwrap(), "Yes");
+    }
+
+    #[test]
+    fn masks_hide_all_but_the_ends() {
+        assert_eq!(masked_mobile("9000000001"), "xxxxxx0001");
+        assert_eq!(masked_email("asha@mail.example"), "a***@mail.example");
+        assert_eq!(masked_email(""), "x@");
+    }
+
+    #[test]
+    fn ids_are_unique_and_plain() {
+        let mut ids: Vec<&str> = Resident::all().iter().map(|resident| resident.id).collect();
+        assert!(ids.iter().all(|id| id.bytes().all(|byte| byte.is_ascii_lowercase())));
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), Resident::all().len());
+    }
+}

@@ -1,0 +1,230 @@
+//! The sandbox identity app as a browser and a script meet it; its callbacks are read with the
+//! authority's own codec.
+
+#![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
+
+mod scene;
+
+use actix_web::App;
+use actix_web::body::to_bytes;
+use actix_web::dev::ServiceResponse;
+use actix_web::http::header::CONTENT_TYPE;
+use actix_web::test::{TestRequest, call_service, init_service};
+use sakshi_authority::callback::{CallbackBody, CallbackForm, CallbackMessage, parse};
+use sakshi_authority::qr::{qr_digits, qr_payload};
+use sakshi_sandbox::app::configure;
+use sakshi_sandbox::receiver::{Behaviour, Received};
+use scene::Scene;
+use serde_json::{Value, json};
+
+async fn call(scene: &Scene, request: TestRequest) -> ServiceResponse {
+    let state = scene.state.clone();
+    let app = init_service(App::new().configure(|cfg| configure(cfg, state))).await;
+    call_service(&app, request.to_request()).await
+}
+
+async fn text(response: ServiceResponse) -> String {
+    String::from_utf8(to_bytes(response.into_body()).await.unwrap_or_default().to_vec()).unwrap()
+}
+
+async fn submit(scene: &Scene, fields: &[(&str, &str)]) -> ServiceResponse {
+    let intent = scene.intent();
+    let mut form = vec![("intent", intent.as_str())];
+    form.extend_from_slice(fields);
+    call(scene, TestRequest::post().uri("/sandbox/app").set_form(form)).await
+}
+
+async fn script(scene: &Scene, body: Value) -> (u16, Value) {
+    let response = call(scene, TestRequest::post().uri("/sandbox/app/answer").set_json(body)).await;
+    let status = response.status().as_u16();
+    (status, serde_json::from_str(&text(response).await).unwrap())
+}
+
+fn callback(received: &Received) -> CallbackMessage {
+    parse(received.headers.get(CONTENT_TYPE.as_str()).map(|value| value.to_str().unwrap()), &received.body).unwrap()
+}
+
+fn only(received: &[Received]) -> &Received {
+    assert_eq!(received.len(), 1);
+    &received[0]
+}
+
+#[actix_web::test]
+async fn the_page_shows_who_asks_for_what_and_escapes_it() {
+    let scene = Scene::new().await;
+    for name in ["req", "request", "value"] {
+        let response = call(&scene, TestRequest::get().uri(&format!("/sandbox/app?{name}={}", scene.intent()))).await;
+        assert_eq!(response.status(), 200);
+        let html = text(response).await;
+        for shown in
+            ["Example Bank &#38; Sons", "client-&#60;7&#62;", "REG-42", "Full name", "Date of birth", "Last digits of the mobile", "tamil"]
+        {
+            assert!(html.contains(shown), "{shown}");
+        }
+        assert!(!html.contains("Photograph") && !html.contains("client-<7>") && !html.contains("<Jr>"));
+        assert!(html.contains("Cannot share: Last digits of the mobile number"), "kabir has no mobile");
+    }
+}
+
+#[actix_web::test]
+async fn the_page_reads_a_qr_payload_and_its_digits() {
+    let scene = Scene::new().await;
+    let payload = qr_payload("https://qr.example", &scene.intent());
+    let encoded: String = url::form_urlencoded::byte_serialize(payload.as_bytes()).collect();
+    for value in [encoded, qr_digits(&scene.intent())] {
+        let html = text(call(&scene, TestRequest::get().uri(&format!("/sandbox/app?value={value}"))).await).await;
+        assert!(html.contains("REG-42"));
+    }
+}
+
+#[actix_web::test]
+async fn pages_need_no_script_and_come_with_a_strict_policy() {
+    let scene = Scene::new().await;
+    let uris = ["/sandbox/app".to_owned(), format!("/sandbox/app?req={}", scene.intent()), "/sandbox/app?req=nonsense".to_owned()];
+    for uri in uris {
+        let response = call(&scene, TestRequest::get().uri(&uri)).await;
+        let policy = response.headers().get("content-security-policy").unwrap().to_str().unwrap();
+        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"));
+        let html = text(response).await;
+        let inline = |word: &str| word.starts_with("<script") || word.starts_with("<style") || word.starts_with("style=");
+        let handler = |word: &str| word.starts_with("on") && word.contains('=');
+        assert!(!html.split_whitespace().any(|word| inline(word) || handler(word)), "{html}");
+        assert!(html.contains("href=\"app/app.css\""));
+    }
+    let style = call(&scene, TestRequest::get().uri("/sandbox/app/app.css")).await;
+    assert_eq!(style.headers().get("content-type").unwrap(), "text/css; charset=utf-8");
+}
+
+#[actix_web::test]
+async fn approving_posts_a_credential_in_the_chosen_form_with_or_without_key_binding() {
+    for (form, expected_form) in [("xml", CallbackForm::Xml), ("json", CallbackForm::Json)] {
+        for bound in [true, false] {
+            let scene = Scene::new().await;
+            let mut fields = vec![("resident", "asha"), ("action", "approve"), ("form", form)];
+            if bound {
+                fields.push(("key_binding", "yes"));
+            }
+            let response = submit(&scene, &fields).await;
+            assert_eq!(response.status(), 200);
+            assert!(text(response).await.contains("Your details were shared"));
+
+            let received = scene.service.received();
+            let message = callback(only(&received));
+            assert_eq!((received[0].path.as_str(), message.form), ("/cb/x/y", expected_form));
+            assert_eq!(message.txn, scene.txn.to_string());
+            let CallbackBody::Credential(credential) = message.body else { panic!("no credential") };
+            let verified = scene.verify(&credential);
+            assert_eq!(verified.holder_bound, bound);
+            assert!(verified.missing.is_empty());
+        }
+    }
+}
+
+#[actix_web::test]
+async fn every_other_ending_posts_its_code_and_walking_away_posts_nothing() {
+    for (action, code) in [("decline", "301"), ("fail_liveness", "302"), ("abort", "303"), ("fail_match", "304")] {
+        for form in ["xml", "json"] {
+            let scene = Scene::new().await;
+            let page = text(submit(&scene, &[("resident", "asha"), ("action", action), ("form", form)]).await).await;
+            assert!(page.contains("The service knows that you did not share"));
+            let CallbackBody::Failure { code: posted, message } = callback(only(&scene.service.received())).body else {
+                panic!("{action}")
+            };
+            assert_eq!(posted, code);
+            assert!(!message.is_empty());
+        }
+    }
+    let scene = Scene::new().await;
+    let page = text(submit(&scene, &[("resident", "asha"), ("action", "walk_away")]).await).await;
+    assert!(page.contains("Nothing was sent"));
+    assert!(scene.service.received().is_empty());
+}
+
+#[actix_web::test]
+async fn a_refusal_by_the_service_is_shown() {
+    let scene = Scene::new().await;
+    scene.service.set_behaviour(Behaviour::Answer(410));
+    let page = text(submit(&scene, &[("resident", "asha"), ("action", "approve")]).await).await;
+    assert!(page.contains("The service did not take the answer") && page.contains("410") && page.contains("Answer again"));
+}
+
+#[actix_web::test]
+async fn the_json_endpoint_answers_with_defaults_and_reports_the_services_reply() {
+    let scene = Scene::new().await;
+    let (status, body) = script(&scene, json!({"intent": scene.intent()})).await;
+    assert_eq!((status, body["posted"].clone(), body["callback"]["status"].clone()), (200, json!(true), json!(200)));
+    assert_eq!(body["txnId"], scene.txn.to_string());
+    let CallbackBody::Credential(credential) = callback(only(&scene.service.received())).body else { panic!("no credential") };
+    assert!(scene.verify(&credential).holder_bound);
+
+    let walked = json!({"intent": qr_payload("https://qr.example", &scene.intent()), "resident": "kabir", "action": "walk_away"});
+    let (status, body) = script(&scene, walked).await;
+    assert_eq!((status, body["posted"].clone(), body["callback"].clone()), (200, json!(false), Value::Null));
+    assert_eq!(scene.service.received().len(), 1);
+}
+
+#[actix_web::test]
+async fn a_claim_that_the_resident_lacks_is_missing_from_the_credential() {
+    let scene = Scene::new().await;
+    script(&scene, json!({"intent": scene.intent(), "resident": "kabir", "form": "json", "key_binding": false})).await;
+    let CallbackBody::Credential(credential) = callback(only(&scene.service.received())).body else { panic!("no credential") };
+    let missing: Vec<&str> = scene.verify(&credential).missing.iter().map(|claim| claim.name()).collect();
+    assert_eq!(missing, ["masked_mobile"]);
+}
+
+#[actix_web::test]
+async fn an_intent_for_another_service_is_refused_so_that_the_sandbox_is_no_relay() {
+    let (scene, victim) = (Scene::new().await, Scene::new().await);
+    let own_port = scene.service.address().port();
+    for cb in
+        [victim.service.url("/cb"), format!("http://localhost:{own_port}/cb"), format!("https://127.0.0.1:{own_port}/cb"), "x".to_owned()]
+    {
+        let intent = scene.intent_to(&cb);
+        let (status, body) = script(&scene, json!({"intent": intent})).await;
+        assert_eq!((status, body["code"].clone()), (403, json!("foreign_callback")), "{cb}");
+        let form = [("intent", intent.as_str()), ("resident", "asha"), ("action", "approve")];
+        assert_eq!(call(&scene, TestRequest::post().uri("/sandbox/app").set_form(form)).await.status(), 403);
+        assert_eq!(call(&scene, TestRequest::get().uri(&format!("/sandbox/app?req={intent}"))).await.status(), 403);
+    }
+    assert!(victim.service.received().is_empty() && scene.service.received().is_empty());
+}
+
+#[actix_web::test]
+async fn a_redirect_of_the_callback_is_not_followed() {
+    let (scene, victim) = (Scene::new().await, Scene::new().await);
+    scene.service.set_behaviour(Behaviour::Redirect(victim.service.url("/cb")));
+    let (_, body) = script(&scene, json!({"intent": scene.intent()})).await;
+    assert_eq!(body["callback"]["status"], 302);
+    assert!(victim.service.received().is_empty());
+}
+
+#[actix_web::test]
+async fn what_cannot_be_read_is_a_400_and_a_silent_service_a_502() {
+    let scene = Scene::new().await;
+    for (body, code) in [
+        (json!({"intent": "nonsense"}), "unreadable_intent"),
+        (json!({"intent": "12345"}), "unreadable_intent"),
+        (json!({}), "malformed_body"),
+        (json!({"intent": scene.intent(), "action": "explode"}), "malformed_body"),
+        (json!({"intent": scene.intent(), "key_bindings": true}), "malformed_body"),
+        (json!({"intent": scene.intent(), "resident": "nobody"}), "unknown_resident"),
+    ] {
+        let (status, answer) = script(&scene, body.clone()).await;
+        assert_eq!((status, answer["code"].clone(), answer["statusCode"].clone()), (400, json!(code), json!(400)), "{body}");
+    }
+    assert_eq!(submit(&scene, &[("resident", "asha"), ("action", "explode")]).await.status(), 400);
+    scene.service.set_behaviour(Behaviour::Drop);
+    let (status, answer) = script(&scene, json!({"intent": scene.intent()})).await;
+    assert_eq!((status, answer["code"].clone()), (502, json!("callback_unanswered")));
+}
+
+#[actix_web::test]
+async fn the_residents_are_listed_with_what_they_lack() {
+    let scene = Scene::new().await;
+    let body: Value = serde_json::from_str(&text(call(&scene, TestRequest::get().uri("/sandbox/residents")).await).await).unwrap();
+    let residents = body["residents"].as_array().unwrap();
+    assert_eq!(residents.len(), 6);
+    assert_eq!((residents[0]["id"].clone(), residents[0]["missing_claims"].clone()), (json!("asha"), json!([])));
+    let kabir = residents.iter().find(|resident| resident["id"] == "kabir").unwrap();
+    assert!(kabir["missing_claims"].as_array().unwrap().contains(&json!("masked_email")));
+}

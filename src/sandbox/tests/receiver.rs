@@ -1,0 +1,82 @@
+//! The webhook receiver does to a client what it is told to.
+
+#![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
+
+use std::time::{Duration, Instant};
+
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use tokio::net::TcpStream;
+
+const PLENTY: Duration = Duration::from_secs(20);
+
+fn client() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).timeout(PLENTY).build().unwrap()
+}
+
+#[tokio::test]
+async fn requests_are_recorded_in_order_and_waiting_ends_with_the_last_one() {
+    let receiver = WebhookReceiver::start(Behaviour::Answer(202)).await.unwrap();
+    let url = receiver.url("/hook?n=1");
+    let sending = tokio::spawn(async move {
+        for number in 0..3 {
+            let response = client().post(&url).header("x-number", number).body(format!("body {number}")).send().await.unwrap();
+            assert_eq!(response.status(), 202);
+        }
+    });
+    let received = receiver.wait_for(3, PLENTY).await;
+    sending.await.unwrap();
+    let bodies: Vec<&[u8]> = received.iter().map(|request| request.body.as_ref()).collect();
+    assert_eq!(bodies, [b"body 0", b"body 1", b"body 2"]);
+    assert_eq!((received[2].path.as_str(), received[2].headers.get("x-number").unwrap().to_str().unwrap()), ("/hook?n=1", "2"));
+    assert!(received[0].at <= received[2].at);
+}
+
+#[tokio::test]
+async fn waiting_for_what_does_not_come_ends_when_the_time_is_up() {
+    let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
+    assert!(receiver.wait_for(1, Duration::from_millis(20)).await.is_empty());
+}
+
+#[tokio::test]
+async fn it_redirects_answers_slowly_drops_and_hangs_and_records_all_the_same() {
+    let receiver = WebhookReceiver::start(Behaviour::Redirect("http://elsewhere.example/".into())).await.unwrap();
+    let send = |time: Duration| client().post(receiver.url("/")).timeout(time).body("x").send();
+    let redirect = send(PLENTY).await.unwrap();
+    assert_eq!((redirect.status().as_u16(), redirect.headers()["location"].to_str().unwrap()), (302, "http://elsewhere.example/"));
+
+    receiver.set_behaviour(Behaviour::SlowAnswer(Duration::from_millis(80)));
+    let started = Instant::now();
+    assert_eq!(send(PLENTY).await.unwrap().status(), 200);
+    assert!(started.elapsed() >= Duration::from_millis(80));
+
+    receiver.set_behaviour(Behaviour::Drop);
+    assert!(!send(PLENTY).await.unwrap_err().is_timeout());
+    receiver.set_behaviour(Behaviour::Hang);
+    assert!(send(Duration::from_millis(100)).await.unwrap_err().is_timeout());
+    assert_eq!(receiver.received().len(), 4);
+}
+
+#[tokio::test]
+async fn closing_idle_connections_answers_every_new_connection_and_defeats_a_kept_one() {
+    let receiver = WebhookReceiver::start(Behaviour::CloseIdle).await.unwrap();
+    for _ in 0..50 {
+        assert_eq!(client().post(receiver.url("/")).body("x").send().await.unwrap().status(), 200);
+    }
+    let keeping = client();
+    let mut lost = 0;
+    for _ in 0..50 {
+        lost += usize::from(keeping.post(receiver.url("/")).body("x").send().await.is_err());
+    }
+    assert!(lost > 0, "a client that reuses connections must lose some");
+}
+
+#[tokio::test]
+async fn dropping_it_closes_the_port_and_the_connections() {
+    let receiver = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
+    let address = receiver.address();
+    let hanging = tokio::spawn(client().post(receiver.url("/")).body("x").send());
+    assert_eq!(receiver.wait_for(1, PLENTY).await.len(), 1);
+    drop(receiver);
+    assert!(hanging.await.unwrap().is_err());
+    assert!(TcpStream::connect(address).await.is_err());
+}

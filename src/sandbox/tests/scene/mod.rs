@@ -1,0 +1,61 @@
+//! The app beside a receiver that stands for the service's callback.
+
+use std::sync::Arc;
+
+use actix_web::web::Data;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sakshi_authority::claims::scope_bitmap;
+use sakshi_authority::sdjwt::{Expectation, Jwks, KeyBinding, TrustedIssuer, VerifiedCredential, Verifier};
+use sakshi_domain::claims::{Claim, ClaimSet};
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_domain::ids::{ClientId, TxnId};
+use sakshi_sandbox::app::SandboxApp;
+use sakshi_sandbox::issuer::SandboxIssuer;
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use serde_json::{Value, json};
+
+pub(crate) struct Scene {
+    pub(crate) service: WebhookReceiver,
+    pub(crate) state: Data<SandboxApp>,
+    pub(crate) txn: TxnId,
+    issuer: Arc<SandboxIssuer>,
+}
+
+impl Scene {
+    pub(crate) async fn new() -> Self {
+        let service = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
+        let issuer = Arc::new(SandboxIssuer::generate("https://issuer.sandbox.example").unwrap());
+        let app = SandboxApp::new(Arc::clone(&issuer), &service.url("/"), Arc::new(SystemClock)).unwrap();
+        let txn = TxnId::generate(ClientId::generate().partition(), 0);
+        Self { service, state: Data::new(app), txn, issuer }
+    }
+
+    /// The claims that the intents of a scene ask for.
+    pub(crate) fn requested() -> ClaimSet {
+        [Claim::Name, Claim::Dob, Claim::MaskedMobile].into_iter().collect()
+    }
+
+    pub(crate) fn intent(&self) -> String {
+        self.intent_to(&self.service.url("/cb/x/y"))
+    }
+
+    pub(crate) fn intent_to(&self, cb: &str) -> String {
+        let now = SystemClock.now().seconds();
+        let payload = json!({
+            "txn": self.txn, "i": "credential", "lang": "20", "sc": scope_bitmap(Self::requested(), 64), "pop": 1, "ch": "web", "m": 1,
+            "ac": "client-<7>", "sa": "REG-42", "cb": cb, "aud": self.service.url(""), "iss": "Example Bank & Sons",
+            "iat": now, "exp": now + 900, "jti": "j-1",
+        });
+        let segment = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        format!("{}.{}.{}", segment(&json!({"alg": "RS256"})), segment(&payload), URL_SAFE_NO_PAD.encode("signature"))
+    }
+
+    pub(crate) fn verify(&self, credential: &str) -> VerifiedCredential {
+        let jwks = Jwks::parse(self.issuer.jwks_json().as_bytes()).unwrap();
+        let trusted = TrustedIssuer { issuer: self.issuer.issuer().to_owned(), jwks };
+        let audience = self.service.url("");
+        let expected = Expectation { nonce: self.txn, audience: &audience, now: SystemClock.now(), requested: Self::requested() };
+        Verifier::new(vec![trusted], KeyBinding::WhenPresent).verify(credential, &expected).unwrap()
+    }
+}

@@ -1,0 +1,197 @@
+//! `sakshi demo`: walks one verification on a fresh embedded store, tells what happens, and keeps
+//! serving.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use reqwest::{Client, Response};
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
+use serde_json::{Value, json};
+
+use crate::first_client::{self, FirstClient};
+use crate::node::Node;
+use crate::serve::{self, Signals};
+use crate::settings::{Sources, load};
+use crate::telemetry;
+
+/// How long the walk waits for its webhook.
+const WEBHOOK_PATIENCE: Duration = Duration::from_secs(10);
+/// The documented ports; any free ones are taken when these are not.
+const PORTS: [(&str, &str); 2] = [("127.0.0.1:8080", "127.0.0.1:8081"), ("127.0.0.1:0", "127.0.0.1:0")];
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Runs the demo until it is told to stop.
+pub async fn run(sources: &Sources, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
+    match walk(sources, out).await {
+        Ok((node, signals, _receiver, _directory)) => serve::until_stopped(node, signals).await,
+        Err(error) => {
+            // Nobody is left to tell when stderr is closed.
+            let _ = writeln!(err, "error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn walk(sources: &Sources, out: &mut dyn Write) -> Result<(Node, Signals, WebhookReceiver, tempfile::TempDir), Failure> {
+    let directory = tempfile::Builder::new().prefix("sakshi-demo-").tempdir()?;
+    let signals = Signals::listen()?;
+    let node = start(sources, directory.path()).await?;
+    let first = first_client::ensure(&*node.store, SystemClock.now()).await?.ok_or("the fresh store has a client already")?;
+    let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await?;
+
+    let mut timeline = Timeline { began: Instant::now(), out };
+    timeline.title(&format!("sakshi demo: one verification at {}", node.public_base))?;
+    let walk = Walk { http: Client::builder().no_proxy().build()?, base: node.public_base.clone(), first };
+    walk.verify(&receiver, &mut timeline).await?;
+    let Timeline { out, .. } = timeline;
+    portal(out, &node, &walk.first, &receiver)?;
+    Ok((node, signals, receiver, directory))
+}
+
+/// Starts a node on the documented ports, or on free ones.
+async fn start(sources: &Sources, directory: &std::path::Path) -> Result<Node, Failure> {
+    let metrics = serve::recorder()?;
+    let mut refused: Failure = "no address to listen on".into();
+    for (public, internal) in PORTS {
+        let mut sources = sources.clone();
+        let set = [
+            ("profile", "sandbox"),
+            ("store.path", &*directory.to_string_lossy()),
+            ("server.public_addr", public),
+            ("server.internal_addr", internal),
+        ];
+        sources.overrides.extend(set.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        let settings = load(&sources)?.settings;
+        telemetry::start_at(settings.telemetry.log_format, "error");
+        match Node::start(&settings, metrics.clone()).await {
+            Ok(node) => return Ok(node),
+            Err(error @ crate::node::StartError::Listen { .. }) => refused = error.into(),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(refused)
+}
+
+/// One verification as client backend, resident and webhook receiver see it.
+struct Walk {
+    http: Client,
+    base: String,
+    first: FirstClient,
+}
+
+impl Walk {
+    async fn verify(&self, receiver: &WebhookReceiver, timeline: &mut Timeline<'_>) -> Result<(), Failure> {
+        let request = json!({
+            "claims": ["name", "dob", "gender", "address", "pincode"], "channel": "web", "language": "english",
+            "face_auth": true, "webhook_url": receiver.url("/hook"), "client_reference_id": "order-42",
+        });
+        timeline.line("init", &format!("client asks for {}", request["claims"]))?;
+        let opened = self.call(self.http.post(self.url("/api/v1/nationalid-ovse/init")).json(&request)).await?;
+        let txn = text(&opened, "txnId")?;
+        timeline.line("", &format!("txnId {txn}, expires {}", text(&opened, "expiresAt")?))?;
+        let intent = text(&opened, "intentJwt")?;
+        let claims = sakshi_authority::intent::decode_unverified(intent)?;
+        timeline.line("intent", &format!("signed for the identity app: {} characters, sc {}", intent.len(), claims.sc))?;
+
+        let pending = self.call(self.http.get(self.url(&format!("/api/v1/nationalid-ovse/result/{txn}")))).await?;
+        timeline.line("poll", &pending.to_string())?;
+
+        timeline.line("consent", "the resident looks into the camera and agrees (sandbox identity app)")?;
+        let answer = json!({ "intent": intent, "resident": "asha", "action": "approve" });
+        let posted = checked(self.http.post(self.url("/sandbox/app/answer")).json(&answer).send().await?).await?;
+        let status = posted["callback"]["status"].as_u64().unwrap_or_default();
+        timeline.line("callback", &format!("signed SD-JWT posted, verified and accepted with {status}"))?;
+
+        let Some(webhook) = receiver.wait_for(1, WEBHOOK_PATIENCE).await.pop() else { return Err("no webhook came".into()) };
+        timeline.line("webhook", &received(&webhook))?;
+        let result = self.call(self.http.get(self.url(&format!("/api/v1/nationalid-ovse/result/{txn}")))).await?;
+        let same = serde_json::from_slice::<Value>(&webhook.body).is_ok_and(|body| body == result);
+        timeline.line("result", if same { "the poll answers the same body" } else { "the poll answers another body" })?;
+        if same { Ok(()) } else { Err("webhook and result differ".into()) }
+    }
+
+    async fn call(&self, request: reqwest::RequestBuilder) -> Result<Value, Failure> {
+        let request = request.header("X-API-KEY", self.first.key.reveal()).header("X-API-APP-ID", self.first.app.as_str());
+        checked(request.send().await?).await
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+}
+
+async fn checked(response: Response) -> Result<Value, Failure> {
+    let status = response.status();
+    let body: Value = response.json().await?;
+    if status.is_success() { Ok(body) } else { Err(format!("{status}: {body}").into()) }
+}
+
+fn text<'a>(body: &'a Value, field: &str) -> Result<&'a str, Failure> {
+    body[field].as_str().ok_or_else(|| format!("the answer has no {field}").into())
+}
+
+fn received(webhook: &Received) -> String {
+    format!("POST {} {}", webhook.path, String::from_utf8_lossy(&webhook.body))
+}
+
+/// Steps with the time since the start.
+struct Timeline<'a> {
+    began: Instant,
+    out: &'a mut dyn Write,
+}
+
+impl Timeline<'_> {
+    fn title(&mut self, title: &str) -> io::Result<()> {
+        writeln!(self.out, "{title}\n")
+    }
+
+    fn line(&mut self, step: &str, what: &str) -> io::Result<()> {
+        let millis = self.began.elapsed().as_secs_f64() * 1_000.0;
+        writeln!(self.out, "{millis:>8.1} ms  {step:<9} {what}")?;
+        self.out.flush()
+    }
+}
+
+/// What to try next, as commands to copy.
+fn portal(out: &mut dyn Write, node: &Node, first: &FirstClient, receiver: &WebhookReceiver) -> io::Result<()> {
+    let base = &node.public_base;
+    let (key, app) = (first.key.reveal(), &first.app);
+    let hook = receiver.url("/hook");
+    writeln!(
+        out,
+        r#"
+Still serving. Try it:
+
+  export KEY='{key}' APP='{app}' BASE='{base}'
+
+  # open a transaction (one credit)
+  TXN=$(curl -s $BASE/api/v1/nationalid-ovse/init -H "X-API-KEY: $KEY" -H "X-API-APP-ID: $APP" \
+    -H 'Content-Type: application/json' \
+    -d '{{"claims":["name","photo"],"channel":"web","webhook_url":"{hook}"}}' | tee /dev/stderr | sed 's/.*"txnId":"\([^"]*\)".*/\1/')
+
+  # be the resident: open the verify page and its sandbox identity app in a browser
+  echo $BASE/v/$TXN
+
+  # or wait for the outcome, up to 30 seconds
+  curl -s "$BASE/api/v1/nationalid-ovse/result/$TXN?wait=30" -H "X-API-KEY: $KEY" -H "X-API-APP-ID: $APP"
+
+  # a QR value for the identity app's scanner
+  curl -s $BASE/api/v1/nationalid-ovse/qr-intent -H "X-API-KEY: $KEY" -H "X-API-APP-ID: $APP" \
+    -H 'Content-Type: application/json' -d "{{\"txnId\":\"$TXN\"}}"
+
+  # the API's document, and its page: $BASE/openapi.json and $BASE/docs
+  curl -s $BASE/openapi.json
+
+  # the operator's side
+  curl -s http://{internal}/admin/v1/clients/{client}/statement -H "Authorization: Bearer sandbox-admin-token-never-in-production"
+  curl -s http://{internal}/admin/v1/tree -H "Authorization: Bearer sandbox-admin-token-never-in-production"
+
+Ctrl-C ends it; nothing is kept."#,
+        internal = node.internal_addr,
+        client = first.client,
+    )?;
+    out.flush()
+}

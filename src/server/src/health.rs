@@ -1,0 +1,66 @@
+//! What the probes are told: does every arbiter turn, has every shard started, does the store
+//! take writes, is the process about to end?
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use sakshi_actors::Tree;
+use sakshi_store::{Store, StoreError};
+use tokio::time::{sleep, timeout};
+
+use crate::drain::Drain;
+use crate::internal;
+
+/// How often the store is asked whether it takes writes.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// How long it may take to say so.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The health of the process.
+#[derive(Clone, Debug)]
+pub struct Health {
+    tree: Tree,
+    drain: Drain,
+    store: Arc<Mutex<Result<(), StoreError>>>,
+}
+
+impl Health {
+    /// Watches the store on the current arbiter from now on.
+    #[must_use]
+    pub fn watch(tree: Tree, drain: Drain, store: Arc<dyn Store>) -> Self {
+        let last = Arc::new(Mutex::new(Ok(())));
+        let seen = Arc::clone(&last);
+        actix_rt::spawn(async move {
+            loop {
+                let unanswered = || StoreError::Unavailable("it does not answer".into());
+                let state = timeout(PATIENCE, store.check()).await.unwrap_or_else(|_| Err(unanswered()));
+                let before = std::mem::replace(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner), state.clone());
+                match (&before, &state) {
+                    (Ok(()), Err(error)) => tracing::error!(%error, "the store takes no writes"),
+                    (Err(_), Ok(())) => tracing::info!("the store takes writes again"),
+                    _ => {}
+                }
+                sleep(INTERVAL).await;
+            }
+        });
+        Self { tree, drain, store: last }
+    }
+}
+
+impl internal::Health for Health {
+    fn livez(&self) -> Result<(), String> {
+        self.tree.hung_arbiter().map_or(Ok(()), |name| Err(format!("arbiter {name} does not turn")))
+    }
+
+    fn readyz(&self) -> Result<(), String> {
+        if self.drain.has_begun() {
+            return Err("draining".to_owned());
+        }
+        self.livez()?;
+        if !self.tree.is_complete() {
+            return Err("starting".to_owned());
+        }
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        store.map_err(|error| error.to_string())
+    }
+}

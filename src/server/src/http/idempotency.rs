@@ -1,0 +1,79 @@
+//! `Idempotency-Key`: the first answer is kept, sealed, together with what it paid for, and given
+//! again to the same request.
+
+use actix_web::HttpRequest;
+use actix_web::http::header::HeaderName;
+use aws_lc_rs::digest::{Context, SHA256, digest};
+use sakshi_domain::ids::AppId;
+use sakshi_domain::invalid::Invalid;
+use sakshi_domain::limits::{IDEMPOTENCY_KEY_CHARS_MAX, IDEMPOTENCY_TTL};
+use sakshi_domain::time::Timestamp;
+use sakshi_store::{IdempotencyScope, IdempotentAnswer, Sealed, Vault};
+
+use super::error::ApiError;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// A request that asked to be answered once.
+#[derive(Clone, Copy, Debug)]
+pub struct OnceOnly {
+    /// App, operation and key.
+    pub scope: IdempotencyScope,
+    /// The request's body.
+    request: [u8; 32],
+}
+
+impl OnceOnly {
+    /// Reads the header; `None` when it is absent.
+    ///
+    /// # Errors
+    /// A key that is not 1 to 255 visible ASCII characters, or given twice.
+    pub fn of(request: &HttpRequest, app: &AppId, operation: &str, body: &[u8]) -> Result<Option<Self>, ApiError> {
+        let mut given = request.headers().get_all(IDEMPOTENCY_KEY);
+        let Some(key) = given.next() else { return Ok(None) };
+        let key = key.as_bytes();
+        let fits = (1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.len()) && key.iter().all(u8::is_ascii_graphic);
+        if !fits || given.next().is_some() {
+            return Err(Invalid::one("Idempotency-Key", "must be given once, as 1 to 255 visible ASCII characters").into());
+        }
+        let mut context = Context::new(&SHA256);
+        for part in [app.as_str().as_bytes(), operation.as_bytes(), key] {
+            context.update(&(part.len() as u64).to_be_bytes());
+            context.update(part);
+        }
+        Ok(Some(Self { scope: IdempotencyScope(bytes(context.finish().as_ref())), request: bytes(digest(&SHA256, body).as_ref()) }))
+    }
+
+    /// The record that keeps an answer.
+    #[must_use]
+    pub fn keep(&self, vault: &Vault, answer: &[u8], now: Timestamp) -> IdempotentAnswer {
+        let answer = vault.seal(&self.scope.0, answer);
+        IdempotentAnswer { scope: self.scope, request: self.request, answer, until: now + IDEMPOTENCY_TTL }
+    }
+
+    /// The kept answer, if it was to this request.
+    ///
+    /// # Errors
+    /// [`ApiError::IdempotencyKeyReused`] when the key came with another body.
+    pub fn replay(&self, vault: &Vault, kept: &IdempotentAnswer) -> Result<Vec<u8>, ApiError> {
+        if kept.request != self.request {
+            return Err(ApiError::IdempotencyKeyReused);
+        }
+        self.reveal(vault, &kept.answer)
+    }
+
+    /// Opens a kept answer.
+    ///
+    /// # Errors
+    /// [`ApiError::Internal`] when it was sealed with a key that this node does not have.
+    pub fn reveal(&self, vault: &Vault, sealed: &Sealed) -> Result<Vec<u8>, ApiError> {
+        let plain = vault.open(&self.scope.0, sealed).map_err(|error| ApiError::Internal(error.to_string()))?;
+        Ok(plain.to_vec())
+    }
+}
+
+fn bytes(digest: &[u8]) -> [u8; 32] {
+    let mut fixed = [0; 32];
+    fixed.copy_from_slice(digest);
+    fixed
+}

@@ -1,0 +1,58 @@
+//! `GET /api/v1/nationalid-ovse/result/{txnId}`: the outcome, or a stub while there is none.
+
+use std::time::Duration;
+
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_actors::View;
+use sakshi_domain::limits::LONG_POLL_SECONDS_MAX;
+use sakshi_domain::payload::{OvsePayload, PendingStub};
+
+use super::txn_of_path;
+use crate::http::caller::Caller;
+use crate::http::error::ApiError;
+use crate::http::query::Query;
+use crate::http::rate::Rates;
+use crate::service::Service;
+
+/// Answers with the webhook's body once the transaction is completed.
+///
+/// # Errors
+/// 404 unless the app has such a transaction, 410 when it has expired.
+#[utoipa::path(
+    get, path = "/api/v1/nationalid-ovse/result/{txnId}", tag = "OVSE",
+    params(("txnId" = String, Path, description = "As returned by init."),
+           ("wait" = Option<u32>, Query, minimum = 0, maximum = 30, description = "Seconds to wait for an outcome; default 0.")),
+    responses((status = 200, body = crate::http::schema::OvseResult, description = "The outcome in the webhook's shape, or a stub with `pending: true`."),
+              (status = 404, description = "No such transaction of this app, or its result is no longer kept."),
+              (status = 410, description = "The transaction has expired.")),
+    security(("api_key" = [], "app_id" = []))
+)]
+pub async fn result(
+    caller: Caller,
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<Rates>,
+) -> Result<HttpResponse, ApiError> {
+    rates.polls.take(&caller.app.app_id)?;
+    let mut query = Query::of(request.query_string());
+    let wait = query.number(&["wait"], 0..=LONG_POLL_SECONDS_MAX, 0);
+    query.finish()?;
+    let id = txn_of_path(&path)?;
+    let app = &caller.app;
+    let mut view = service.transactions.look(id).await?;
+    if wait > 0 && matches!(&view, View::Pending(pending) if pending.app == app.app_id) {
+        let changed = service.transactions.look_when_changed(id, Duration::from_secs(wait));
+        tokio::select! { later = changed => view = later?, () = service.drain.begun() => {} }
+    }
+    match view {
+        View::Pending(pending) if pending.app == app.app_id => Ok(HttpResponse::Ok().json(PendingStub(id))),
+        View::Completed(record) if record.opened.app == app.app_id => {
+            let completed = service.transactions.reveal(*record).map_err(|error| ApiError::Internal(error.to_string()))?;
+            Ok(HttpResponse::Ok().json(OvsePayload::new(&completed, app.payload_spelling)))
+        }
+        View::Expired(opened) if opened.app == app.app_id => Err(ApiError::TransactionExpired),
+        _ => Err(ApiError::TransactionNotFound),
+    }
+}

@@ -1,0 +1,299 @@
+//! One running node: store, tree and listeners, wired in the order in which they need each other,
+//! and taken down in the opposite one.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::dev::ServerHandle;
+use actix_web::web::{self, Data};
+use actix_web::{App, HttpServer};
+use metrics_exporter_prometheus::PrometheusHandle;
+use sakshi_actors::{Escalation, Ground, LaneBounds, MoveCredits, Tree, TreeBounds};
+use sakshi_domain::clock::{Clock, SystemClock};
+use sakshi_domain::credits::CreditMove;
+use sakshi_domain::ids::ClientId;
+use sakshi_outbound::client::{ClientError, WebhookClient, WebhookClientOptions};
+use sakshi_sandbox::app::SandboxApp;
+use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
+use sakshi_store::{CreditOutcome, Store, StoreError, StoreFuture};
+use tokio::net::TcpSocket;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+
+use crate::agreement::{self, AgreementError};
+use crate::drain::Drain;
+use crate::health::Health;
+use crate::http::rate::{Rate, Rates};
+use crate::internal::{self, CreditDesk, InternalDeps};
+use crate::material::{self, MaterialError};
+use crate::public;
+use crate::service::{Rules, Service};
+use crate::settings::Settings;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 4_096;
+/// How long the first worker may take to start.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+/// How long an ask of an actor may take before the caller is told to come again.
+const ASK_PATIENCE: Duration = Duration::from_secs(10);
+/// How long an expired transaction still answers 410 before it is forgotten.
+const EXPIRED_GRACE: Duration = Duration::from_secs(24 * 3_600);
+
+/// Why a node does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Keys or trust are missing or unreadable.
+    #[error(transparent)]
+    Material(#[from] MaterialError),
+    /// The agreement with the authority cannot be carried out.
+    #[error(transparent)]
+    Agreement(#[from] AgreementError),
+    /// The store does not open.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The webhook client cannot be built.
+    #[error(transparent)]
+    Outbound(#[from] ClientError),
+    /// The sandbox identity app cannot be set up.
+    #[error(transparent)]
+    Sandbox(#[from] sakshi_sandbox::app::SetupError),
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// The listeners do not start.
+    #[error("the listeners do not start: {0}")]
+    Io(#[from] io::Error),
+    /// A worker did not start in time.
+    #[error("the HTTP workers did not start")]
+    Workers,
+}
+
+/// A running node.
+#[derive(Debug)]
+pub struct Node {
+    /// Where clients and residents connect.
+    pub public_addr: SocketAddr,
+    /// Where the operator connects.
+    pub internal_addr: SocketAddr,
+    /// The URL under which the public sees the node.
+    pub public_base: String,
+    /// The truth.
+    pub store: Arc<dyn Store>,
+    /// Failures that the tree could not mend.
+    pub escalations: mpsc::UnboundedReceiver<Escalation>,
+    embedded: EmbeddedStore,
+    tree: Tree,
+    drain: Drain,
+    drain_timeout: Duration,
+    servers: Vec<ServerHandle>,
+}
+
+impl Node {
+    /// Starts everything. Must be called within an actix system.
+    ///
+    /// # Errors
+    /// The first part that does not start; what had started ends.
+    pub async fn start(settings: &Settings, metrics: PrometheusHandle) -> Result<Self, StartError> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let material = material::gather(settings)?;
+        let (public, public_addr) = listen(settings.server.public_addr)?;
+        let (internal, internal_addr) = listen(settings.server.internal_addr)?;
+        let public_base = match &settings.server.public_base_url {
+            Some(url) => url.as_str().trim_end_matches('/').to_owned(),
+            None => format!("http://{}", reachable(public_addr)),
+        };
+
+        let embedded = EmbeddedStore::open(EmbeddedOptions {
+            directory: settings.store.path.clone(),
+            clock: Arc::clone(&clock),
+            vault: Arc::clone(&material.vault),
+            max_waiting: settings.limits.max_in_flight.saturating_mul(2),
+            max_pages: None,
+        })?;
+        let store: Arc<dyn Store> = Arc::new(embedded.clone());
+        let client = WebhookClient::new(&WebhookClientOptions {
+            allow_private: settings.webhooks.allow_private_targets,
+            connect_timeout: settings.webhooks.connect_timeout,
+            total_timeout: settings.webhooks.timeout,
+            extra_roots_pem: None,
+        })?;
+        let ground = Ground { store: Arc::clone(&store), vault: Arc::clone(&material.vault), clock: Arc::clone(&clock), client };
+        let (tree, escalations) = Tree::start(ground, bounds(settings)).await?;
+
+        let sandbox = match &material.sandbox_issuer {
+            Some(issuer) => Some(Data::new(SandboxApp::new(Arc::clone(issuer), &public_base, Arc::clone(&clock))?)),
+            None => None,
+        };
+        let drain = Drain::new();
+        let vault = Arc::clone(&material.vault);
+        let agreement = Arc::new(agreement::reach(settings, material, public_base.clone())?);
+        let shared = public::Shared {
+            service: Service {
+                transactions: tree.door(0),
+                store: Arc::clone(&store),
+                vault,
+                clock: Arc::clone(&clock),
+                agreement,
+                rules: rules(settings),
+                drain: drain.clone(),
+            },
+            tree: tree.clone(),
+            rates: rates(settings),
+            profile: settings.profile,
+            body_bytes: settings.limits.body_bytes,
+            sandbox,
+        };
+        let public_server = HttpServer::new(move || public::app(&shared))
+            .workers(workers(settings))
+            .disable_signals()
+            .shutdown_timeout(settings.server.drain_timeout.as_secs())
+            .listen(public)?
+            .run();
+        let deps = InternalDeps {
+            store: Arc::clone(&store),
+            clock,
+            credits: Arc::new(Desk(tree.clone())),
+            health: Arc::new(Health::watch(tree.clone(), drain.clone(), Arc::clone(&store))),
+            tree: {
+                let tree = tree.clone();
+                Arc::new(move || serde_json::to_value(tree.view()).unwrap_or_default())
+            },
+            metrics,
+            admin_token: settings.admin.token.clone(),
+            schemes: settings.webhooks.schemes,
+            body_bytes: settings.limits.body_bytes,
+        };
+        let internal_server = HttpServer::new(move || {
+            let deps = deps.clone();
+            App::new()
+                .wrap(actix_web::middleware::from_fn(crate::http::request_id::edge))
+                .configure(move |config| internal::configure(config, deps))
+        })
+        .workers(1)
+        .disable_signals()
+        .listen(internal)?
+        .run();
+        let servers = vec![public_server.handle(), internal_server.handle()];
+        actix_rt::spawn(public_server);
+        actix_rt::spawn(internal_server);
+        let drain_timeout = settings.server.drain_timeout;
+        let node = Self { public_addr, internal_addr, public_base, store, escalations, embedded, tree, drain, drain_timeout, servers };
+        node.wait_for_workers().await?;
+        Ok(node)
+    }
+
+    async fn wait_for_workers(&self) -> Result<(), StartError> {
+        let end = Instant::now() + START_PATIENCE;
+        while !self.tree.is_complete() {
+            if Instant::now() > end {
+                return Err(StartError::Workers);
+            }
+            sleep(Duration::from_millis(2)).await;
+        }
+        Ok(())
+    }
+
+    /// Ends the node in good order: unready, no new connections, requests and webhooks under way
+    /// finish within the drain's time, then actors, store and listeners go.
+    pub async fn stop(self) {
+        let end = Instant::now() + self.drain_timeout;
+        tracing::info!(drain.timeout_s = self.drain_timeout.as_secs(), "draining");
+        self.drain.begin();
+        let [public, internal] = self.servers.as_slice() else { return };
+        public.pause().await;
+        let requests = self.drain.finish(end.saturating_duration_since(Instant::now())).await;
+        let attempts = self.tree.drain(end.saturating_duration_since(Instant::now())).await;
+        if requests + attempts > 0 {
+            tracing::warn!(requests, webhook.attempts = attempts, "the drain's time is over; what is still under way is cut off");
+        }
+        public.stop(false).await;
+        internal.stop(false).await;
+        self.tree.stop();
+        let store = self.embedded;
+        // Closing waits for the last commit, which must not block the arbiter that it answers to.
+        if web::block(move || store.close()).await.is_err() {
+            tracing::error!("the store could not be closed in good order");
+        }
+        tracing::info!("stopped");
+    }
+}
+
+/// A listening socket, and the address it got.
+fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let open = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let listener = socket.listen(BACKLOG)?.into_std()?;
+        let bound = listener.local_addr()?;
+        Ok((listener, bound))
+    };
+    open().map_err(|error| StartError::Listen { address, error })
+}
+
+/// An address to connect to, for one that listens everywhere.
+fn reachable(bound: SocketAddr) -> SocketAddr {
+    match bound {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], v4.port())),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], v6.port())),
+        named => named,
+    }
+}
+
+/// HTTP workers, each with a registry shard: as set, or one per core.
+fn workers(settings: &Settings) -> usize {
+    match settings.server.workers {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        set => set,
+    }
+    .min(256)
+}
+
+fn bounds(settings: &Settings) -> TreeBounds {
+    TreeBounds {
+        shards: workers(settings),
+        live_transactions: settings.limits.max_live_transactions,
+        in_flight: settings.limits.max_in_flight,
+        patience: ASK_PATIENCE,
+        lanes: LaneBounds { in_flight: settings.webhooks.max_in_flight, in_flight_per_host: settings.webhooks.max_in_flight_per_host },
+        expired_grace: EXPIRED_GRACE,
+    }
+}
+
+fn rules(settings: &Settings) -> Rules {
+    Rules {
+        window: settings.ovse.window,
+        result_ttl: settings.ovse.result_ttl,
+        replay_window: settings.authority.credential_replay_window,
+        schemes: settings.webhooks.schemes,
+        callback_bytes: settings.limits.callback_bytes,
+    }
+}
+
+fn rates(settings: &Settings) -> Rates {
+    let limits = &settings.limits;
+    Rates {
+        init: Rate::per_second(limits.init_per_second_per_app),
+        polls: Rate::per_second(limits.polls_per_second_per_app),
+        callbacks: Rate::per_second(limits.callbacks_per_second_per_address),
+        pages: Rate::per_second(limits.pages_per_second_per_address),
+        trusted_proxies: settings.server.trusted_proxies.clone().into(),
+    }
+}
+
+/// The ledger as the operator's API sees it.
+struct Desk(Tree);
+
+impl CreditDesk for Desk {
+    fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
+        let ask = self.0.ledger().send(MoveCredits { client, movement }).timeout(ASK_PATIENCE);
+        Box::pin(async move { ask.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the credit ledger did not answer".into()))) })
+    }
+}
