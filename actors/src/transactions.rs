@@ -8,13 +8,14 @@ use actix::{Addr, Handler};
 use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::transaction::Completed;
 use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, StoreError, Vault};
+use tokio::time::sleep;
 use uuid::Uuid;
 
 use crate::admission::{Admission, Permit};
 use crate::node::Node;
 use crate::registry::{Answered, Ask, OpenHere, TransactionRegistry, Unanswered};
 use crate::reveal::{RevealError, reveal};
-use crate::transaction::{Complete, CompleteReply, Look, Subscribe, TransactionActor, TransactionQuestion, View};
+use crate::transaction::{Complete, CompleteReply, Look, Subscribe, TransactionActor, TransactionQuestion, View, Watch};
 
 /// How often a question is asked when the actor ends before it answers.
 const TRIES: usize = 3;
@@ -126,15 +127,20 @@ impl Transactions {
     pub async fn look_when_changed(&self, id: TxnId, wait: Duration) -> Result<View, AskError> {
         let end = tokio::time::Instant::now() + wait;
         loop {
-            let changed = self.ask(id, Subscribe).await?;
+            let watch = self.ask(id, Subscribe).await?;
             let view = self.look(id).await?;
             let left = end.saturating_duration_since(tokio::time::Instant::now());
             if !matches!(view, View::Pending(_)) || left.is_zero() {
                 return Ok(view);
             }
             // Whether the sender fired or fell silent, the next look tells what is.
-            let pause = tokio::time::sleep(left.min(RECHECK));
-            tokio::select! { _ = changed => {}, () = pause => {} }
+            match watch {
+                Watch::Until(changed) => {
+                    let pause = sleep(left.min(RECHECK));
+                    tokio::select! { _ = changed => {}, () = pause => {} }
+                }
+                Watch::Refused => sleep(left.min(UNWATCHED)).await,
+            }
         }
     }
 
@@ -193,3 +199,5 @@ impl Transactions {
 /// How long a watcher trusts its subscription before it looks again by itself: longer than any
 /// notice takes, and short beside a long poll.
 const RECHECK: Duration = Duration::from_secs(5);
+/// How often one looks who found too many watchers before them.
+const UNWATCHED: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use super::{Universe, run, until, verified};
 use crate::registry::Ask;
 use crate::registry::Detonate;
-use crate::transaction::Subscribe;
+use crate::transaction::{Subscribe, Watch};
 use crate::{CompleteReply, View, ledger};
 
 impl Universe {
@@ -26,7 +26,9 @@ fn a_panic_in_one_transaction_loses_no_state_and_disturbs_no_neighbour() {
         let shard = universe.tree.shards.get(0).unwrap();
         let mut neighbours = Vec::new();
         for id in &ids[1..] {
-            neighbours.push(shard.send(Ask { id: *id, question: Subscribe }).await.unwrap().unwrap().unwrap());
+            let watch = shard.send(Ask { id: *id, question: Subscribe }).await.unwrap().unwrap().unwrap();
+            let Watch::Until(changed) = watch else { panic!("refused") };
+            neighbours.push(changed);
         }
         universe.detonate(Detonate(Some(ids[0])));
         // This look waits in the crashed actor's mailbox and is answered after the restart.
