@@ -10,7 +10,7 @@ use sakshi_domain::transaction::Completed;
 use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, StoreError, Vault};
 use uuid::Uuid;
 
-use crate::admission::Admission;
+use crate::admission::{Admission, Permit};
 use crate::node::Node;
 use crate::registry::{Answered, Ask, OpenHere, TransactionRegistry, Unanswered};
 use crate::reveal::{RevealError, reveal};
@@ -76,6 +76,7 @@ pub struct Transactions {
     pub(crate) vault: Arc<Vault>,
     pub(crate) local: usize,
     pub(crate) patience: Duration,
+    pub(crate) depth: usize,
 }
 
 impl Transactions {
@@ -94,8 +95,8 @@ impl Transactions {
     /// # Errors
     /// [`AskError`]; the transaction may then have been opened or not.
     pub async fn open(&self, open: OpenTransaction) -> Result<OpenOutcome, AskError> {
-        let _permit = self.admission.enter().ok_or(AskError::Overloaded)?;
         let index = self.shard_of(open.pending.id);
+        let _permit = self.admit(index)?;
         let open = Arc::new(open);
         for _ in 0..TRIES {
             let shard = self.shards.get(index).ok_or(AskError::NoAnswer)?;
@@ -153,6 +154,15 @@ impl Transactions {
         reveal(&self.vault, record)
     }
 
+    /// Lets a question in, unless the node has enough to do, or the shard's line is too long.
+    fn admit(&self, shard: usize) -> Result<Permit, AskError> {
+        let depth = usize::try_from(self.shards.nodes[shard].waiting()).unwrap_or(0);
+        if depth >= self.depth {
+            return Err(AskError::Overloaded);
+        }
+        self.admission.enter().ok_or(AskError::Overloaded)
+    }
+
     fn shard_of(&self, id: TxnId) -> usize {
         usize::from(id.lane()) % self.shards.nodes.len()
     }
@@ -163,8 +173,8 @@ impl Transactions {
         TransactionActor: Handler<Q>,
         TransactionRegistry: Handler<Ask<Q>>,
     {
-        let _permit = self.admission.enter().ok_or(AskError::Overloaded)?;
         let index = self.shard_of(id);
+        let _permit = self.admit(index)?;
         for _ in 0..TRIES {
             let shard = self.shards.get(index).ok_or(AskError::NoAnswer)?;
             let _asked = self.shards.nodes[index].asked();
