@@ -32,7 +32,7 @@ enum Ending {
 
 /// Runs a node; the exit code says how it ended.
 pub async fn run(settings: &Settings, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
-    telemetry::start(settings.telemetry.log_format);
+    let _log = telemetry::start(settings.telemetry.log_format);
     let started = begin(settings, err).await;
     let (node, signals) = match started {
         Ok(started) => started,
