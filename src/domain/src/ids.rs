@@ -82,6 +82,106 @@ impl FromStr for TxnId {
     }
 }
 
+/// Identifies an event: seventeen base62 characters that stand for twelve bytes, laid out as those
+/// of a [`TxnId`]: six bits of partition, a lane byte, and 82 random bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EventId([u8; 12]);
+
+const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// Characters of an event id: 62^17 is the first power beyond 2^96.
+const EVENT_ID_CHARS: usize = 17;
+
+impl EventId {
+    /// A fresh id for a client's event, routed to the given lane.
+    #[must_use]
+    pub fn generate(partition: Partition, lane: u8) -> Self {
+        let random = *Uuid::new_v4().as_bytes();
+        let mut bytes = [0; 12];
+        // Bytes 6 and 8 of a UUID hold its version and variant; the ones taken here are random.
+        bytes[..6].copy_from_slice(&random[..6]);
+        bytes[6..].copy_from_slice(&random[10..]);
+        bytes[0] = (partition.0 << 2) | (bytes[0] & 0b11);
+        bytes[1] = lane;
+        Self(bytes)
+    }
+
+    /// The twelve bytes of the id.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 12] {
+        &self.0
+    }
+
+    /// The id that these bytes stand for.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 12]) -> Self {
+        Self(bytes)
+    }
+
+    /// The partition of the client that owns it.
+    #[must_use]
+    pub const fn partition(&self) -> Partition {
+        Partition(self.0[0] >> 2)
+    }
+
+    /// The routing lane, as of a transaction.
+    #[must_use]
+    pub const fn lane(&self) -> u8 {
+        self.0[1]
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut number = self.0.iter().fold(0_u128, |number, byte| (number << 8) | u128::from(*byte));
+        let mut text = [b'0'; EVENT_ID_CHARS];
+        for place in text.iter_mut().rev() {
+            *place = BASE62[usize::try_from(number % 62).unwrap_or(0)];
+            number /= 62;
+        }
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EventId({self})")
+    }
+}
+
+impl FromStr for EventId {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let refusal = "must be an event id of 17 letters and digits";
+        if text.len() != EVENT_ID_CHARS {
+            return Err(refusal);
+        }
+        let mut number = 0_u128;
+        for character in text.bytes() {
+            let digit = BASE62.iter().position(|known| *known == character).ok_or(refusal)?;
+            number = number * 62 + digit as u128;
+        }
+        if number >> 96 != 0 {
+            return Err(refusal);
+        }
+        let mut bytes = [0; 12];
+        bytes.copy_from_slice(&number.to_be_bytes()[4..]);
+        Ok(Self(bytes))
+    }
+}
+
+impl Serialize for EventId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for EventId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 /// Declares an opaque text identifier with its prefix.
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
@@ -162,6 +262,20 @@ mod tests {
             assert_eq!(id.partition(), client.partition());
             assert_eq!(id.lane(), 0xA7);
             assert_eq!(id.to_string().parse(), Ok(id));
+        }
+    }
+
+    #[test]
+    fn an_event_id_is_seventeen_url_safe_characters_that_carry_partition_and_lane() {
+        for _ in 0..1_000 {
+            let client = ClientId::generate();
+            let id = EventId::generate(client.partition(), 0x5C);
+            let text = id.to_string();
+            assert!(text.len() == 17 && text.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{text}");
+            assert_eq!((text.parse(), id.partition(), id.lane()), (Ok(id), client.partition(), 0x5C));
+        }
+        for text in ["", "short", "zzzzzzzzzzzzzzzzz", "0000000000000000-", "00000000000000000x"] {
+            assert!(text.parse::<EventId>().is_err(), "{text}");
         }
     }
 

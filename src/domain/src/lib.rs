@@ -9,6 +9,7 @@ pub mod claims;
 pub mod clock;
 pub mod credits;
 pub mod delivery;
+pub mod event;
 pub mod ids;
 pub mod invalid;
 pub mod language;

@@ -53,6 +53,12 @@ pub const QR_DIGITS_MAX: usize = 8_192;
 pub const CALLBACK_TXN_CHARS_MAX: usize = 64;
 /// Elements in an XML callback, known and unknown.
 pub const CALLBACK_ELEMENTS_MAX: usize = 32;
+/// Characters of an event's name.
+pub const EVENT_NAME_CHARS_MAX: usize = 200;
+/// Guests of one event.
+pub const GUESTS_MAX: u32 = 1_000_000;
+/// How far in the future an event may end.
+pub const EVENT_LIFETIME_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 /// Store partitions; a client lives in one of them.
 pub const PARTITIONS: u8 = 64;
 

@@ -134,6 +134,7 @@ mod tests {
             id: "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11".parse().unwrap(),
             client: ClientId::generate(),
             app: AppId::generate(),
+            event: None,
             opened_at: Timestamp::from_millis(0),
             expires_at: Timestamp::from_millis(900_000),
             terms,

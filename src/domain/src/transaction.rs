@@ -11,7 +11,8 @@ use serde_json::{Map, Value};
 
 use crate::channel::Channel;
 use crate::claims::{Claim, ClaimSet};
-use crate::ids::{AppId, ClientId, TxnId};
+use crate::event::EventRefusal;
+use crate::ids::{AppId, ClientId, EventId, TxnId};
 use crate::language::Language;
 use crate::limits::{REASON_CHARS_MAX, REASON_CODE_CHARS_MAX};
 use crate::request_id::RequestId;
@@ -69,6 +70,8 @@ pub struct Pending {
     pub client: ClientId,
     /// The app that opened it and alone may read it.
     pub app: AppId,
+    /// The event whose guest is verified, if it is one's.
+    pub event: Option<EventId>,
     /// When it was opened.
     pub opened_at: Timestamp,
     /// The end of its window; at this moment it is expired.
@@ -163,6 +166,12 @@ impl Failure {
         let code = code.map(|code| clean(code.trim(), REASON_CODE_CHARS_MAX)).filter(|code| !code.is_empty());
         let message = Some(clean(message.trim(), REASON_CHARS_MAX)).filter(|message| !message.is_empty());
         Self { message: message.unwrap_or_else(|| "The identity app reported a failure".into()), code }
+    }
+
+    /// A guest who was verified and for whom the event had no place any more.
+    #[must_use]
+    pub fn event_refused(refusal: EventRefusal) -> Self {
+        Self { message: refusal.message().to_owned(), code: Some(refusal.code().to_owned()) }
     }
 
     fn claims_missing(missing: ClaimSet) -> Self {
@@ -260,6 +269,7 @@ mod tests {
             id: TxnId::generate(client.partition(), 0),
             client,
             app: AppId::generate(),
+            event: None,
             opened_at,
             expires_at: opened_at + Duration::from_secs(900),
             terms: Terms {

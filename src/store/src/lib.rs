@@ -13,10 +13,10 @@ mod transition;
 mod vault;
 
 pub use error::StoreError;
-pub use record::{CompletedRecord, TransactionRecord};
+pub use record::{CompletedRecord, Registration, TransactionRecord};
 pub use store::{Store, StoreFuture};
 pub use transition::{
-    Audit, CompleteOutcome, CompleteTransaction, CreditOutcome, IdempotencyScope, IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction,
-    Page, PageRequest, PresentedCredential, Swept,
+    Audit, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, GuestOutcomes, IdempotencyScope,
+    IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction, Page, PageRequest, PatchEventOutcome, PresentedCredential, Retention, Swept,
 };
 pub use vault::{Sealed, Vault, VaultError};

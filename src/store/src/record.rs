@@ -1,5 +1,7 @@
 //! Transactions as they are stored: what is personal in them is sealed.
 
+use sakshi_domain::event::EventRefusal;
+use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, Pending};
 
@@ -21,10 +23,23 @@ pub struct CompletedRecord {
     pub opened: Pending,
     /// When the answer was accepted.
     pub verified_at: Timestamp,
-    /// Whether the verification passed.
+    /// Whether the verification passed and, for a guest, was registered.
     pub passed: bool,
+    /// Why a guest who passed was not registered.
+    pub refused: Option<EventRefusal>,
     /// Identifies the answer that ended it.
     pub answer: AnswerDigest,
+    /// The sealed JSON of a [`sakshi_domain::transaction::Outcome`].
+    pub outcome: Sealed,
+}
+
+/// A registered guest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Registration {
+    /// The guest's transaction, whose id owns the sealed outcome.
+    pub txn: TxnId,
+    /// When the guest was registered.
+    pub verified_at: Timestamp,
     /// The sealed JSON of a [`sakshi_domain::transaction::Outcome`].
     pub outcome: Sealed,
 }

@@ -3,19 +3,19 @@
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
-use std::time::Duration;
 
 use sakshi_domain::credits::{CreditMove, LedgerEntry};
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery};
-use sakshi_domain::ids::{AppId, ClientId, KeyId, TxnId};
+use sakshi_domain::event::{Event, EventPatch};
+use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, TxnId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
 
 use crate::error::StoreError;
-use crate::record::TransactionRecord;
+use crate::record::{Registration, TransactionRecord};
 use crate::transition::{
-    Audit, CompleteOutcome, CompleteTransaction, CreditOutcome, IdempotencyScope, IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction,
-    Page, PageRequest, Swept,
+    Audit, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope, IdempotentAnswer,
+    KeyGrant, OpenOutcome, OpenTransaction, Page, PageRequest, PatchEventOutcome, Retention, Swept,
 };
 
 /// The answer of a store, to be awaited on any thread.
@@ -25,12 +25,15 @@ pub type StoreFuture<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + S
 ///
 /// A future that is dropped may or may not have taken effect; one that answers `Ok` is durable.
 pub trait Store: Debug + Send + Sync + 'static {
-    /// Checks and debits the balance, writes the transaction with its ledger entry, and keeps the
-    /// answer for its idempotency key, or does none of it. Repeatable by transaction id.
+    /// Checks that the event, if it is for one, takes guests now; checks and debits the balance,
+    /// writes the transaction with its ledger entry, counts the scan, and keeps the answer for its
+    /// idempotency key, or does none of it. Repeatable by transaction id.
     fn open_transaction(&self, open: OpenTransaction) -> StoreFuture<OpenOutcome>;
 
     /// Ends a pending transaction that is in time by the store's clock, remembers its credential
-    /// and queues its webhook if it has a URL. Repeatable by transaction id and answer.
+    /// and queues its webhook if it has a URL. A guest who passed is registered if the event has a
+    /// place *now*, and ends as refused otherwise; only a registration queues the event's webhook,
+    /// to its URL of the moment. Repeatable by transaction id and answer.
     fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome>;
 
     /// The transaction, while it is retained.
@@ -38,6 +41,21 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// The answer kept under an idempotency key, while it is replayed.
     fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>>;
+
+    /// Creates an event, and keeps the answer for its idempotency key. Repeatable by event id.
+    fn create_event(&self, create: CreateEvent) -> StoreFuture<CreateEventOutcome>;
+
+    /// The event with its counts as of now.
+    fn load_event(&self, id: EventId) -> StoreFuture<Option<Event>>;
+
+    /// The app's events by creation time.
+    fn list_events(&self, app: AppId, page: PageRequest) -> StoreFuture<Page<Event>>;
+
+    /// Changes an event of this app, by the store's clock and its counts of the moment.
+    fn patch_event(&self, id: EventId, app: AppId, patch: EventPatch) -> StoreFuture<PatchEventOutcome>;
+
+    /// The registered guests, in the order in which they were registered.
+    fn list_registrations(&self, id: EventId, page: PageRequest) -> StoreFuture<Page<Registration>>;
 
     /// Grants or adjusts credits. Repeatable by kind and reference.
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome>;
@@ -98,9 +116,9 @@ pub trait Store: Debug + Send + Sync + 'static {
     fn abandon_attempts(&self) -> StoreFuture<u64>;
 
     /// Removes at most `limit` records of each kind whose time has passed: completed transactions
-    /// after their result's, expired ones `grace` after their window, never one whose delivery has
-    /// not ended.
-    fn sweep(&self, grace: Duration, limit: usize) -> StoreFuture<Swept>;
+    /// after their result's, expired ones and events as the retention says, never one whose
+    /// delivery has not ended, and no event before its transactions.
+    fn sweep(&self, retention: Retention, limit: usize) -> StoreFuture<Swept>;
 
     /// Whether a write would succeed now.
     fn check(&self) -> StoreFuture<()>;

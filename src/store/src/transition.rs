@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use sakshi_domain::credits::LedgerEntry;
 use sakshi_domain::delivery::QueuedDelivery;
+use sakshi_domain::event::{Event, EventRefusal};
 use sakshi_domain::ids::{ClientId, TxnId};
+use sakshi_domain::invalid::Invalid;
 use sakshi_domain::tenancy::{ApiKeyRecord, App};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, Pending};
@@ -54,6 +56,52 @@ pub enum OpenOutcome {
     Replayed(Sealed),
     /// The idempotency key was used before with another body; nothing was written.
     KeyReused,
+    /// The event takes no guest now; nothing was written.
+    EventRefused(EventRefusal),
+    /// There is no such event; nothing was written.
+    EventNotFound,
+}
+
+/// Creates an event.
+#[derive(Clone, Debug)]
+pub struct CreateEvent {
+    /// The event, without counts; its id makes the transition repeatable.
+    pub event: Event,
+    /// What to replay when the client repeats the request under its `Idempotency-Key`.
+    pub idempotency: Option<IdempotentAnswer>,
+}
+
+/// What became of [`CreateEvent`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum CreateEventOutcome {
+    /// Created, now or by an earlier call under the same event id.
+    Created,
+    /// The idempotency key was used before with this body; nothing was written.
+    Replayed(Sealed),
+    /// The idempotency key was used before with another body; nothing was written.
+    KeyReused,
+    /// There is no such client.
+    ClientNotFound,
+}
+
+/// What became of a change to an event.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PatchEventOutcome {
+    /// The event as it is from now on.
+    Patched(Event),
+    /// The change contradicts what has happened; nothing was written.
+    Refused(Invalid),
+    /// The app has no such event.
+    NotFound,
+}
+
+/// How long records are kept beyond their use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Expired transactions, after their window.
+    pub expired: Duration,
+    /// Events with their registrations, after their end.
+    pub events: Duration,
 }
 
 /// Completes a transaction and queues its webhook.
@@ -73,6 +121,19 @@ pub struct CompleteTransaction {
     pub replay_window: Duration,
     /// How long the result can be fetched.
     pub result_ttl: Duration,
+    /// For a guest who passed: the outcomes to store instead when the event has no place now.
+    pub guest: Option<GuestOutcomes>,
+}
+
+/// Sealed outcomes of a guest who passed and cannot be registered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GuestOutcomes {
+    /// The event is full.
+    pub full: Sealed,
+    /// It was disabled.
+    pub disabled: Sealed,
+    /// It has ended.
+    pub expired: Sealed,
 }
 
 /// A credential, to be remembered and recognised under another transaction.
@@ -179,6 +240,8 @@ pub struct Swept {
     pub idempotency: u64,
     /// Credential digests.
     pub credentials: u64,
+    /// Events and registrations.
+    pub events: u64,
 }
 
 impl From<CompletedRecord> for TransactionRecord {

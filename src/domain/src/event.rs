@@ -1,0 +1,325 @@
+//! Events: one printed QR code that many guests scan, each scan a fresh verification
+//! (specification, "Event").
+//!
+//! An event is never moved by a clock. Whether it can be used is a question with a moment in it;
+//! of several reasons why not, the first of disabled, expired, at capacity is the one that is told.
+
+use serde::{Deserialize, Serialize};
+
+use crate::claims::ClaimSet;
+use crate::ids::{AppId, ClientId, EventId};
+use crate::invalid::Invalid;
+use crate::language::Language;
+use crate::limits::{EVENT_LIFETIME_MAX, EVENT_NAME_CHARS_MAX, GUESTS_MAX};
+use crate::time::Timestamp;
+use crate::web_address::WebhookUrl;
+
+/// What the organiser asked for; a patch changes some of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventTerms {
+    /// The label shown to guests.
+    pub name: EventName,
+    /// The claims that each guest is asked to share.
+    pub claims: ClaimSet,
+    /// The language of its pages.
+    pub language: Language,
+    /// Caps registrations, not scans.
+    pub max_guests: MaxGuests,
+    /// The end of the event.
+    pub expires_at: Timestamp,
+    /// Receives one webhook per registered guest.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub webhook_url: Option<WebhookUrl>,
+    /// False once the organiser has disabled it.
+    pub is_active: bool,
+}
+
+/// 1 to 200 characters without control characters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EventName(std::sync::Arc<str>);
+
+impl EventName {
+    /// Accepts a name.
+    ///
+    /// # Errors
+    /// What a name must look like, when this is none.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let count = text.chars().count();
+        if text.trim().is_empty() || count > EVENT_NAME_CHARS_MAX || text.chars().any(char::is_control) {
+            return Err(format!("must be 1 to {EVENT_NAME_CHARS_MAX} characters, not all blank, without control characters"));
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// 1 to 1,000,000 guests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MaxGuests(u32);
+
+impl MaxGuests {
+    /// Accepts a cap.
+    ///
+    /// # Errors
+    /// The bounds, when it is outside them.
+    pub fn new(count: u64) -> Result<Self, String> {
+        match u32::try_from(count) {
+            Ok(count) if (1..=GUESTS_MAX).contains(&count) => Ok(Self(count)),
+            _ => Err(format!("must be a whole number from 1 to {GUESTS_MAX}")),
+        }
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+/// What has happened at an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventCounts {
+    /// Guests verified and registered.
+    pub registrations: u32,
+    /// Transactions opened by guests; each cost a credit.
+    pub scans: u64,
+    /// Scans whose window passed without an answer.
+    pub abandoned: u64,
+}
+
+/// An event with what has happened at it so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Its id, part of the printed URL.
+    pub id: EventId,
+    /// The client that pays for its scans.
+    pub client: ClientId,
+    /// The app that created it and alone may read it.
+    pub app: AppId,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// What it is.
+    pub terms: EventTerms,
+    /// What has happened.
+    pub counts: EventCounts,
+}
+
+/// How an event stands at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventStatus {
+    /// Guests can be verified.
+    Active,
+    /// The organiser has disabled it.
+    Disabled,
+    /// Its end has passed.
+    Expired,
+    /// Every place is taken.
+    AtCapacity,
+}
+
+impl EventStatus {
+    /// The word of the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Disabled => "disabled",
+            Self::Expired => "expired",
+            Self::AtCapacity => "at_capacity",
+        }
+    }
+}
+
+impl Event {
+    /// How it stands at `now`: the first that holds of disabled, expired, at capacity, active.
+    #[must_use]
+    pub fn status(&self, now: Timestamp) -> EventStatus {
+        if !self.terms.is_active {
+            EventStatus::Disabled
+        } else if now >= self.terms.expires_at {
+            EventStatus::Expired
+        } else if self.remaining() == 0 {
+            EventStatus::AtCapacity
+        } else {
+            EventStatus::Active
+        }
+    }
+
+    /// Places left.
+    #[must_use]
+    pub const fn remaining(&self) -> u32 {
+        self.terms.max_guests.get().saturating_sub(self.counts.registrations)
+    }
+}
+
+/// Checks the end of an event.
+///
+/// # Errors
+/// What would be accepted.
+pub fn check_end(end: Timestamp, now: Timestamp) -> Result<Timestamp, String> {
+    if end <= now {
+        return Err("must be in the future".to_owned());
+    }
+    if end > now + EVENT_LIFETIME_MAX {
+        return Err("must be at most 366 days from now".to_owned());
+    }
+    Ok(end)
+}
+
+/// A change to an event: `None` leaves a field as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventPatch {
+    /// Disable or enable.
+    pub is_active: Option<bool>,
+    /// A new cap.
+    pub max_guests: Option<MaxGuests>,
+    /// A new end.
+    pub expires_at: Option<Timestamp>,
+    /// A new label.
+    pub name: Option<EventName>,
+    /// A new webhook URL, or its removal.
+    pub webhook_url: Option<Option<WebhookUrl>>,
+}
+
+impl Event {
+    /// The terms after a change at `now`.
+    ///
+    /// # Errors
+    /// A cap below the registrations, or an end that is past or too far away; the event is then
+    /// unchanged.
+    pub fn patched(&self, patch: EventPatch, now: Timestamp) -> Result<EventTerms, Invalid> {
+        let mut invalid = Invalid::none();
+        let mut terms = self.terms.clone();
+        if let Some(cap) = patch.max_guests {
+            if cap.get() < self.counts.registrations {
+                invalid.add("max_guests", format!("must be at least the registration count, which is {}", self.counts.registrations));
+            }
+            terms.max_guests = cap;
+        }
+        if let Some(end) = patch.expires_at {
+            invalid.check("expires_at", check_end(end, now));
+            terms.expires_at = end;
+        }
+        terms.is_active = patch.is_active.unwrap_or(terms.is_active);
+        terms.name = patch.name.unwrap_or(terms.name);
+        terms.webhook_url = patch.webhook_url.unwrap_or(terms.webhook_url);
+        invalid.or_ok().map(|()| terms)
+    }
+}
+
+/// Why a guest cannot be verified at an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventRefusal {
+    /// It is disabled.
+    Disabled,
+    /// It has ended.
+    Expired,
+    /// Every place is taken.
+    Full,
+}
+
+impl EventRefusal {
+    /// The refusal that follows from a status, if one does.
+    #[must_use]
+    pub const fn of(status: EventStatus) -> Option<Self> {
+        match status {
+            EventStatus::Active => None,
+            EventStatus::Disabled => Some(Self::Disabled),
+            EventStatus::Expired => Some(Self::Expired),
+            EventStatus::AtCapacity => Some(Self::Full),
+        }
+    }
+
+    /// `error_code` of a verification that ended so.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Disabled | Self::Expired => "event_closed",
+            Self::Full => "event_full",
+        }
+    }
+
+    /// The reason in words fit for the client.
+    #[must_use]
+    pub const fn message(self) -> &'static str {
+        match self {
+            Self::Disabled => "The event was disabled",
+            Self::Expired => "The event has ended",
+            Self::Full => "The event is full",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const START: Timestamp = Timestamp::from_millis(1_000_000);
+
+    fn event(registrations: u32) -> Event {
+        let client = ClientId::generate();
+        Event {
+            id: EventId::generate(client.partition(), 0),
+            client,
+            app: AppId::generate(),
+            created_at: START,
+            terms: EventTerms {
+                name: EventName::parse("Open day").unwrap(),
+                claims: ClaimSet::parse(&["name"]).unwrap(),
+                language: Language::ENGLISH,
+                max_guests: MaxGuests::new(10).unwrap(),
+                expires_at: START + Duration::from_secs(60),
+                webhook_url: None,
+                is_active: true,
+            },
+            counts: EventCounts { registrations, ..EventCounts::default() },
+        }
+    }
+
+    #[test]
+    fn the_status_is_the_first_that_holds_of_disabled_expired_at_capacity_active() {
+        let end = START + Duration::from_secs(60);
+        let full = event(10);
+        assert_eq!(event(9).status(START), EventStatus::Active);
+        assert_eq!(full.status(START), EventStatus::AtCapacity);
+        assert_eq!(full.status(end), EventStatus::Expired);
+        let mut disabled = full;
+        disabled.terms.is_active = false;
+        assert_eq!(disabled.status(end), EventStatus::Disabled);
+    }
+
+    #[test]
+    fn a_patch_raises_the_cap_and_extends_the_end_and_leaves_the_rest() {
+        let full = event(10);
+        let patch = EventPatch { max_guests: Some(MaxGuests::new(11).unwrap()), ..EventPatch::default() };
+        let terms = full.patched(patch, START).unwrap();
+        assert_eq!(terms.max_guests.get(), 11);
+        assert_eq!(EventTerms { max_guests: full.terms.max_guests, ..terms }, full.terms);
+    }
+
+    #[test]
+    fn a_cap_below_the_registrations_and_an_end_in_the_past_are_refused_together() {
+        let patch = EventPatch { max_guests: Some(MaxGuests::new(4).unwrap()), expires_at: Some(START), ..EventPatch::default() };
+        let refused = event(5).patched(patch, START).unwrap_err();
+        let fields: Vec<&str> = refused.fields().iter().map(|problem| problem.field.as_str()).collect();
+        assert_eq!(fields, ["max_guests", "expires_at"]);
+    }
+
+    #[test]
+    fn names_caps_and_ends_have_bounds() {
+        assert!(EventName::parse("  ").is_err() && EventName::parse(&"x".repeat(201)).is_err() && EventName::parse("a\nb").is_err());
+        assert!(MaxGuests::new(0).is_err() && MaxGuests::new(1_000_001).is_err() && MaxGuests::new(1_000_000).is_ok());
+        assert!(check_end(START + EVENT_LIFETIME_MAX, START).is_ok());
+        assert!(check_end(START + EVENT_LIFETIME_MAX + Duration::from_millis(1), START).is_err());
+    }
+}
