@@ -7,6 +7,9 @@
 
 mod admission;
 mod dispatcher;
+mod door;
+mod event;
+mod events;
 mod heartbeat;
 mod ledger;
 mod node;
@@ -24,10 +27,13 @@ mod tests;
 
 pub use admission::{Admission, Permit};
 pub use dispatcher::LaneBounds;
+pub use door::AskError;
+pub use event::{EventView, EventWatch};
+pub use events::Events;
 pub use ledger::{CreditLedger, MoveCredits};
 pub use node::NodeView;
 pub use reveal::{RevealError, reveal};
 pub use root::Escalation;
 pub use transaction::{Complete, CompleteReply, View};
-pub use transactions::{AskError, Transactions};
-pub use tree::{Ground, Tree, TreeBounds};
+pub use transactions::Transactions;
+pub use tree::{Doors, Ground, Tree, TreeBounds};

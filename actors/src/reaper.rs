@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Context, Supervised, WrapFuture as _};
-use sakshi_store::{Store, StoreError, Swept};
+use sakshi_store::{Retention, Store, StoreError, Swept};
 
 /// Pause between sweeps when nothing is left to do.
 const IDLE: Duration = Duration::from_secs(10);
@@ -18,19 +18,18 @@ const LIMIT: usize = 500;
 #[derive(Debug)]
 pub(crate) struct Reaper {
     store: Arc<dyn Store>,
-    grace: Duration,
+    retention: Retention,
 }
 
 impl Reaper {
-    /// A reaper that keeps expired transactions for `grace` after their window, so that a late
-    /// poll is told of the expiry.
+    /// A reaper that keeps records as long as the retention says.
     #[must_use]
-    pub(crate) fn new(store: Arc<dyn Store>, grace: Duration) -> Self {
-        Self { store, grace }
+    pub(crate) fn new(store: Arc<dyn Store>, retention: Retention) -> Self {
+        Self { store, retention }
     }
 
     fn sweep(&mut self, ctx: &mut Context<Self>) {
-        let sweep = self.store.sweep(self.grace, LIMIT);
+        let sweep = self.store.sweep(self.retention, LIMIT);
         ctx.spawn(sweep.into_actor(self).map(|swept, _, ctx| {
             ctx.run_later(pause_after(swept), Self::sweep);
         }));
@@ -41,7 +40,7 @@ impl Reaper {
 fn pause_after(swept: Result<Swept, StoreError>) -> Duration {
     match swept {
         Ok(swept) => {
-            let counts = [swept.transactions, swept.idempotency, swept.credentials];
+            let counts = [swept.transactions, swept.idempotency, swept.credentials, swept.events];
             metrics::counter!("sakshi_records_swept_total").increment(counts.iter().sum());
             if counts.iter().any(|count| usize::try_from(*count).unwrap_or(usize::MAX) >= LIMIT) { BUSY } else { IDLE }
         }

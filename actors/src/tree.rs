@@ -5,6 +5,8 @@
 //! ├─ credit-ledger            its own arbiter, with the reaper
 //! ├─ webhook-dispatcher       its own arbiter
 //! ├─ reaper
+//! ├─ events-N                 one shard per HTTP worker, on that worker's arbiter
+//! │  └─ event × live          live copy and end of one event
 //! └─ transactions-N           one shard per HTTP worker, on that worker's arbiter
 //!    └─ transaction × live    state and deadline of one transaction
 //! ```
@@ -17,20 +19,22 @@ use actix::{Actor, Addr, Context, Supervised};
 use actix_rt::Arbiter;
 use sakshi_domain::clock::Clock;
 use sakshi_outbound::client::WebhookClient;
-use sakshi_store::{Store, StoreError, Vault};
+use sakshi_store::{Retention, Store, StoreError, Vault};
 use tokio::sync::mpsc;
 
 use crate::admission::Admission;
 use crate::dispatcher::{LaneBounds, Pause, WebhookDispatcher};
+use crate::door::{Door, Shards};
+use crate::events::Events;
 use crate::heartbeat::Heartbeats;
 use crate::ledger::CreditLedger;
 use crate::node::{Node, NodeView};
 use crate::reaper::Reaper;
-use crate::registry::{Bounds, TransactionRegistry};
+use crate::registry::{Bounds, EventRegistry, TransactionRegistry};
 use crate::root::{Escalation, Root};
 use crate::supervision;
 use crate::transaction::Surroundings;
-use crate::transactions::{Shards, Transactions};
+use crate::transactions::Transactions;
 
 /// An arbiter that has not turned for this long counts as hung.
 const HEARTBEAT_PATIENCE: Duration = Duration::from_secs(5);
@@ -63,8 +67,19 @@ pub struct TreeBounds {
     pub patience: Duration,
     /// Webhook attempts in flight.
     pub lanes: LaneBounds,
-    /// How long an expired transaction can still be asked about.
-    pub expired_grace: Duration,
+    /// Live events on this node.
+    pub live_events: usize,
+    /// How long records are kept beyond their use.
+    pub retention: Retention,
+}
+
+/// The ways to the actors of a node, as seen from one worker.
+#[derive(Clone, Debug)]
+pub struct Doors {
+    /// To all transactions.
+    pub transactions: Transactions,
+    /// To all events.
+    pub events: Events,
 }
 
 /// A running tree. Cloned into every worker.
@@ -72,7 +87,8 @@ pub struct TreeBounds {
 pub struct Tree {
     root: Root,
     top: Arc<Node>,
-    pub(crate) shards: Arc<Shards>,
+    pub(crate) shards: Arc<Shards<TransactionRegistry>>,
+    pub(crate) events: Arc<Shards<EventRegistry>>,
     pub(crate) around: Arc<Surroundings>,
     bounds: TreeBounds,
     admission: Admission,
@@ -110,49 +126,58 @@ impl Tree {
         let dispatcher = under.start(&sending, "webhook-dispatcher", "webhook_dispatcher", move || {
             WebhookDispatcher::new(store, vault, client, in_flight, bounds.lanes)
         });
-        let (store, grace) = (Arc::clone(&ground.store), bounds.expired_grace);
-        under.start(&effects, "reaper", "reaper", move || Reaper::new(store, grace));
+        let (store, retention) = (Arc::clone(&ground.store), bounds.retention);
+        under.start(&effects, "reaper", "reaper", move || Reaper::new(store, retention));
 
-        let shards = Arc::new(Shards::new(bounds.shards.clamp(1, 256)));
-        shards.nodes.iter().for_each(|node| top.adopt(Arc::clone(node)));
+        let count = bounds.shards.clamp(1, 256);
+        let events = Arc::new(Shards::new(count, "events", "event_registry"));
+        let shards = Arc::new(Shards::new(count, "transactions", "transaction_registry"));
+        events.nodes.iter().chain(&shards.nodes).for_each(|node| top.adopt(Arc::clone(node)));
         let Ground { store, vault, clock, .. } = ground;
-        let around = Arc::new(Surroundings { store, vault, clock, ledger, dispatcher });
+        let around = Arc::new(Surroundings { store, vault, clock, ledger, dispatcher, events: Arc::clone(&events) });
         let admission = Admission::new(bounds.in_flight);
         let arbiters = Arc::new(vec![effects.handle(), sending.handle()]);
-        let tree = Self { root, top, shards, around, bounds, admission, attempts, heartbeats, arbiters };
+        let tree = Self { root, top, shards, events, around, bounds, admission, attempts, heartbeats, arbiters };
         Ok((tree, escalations))
     }
 
-    /// Starts a registry shard on the current arbiter, in the first free place, and returns the
-    /// door to all transactions as seen from here; `None` when all places are taken.
+    /// Starts a shard of each registry on the current arbiter, in the first free places, and returns
+    /// the doors as seen from here; `None` when all places are taken.
     #[must_use]
-    pub fn start_shard(&self) -> Option<Transactions> {
-        let bounds = Bounds { live: self.bounds.live_transactions.div_ceil(self.shards.nodes.len()), patience: self.bounds.patience };
+    pub fn start_shard(&self) -> Option<Doors> {
+        let share = |all: usize| all.div_ceil(self.shards.nodes.len());
+        let patience = self.bounds.patience;
+        let ground = (Arc::clone(&self.around.store), Arc::clone(&self.around.clock));
+        let bounds = Bounds { live: share(self.bounds.live_events), patience };
+        self.events.take_place(|index| {
+            let node = Arc::clone(&self.events.nodes[index]);
+            EventRegistry::start(format!("events-{index}"), node, ground, self.root.clone(), bounds)
+        })?;
+        let bounds = Bounds { live: share(self.bounds.live_transactions), patience };
         let local = self.shards.take_place(|index| {
             self.heartbeats.beat_here(&format!("worker-{index}"));
             let node = Arc::clone(&self.shards.nodes[index]);
             TransactionRegistry::start(format!("transactions-{index}"), node, Arc::clone(&self.around), self.root.clone(), bounds)
         })?;
-        Some(self.door(local))
+        Some(self.doors(local))
     }
 
-    /// The door to all transactions for somebody without a shard of their own.
+    /// The doors for somebody without shards of their own; new ids go to shard `local`.
     #[must_use]
-    pub fn door(&self, local: usize) -> Transactions {
-        Transactions {
-            shards: Arc::clone(&self.shards),
-            admission: self.admission.clone(),
-            vault: Arc::clone(&self.around.vault),
-            local,
-            patience: self.bounds.patience,
-            depth: self.bounds.mailbox_depth,
-        }
+    pub fn doors(&self, local: usize) -> Doors {
+        let transactions = Transactions { door: self.door(&self.shards), vault: Arc::clone(&self.around.vault), local };
+        Doors { transactions, events: Events { door: self.door(&self.events), local } }
+    }
+
+    fn door<R: Actor>(&self, shards: &Arc<Shards<R>>) -> Door<R> {
+        let (patience, depth) = (self.bounds.patience, self.bounds.mailbox_depth);
+        Door { shards: Arc::clone(shards), admission: self.admission.clone(), patience, depth }
     }
 
     /// Whether every shard has started.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.shards.complete()
+        self.shards.complete() && self.events.complete()
     }
 
     /// The credit ledger.

@@ -1,43 +1,69 @@
-//! Which transactions are live on a shard.
+//! Which actors are live on a shard.
 //!
 //! The table is split into 256 small maps: one map that grows past a million entries moves them
 //! all at once and stalls its arbiter for a third of a second.
 
 use std::collections::HashMap;
 
-use actix::Addr;
-use sakshi_domain::ids::TxnId;
+use actix::{Actor, Addr};
+use sakshi_domain::ids::{EventId, TxnId};
 
-use crate::transaction::TransactionActor;
+/// An id by which an actor is known, a registry routes, and the small maps are told apart.
+pub(crate) trait Key: Copy + Eq + std::hash::Hash + std::fmt::Debug + std::fmt::Display + Send + 'static {
+    /// A random byte of the id.
+    fn slot(&self) -> u8;
+    /// The routing lane: a node with N shards serves the id on shard `lane % N`.
+    fn lane(&self) -> u8;
+}
 
-/// Live transactions by id.
+impl Key for TxnId {
+    fn slot(&self) -> u8 {
+        self.as_bytes()[15]
+    }
+
+    fn lane(&self) -> u8 {
+        Self::lane(self)
+    }
+}
+
+impl Key for EventId {
+    fn slot(&self) -> u8 {
+        self.as_bytes()[11]
+    }
+
+    fn lane(&self) -> u8 {
+        Self::lane(self)
+    }
+}
+
+/// Live actors by id.
 #[derive(Debug)]
-pub(super) struct Children {
-    maps: Vec<HashMap<TxnId, Addr<TransactionActor>>>,
+pub(super) struct Children<K, A: Actor> {
+    maps: Vec<HashMap<K, Addr<A>>>,
     len: usize,
 }
 
-impl Default for Children {
+impl<K, A: Actor> Default for Children<K, A> {
     fn default() -> Self {
         Self { maps: (0..256).map(|_| HashMap::new()).collect(), len: 0 }
     }
 }
 
-impl Children {
+impl<K: Key, A: Actor> Children<K, A> {
     /// The address of a live actor.
-    pub(super) fn get(&self, id: &TxnId) -> Option<&Addr<TransactionActor>> {
+    pub(super) fn get(&self, id: &K) -> Option<&Addr<A>> {
         self.maps[slot(id)].get(id).filter(|child| child.connected())
     }
 
     /// Remembers an actor.
-    pub(super) fn insert(&mut self, id: TxnId, child: Addr<TransactionActor>) {
+    pub(super) fn insert(&mut self, id: K, child: Addr<A>) {
         if self.maps[slot(&id)].insert(id, child).is_none() {
             self.len += 1;
         }
     }
 
     /// Forgets an actor that has ended, unless another one has taken its place.
-    pub(super) fn forget_ended(&mut self, id: &TxnId) {
+    pub(super) fn forget_ended(&mut self, id: &K) {
         let map = &mut self.maps[slot(id)];
         if map.get(id).is_some_and(|child| !child.connected()) {
             map.remove(id);
@@ -51,7 +77,6 @@ impl Children {
     }
 }
 
-/// The last byte of the id is random.
-fn slot(id: &TxnId) -> usize {
-    usize::from(id.as_bytes()[15])
+fn slot<K: Key>(id: &K) -> usize {
+    usize::from(id.slot())
 }

@@ -1,7 +1,7 @@
-//! The timers of a shard: which transaction reaches its deadline when, in steps of a quarter
+//! The timers of a shard: which actor reaches its deadline when, in steps of a quarter
 //! second.
 //!
-//! A timer decides nothing. Whether a transaction has expired is judged by the clock whenever
+//! A timer decides nothing. Whether something has expired is judged by the clock whenever
 //! somebody asks; the wheel wakes those for whom nobody asks, so that they end and their waiting
 //! polls are answered. One timer per actor in the runtime's own wheel costs more memory and stalls
 //! the arbiter when many fall due together.
@@ -9,29 +9,38 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 
+/// Timers that are served before other work gets a turn.
+pub(super) const SLICE: usize = 256;
+/// Buckets looked through per tick for actors that ended early.
+pub(super) const BUCKETS_TIDIED: usize = 64;
 /// The step of the wheel.
 pub(super) const TICK: Duration = Duration::from_millis(250);
 const TICK_MS: i64 = 250;
 
 /// Ids by the step at which they are due.
-#[derive(Debug, Default)]
-pub(super) struct Wheel {
-    buckets: BTreeMap<i64, Vec<TxnId>>,
+#[derive(Debug)]
+pub(super) struct Wheel<K> {
+    buckets: BTreeMap<i64, Vec<K>>,
     tidied: i64,
 }
 
-impl Wheel {
+impl<K> Default for Wheel<K> {
+    fn default() -> Self {
+        Self { buckets: BTreeMap::new(), tidied: i64::MIN }
+    }
+}
+
+impl<K> Wheel<K> {
     /// Wakes `id` at the first step that is not before `at`.
-    pub(super) fn set(&mut self, id: TxnId, at: Timestamp) {
+    pub(super) fn set(&mut self, id: K, at: Timestamp) {
         let step = at.millis().saturating_add(TICK_MS - 1).div_euclid(TICK_MS);
         self.buckets.entry(step).or_default().push(id);
     }
 
     /// Takes at most `most` ids that are due at `now`.
-    pub(super) fn take_due(&mut self, now: Timestamp, most: usize) -> Vec<TxnId> {
+    pub(super) fn take_due(&mut self, now: Timestamp, most: usize) -> Vec<K> {
         let mut due = Vec::new();
         while due.len() < most {
             let Some(mut bucket) = self.buckets.first_entry() else { break };
@@ -49,7 +58,7 @@ impl Wheel {
     }
 
     /// Looks through the next `buckets` buckets and drops the ids that are not to be kept.
-    pub(super) fn tidy(&mut self, buckets: usize, keep: impl Fn(&TxnId) -> bool) {
+    pub(super) fn tidy(&mut self, buckets: usize, keep: impl Fn(&K) -> bool) {
         let mut seen = 0;
         for (step, ids) in self.buckets.range_mut(self.tidied..).take(buckets) {
             ids.retain(&keep);
@@ -68,7 +77,7 @@ impl Wheel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sakshi_domain::ids::ClientId;
+    use sakshi_domain::ids::{ClientId, TxnId};
 
     fn ids(count: usize) -> Vec<TxnId> {
         let partition = ClientId::generate().partition();

@@ -57,10 +57,10 @@ fn what_exceeds_the_admission_limit_is_shed_at_once() {
             let (door, id) = (universe.door.clone(), on_shard(&universe, 1));
             actix_rt::spawn(async move { door.look(id).await });
         }
-        until("three questions are inside", || universe.door.admission.inside() == 3).await;
+        until("three questions are inside", || universe.door.door.admission.inside() == 3).await;
         assert_eq!(universe.door.look(on_shard(&universe, 0)).await.unwrap_err(), AskError::Overloaded);
         drop(release);
-        until("they are answered", || universe.door.admission.inside() == 0).await;
+        until("they are answered", || universe.door.door.admission.inside() == 0).await;
         assert!(matches!(universe.door.look(on_shard(&universe, 0)).await.unwrap(), View::Unknown));
         arbiter.stop();
         universe.end().await;
@@ -77,7 +77,7 @@ fn one_shards_long_line_sheds_its_own_callers_only() {
             let (door, id) = (universe.door.clone(), on_shard(&universe, 1));
             actix_rt::spawn(async move { door.look(id).await });
         }
-        until("two questions wait", || universe.door.admission.inside() == 2).await;
+        until("two questions wait", || universe.door.door.admission.inside() == 2).await;
         assert_eq!(universe.door.look(on_shard(&universe, 1)).await.unwrap_err(), AskError::Overloaded);
         assert!(matches!(universe.door.look(on_shard(&universe, 0)).await.unwrap(), View::Unknown));
         drop(release);

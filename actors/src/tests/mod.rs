@@ -23,11 +23,11 @@ use sakshi_domain::web_address::{Schemes, WebAddress};
 use sakshi_domain::{channel::Channel, transaction::VerifiedClaims};
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{OpenOutcome, OpenTransaction, Store, Vault};
+use sakshi_store::{OpenOutcome, OpenTransaction, Retention, Store, Vault};
 use tokio::sync::mpsc;
 use zeroize::Zeroizing;
 
-use crate::{AskError, Complete, CompleteReply, Escalation, Ground, LaneBounds, Transactions, Tree, TreeBounds};
+use crate::{AskError, Complete, CompleteReply, Doors, Escalation, Events, Ground, LaneBounds, Transactions, Tree, TreeBounds};
 
 pub(super) const WINDOW: Duration = Duration::from_secs(900);
 const CREDITS: i64 = 1_000;
@@ -36,6 +36,7 @@ const CREDITS: i64 = 1_000;
 pub(super) struct Universe {
     pub(super) tree: Tree,
     pub(super) door: Transactions,
+    pub(super) events: Events,
     pub(super) store: EmbeddedStore,
     pub(super) clock: Arc<ManualClock>,
     pub(super) client: ClientId,
@@ -52,7 +53,8 @@ pub(super) fn roomy() -> TreeBounds {
         mailbox_depth: 1_000,
         patience: Duration::from_secs(5),
         lanes: LaneBounds { in_flight: 64, in_flight_per_host: 16 },
-        expired_grace: Duration::from_secs(3_600),
+        live_events: 1_000,
+        retention: Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600) },
     }
 }
 
@@ -83,13 +85,13 @@ impl Universe {
         let client = WebhookClient::new(&options).unwrap();
         let ground = Ground { store: Arc::new(store.clone()), vault, clock: clock.clone(), client };
         let (tree, escalations) = Tree::start(ground, bounds).await.unwrap();
-        let door = tree.start_shard().unwrap();
+        let Doors { transactions: door, events } = tree.start_shard().unwrap();
         let client = Client { client_id: ClientId::generate(), name: "Test".into(), created_at: clock.now() };
         let id = client.client_id.clone();
         store.create_client(client).await.unwrap();
         let grant = CreditMove { kind: EntryKind::Grant, amount: CREDITS, reference: "start".into() };
         store.move_credits(id.clone(), grant).await.unwrap();
-        Self { tree, door, store, clock, client: id, escalations, app: AppId::generate(), _directory: directory }
+        Self { tree, door, events, store, clock, client: id, escalations, app: AppId::generate(), _directory: directory }
     }
 
     pub(super) fn opening(&self, id: TxnId, webhook: Option<&str>) -> OpenTransaction {
@@ -104,7 +106,7 @@ impl Universe {
             extras: None,
         };
         let (client, app) = (self.client.clone(), self.app.clone());
-        let pending = Pending { id, client, app, opened_at: now, expires_at: now + WINDOW, terms };
+        let pending = Pending { id, client, app, event: None, opened_at: now, expires_at: now + WINDOW, terms };
         OpenTransaction { pending, cost: 1, idempotency: None }
     }
 

@@ -11,16 +11,21 @@ use actix::{
     Supervised, WrapFuture as _,
 };
 use sakshi_domain::clock::Clock;
+use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::TxnId;
-use sakshi_domain::transaction::{Answer, Pending};
+use sakshi_domain::transaction::{Answer, Failure, Outcome, Pending};
 use sakshi_store::{
-    CompleteOutcome, CompleteTransaction, CompletedRecord, OpenOutcome, PresentedCredential, Store, StoreError, TransactionRecord, Vault,
+    CompleteOutcome, CompleteTransaction, CompletedRecord, GuestOutcomes, OpenOutcome, PresentedCredential, Store, StoreError,
+    TransactionRecord, Vault,
 };
 use tokio::sync::oneshot;
 
-use super::message::{Complete, CompleteReply, Look, Open, Reply, Subscribe, TransactionQuestion, View, Watch};
+use super::message::{Complete, CompleteReply, Look, Open, Reply, Subscribe, TransactionQuestion, View, Watch, accepted};
 use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
+use crate::door::Shards;
+use crate::events::touch;
 use crate::ledger::{CreditLedger, DebitAndOpen};
+use crate::registry::EventRegistry;
 
 /// Watchers that one transaction wakes; one more has to look by itself.
 const WATCHERS_MAX: usize = 64;
@@ -33,6 +38,7 @@ pub(crate) struct Surroundings {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ledger: Addr<CreditLedger>,
     pub(crate) dispatcher: Addr<WebhookDispatcher>,
+    pub(crate) events: Arc<Shards<EventRegistry>>,
 }
 
 /// One live transaction.
@@ -92,6 +98,13 @@ impl TransactionActor {
         }
     }
 
+    /// Something happened to the guest of an event.
+    fn tell_event(&self, opened: &Pending) {
+        if let Some(event) = opened.event {
+            touch(&self.around.events, event, None);
+        }
+    }
+
     fn read(&mut self, loaded: Result<Option<TransactionRecord>, StoreError>, ctx: &mut Context<Self>) {
         match loaded {
             Ok(Some(TransactionRecord::Pending(pending))) => {
@@ -132,7 +145,10 @@ impl Handler<Open> for TransactionActor {
         AtomicResponse::new(Box::pin(ask.into_actor(self).map(|answer, actor, ctx| {
             let outcome = answer.unwrap_or_else(|_| Err(StoreError::Unavailable("the credit ledger did not answer".into())));
             match &outcome {
-                Ok(OpenOutcome::Opened { .. }) => actor.state = State::Waiting { pending, watchers: Vec::new() },
+                Ok(OpenOutcome::Opened { .. }) => {
+                    actor.tell_event(&pending);
+                    actor.state = State::Waiting { pending, watchers: Vec::new() };
+                }
                 _ => actor.retire(ctx, State::Absent),
             }
             outcome
@@ -211,8 +227,15 @@ fn seal(pending: &Pending, complete: &Complete, around: &Surroundings) -> Option
         credential,
         replay_window: complete.replay_window,
         result_ttl: complete.result_ttl,
+        guest: done.opened.event.map(|_| refusals(&around.vault, done.opened.id)),
     };
     Some((Arc::clone(&around.store), transition))
+}
+
+/// What to store for a guest who passed when the event has no place.
+fn refusals(vault: &Vault, id: TxnId) -> GuestOutcomes {
+    let refused = |refusal| crate::reveal::seal_outcome(vault, id, &Outcome::NotVerified(Failure::event_refused(refusal)));
+    GuestOutcomes { full: refused(EventRefusal::Full), disabled: refused(EventRefusal::Disabled), expired: refused(EventRefusal::Expired) }
 }
 
 impl TransactionActor {
@@ -225,14 +248,16 @@ impl TransactionActor {
                     metrics::counter!("sakshi_transactions_completed_total", "verification_passed" => passed).increment(1);
                     tracing::info!(txn.id = %self.id, verification.passed = record.passed, "transaction completed");
                 }
+                self.tell_event(&record.opened);
                 if let Some(delivery) = queued {
                     self.around.dispatcher.do_send(DeliveryQueued(delivery));
                 }
+                let reply = accepted(&record);
                 self.retire(ctx, State::Completed(Box::new(record)));
-                CompleteReply::Accepted
+                reply
             }
             CompleteOutcome::AlreadyCompleted(record) => {
-                let reply = complete.judge(record.answer);
+                let reply = complete.judge(&record);
                 self.retire(ctx, State::Completed(Box::new(record)));
                 reply
             }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::Message;
-use sakshi_domain::transaction::{Answer, AnswerDigest, Pending};
+use sakshi_domain::event::EventRefusal;
+use sakshi_domain::transaction::{Answer, Pending};
 use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, StoreError};
 use tokio::sync::oneshot;
 
@@ -107,6 +108,8 @@ pub struct Complete {
 pub enum CompleteReply {
     /// It ended the transaction, now or when it was first delivered.
     Accepted,
+    /// It ended the transaction of a guest for whom the event had no place.
+    EventRefused(EventRefusal),
     /// Another answer ended it before.
     AlreadyCompleted,
     /// The window has passed.
@@ -117,9 +120,15 @@ pub enum CompleteReply {
     Unknown,
 }
 
+/// The reply to the answer that ended a transaction.
+pub(super) fn accepted(record: &CompletedRecord) -> CompleteReply {
+    record.refused.map_or(CompleteReply::Accepted, CompleteReply::EventRefused)
+}
+
 impl Complete {
-    pub(super) fn judge(&self, stands: AnswerDigest) -> CompleteReply {
-        if self.answer.digest() == stands { CompleteReply::Accepted } else { CompleteReply::AlreadyCompleted }
+    /// Judges this answer once another, or the same, has been stored.
+    pub(super) fn judge(&self, record: &CompletedRecord) -> CompleteReply {
+        if self.answer.digest() == record.answer { accepted(record) } else { CompleteReply::AlreadyCompleted }
     }
 }
 
@@ -127,7 +136,7 @@ impl TransactionQuestion for Complete {
     type Answer = CompleteReply;
 
     fn completed(&self, record: CompletedRecord) -> CompleteReply {
-        self.judge(record.answer)
+        self.judge(&record)
     }
 
     fn expired(&self, _: Arc<Pending>) -> CompleteReply {
