@@ -32,7 +32,7 @@ pub use event::{EventView, EventWatch};
 pub use events::Events;
 pub use ledger::{CreditLedger, MoveCredits};
 pub use node::NodeView;
-pub use reveal::{RevealError, reveal};
+pub use reveal::{RevealError, reveal, reveal_outcome};
 pub use root::Escalation;
 pub use transaction::{Complete, CompleteReply, View};
 pub use transactions::Transactions;

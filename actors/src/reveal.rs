@@ -33,7 +33,15 @@ pub(crate) fn seal_outcome(vault: &Vault, id: TxnId, outcome: &Outcome) -> Seale
 /// [`RevealError`] when the box does not open under the configured keys or holds no outcome.
 pub fn reveal(vault: &Vault, record: CompletedRecord) -> Result<Completed, RevealError> {
     let CompletedRecord { opened, verified_at, answer, outcome, .. } = record;
-    let plain = vault.open(opened.id.as_bytes(), &outcome)?;
-    let outcome: Outcome = serde_json::from_slice(&plain).map_err(|_| RevealError::Malformed)?;
+    let outcome = reveal_outcome(vault, opened.id, &outcome)?;
     Ok(Completed { opened, verified_at, outcome, answer })
+}
+
+/// Opens the outcome of the transaction with this id.
+///
+/// # Errors
+/// [`RevealError`] when the box does not open under the configured keys or holds no outcome.
+pub fn reveal_outcome(vault: &Vault, id: TxnId, sealed: &Sealed) -> Result<Outcome, RevealError> {
+    let plain = vault.open(id.as_bytes(), sealed)?;
+    serde_json::from_slice(&plain).map_err(|_| RevealError::Malformed)
 }

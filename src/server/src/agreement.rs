@@ -6,7 +6,7 @@ use sakshi_authority::intent::{IntentError, IntentSettings, IntentSigner};
 use sakshi_authority::launch::AppLinks;
 use sakshi_authority::qr;
 use sakshi_authority::sdjwt::Verifier;
-use sakshi_domain::ids::TxnId;
+use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 
@@ -45,6 +45,12 @@ impl Agreement {
     #[must_use]
     pub fn qr_payload(&self, intent: &str) -> String {
         qr::qr_payload(&self.qr_host, intent)
+    }
+
+    /// The URL that an event's QR code holds (`qr_url`).
+    #[must_use]
+    pub fn event_url(&self, id: EventId) -> String {
+        format!("{}/e/{id}", self.public_base)
     }
 
     /// The verify page of a transaction (`requestUrl`).

@@ -10,14 +10,14 @@ use actix_web::dev::ServerHandle;
 use actix_web::web::{self, Data};
 use actix_web::{App, HttpServer};
 use metrics_exporter_prometheus::PrometheusHandle;
-use sakshi_actors::{Escalation, Ground, LaneBounds, MoveCredits, Tree, TreeBounds};
+use sakshi_actors::{Doors, Escalation, Ground, LaneBounds, MoveCredits, Tree, TreeBounds};
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
 use sakshi_outbound::client::{ClientError, WebhookClient, WebhookClientOptions};
 use sakshi_sandbox::app::SandboxApp;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{CreditOutcome, Store, StoreError, StoreFuture};
+use sakshi_store::{CreditOutcome, Retention, Store, StoreError, StoreFuture};
 use tokio::net::TcpSocket;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
@@ -131,12 +131,14 @@ impl Node {
             Some(issuer) => Some(Data::new(SandboxApp::new(Arc::clone(issuer), &public_base, Arc::clone(&clock))?)),
             None => None,
         };
+        let Doors { transactions, events } = tree.doors(0);
         let drain = Drain::new();
         let vault = Arc::clone(&material.vault);
         let agreement = Arc::new(agreement::reach(settings, material, public_base.clone())?);
         let shared = public::Shared {
             service: Service {
-                transactions: tree.door(0),
+                transactions,
+                events,
                 store: Arc::clone(&store),
                 vault,
                 clock: Arc::clone(&clock),
@@ -264,7 +266,8 @@ fn bounds(settings: &Settings) -> TreeBounds {
         mailbox_depth: settings.limits.mailbox_depth,
         patience: ASK_PATIENCE,
         lanes: LaneBounds { in_flight: settings.webhooks.max_in_flight, in_flight_per_host: settings.webhooks.max_in_flight_per_host },
-        expired_grace: EXPIRED_GRACE,
+        live_events: settings.limits.max_live_transactions,
+        retention: Retention { expired: EXPIRED_GRACE, events: settings.ovse.registration_ttl },
     }
 }
 

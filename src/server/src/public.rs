@@ -8,7 +8,7 @@ use actix_web::http::ConnectionType;
 use actix_web::middleware::{Next, from_fn};
 use actix_web::web::{self, Data};
 use actix_web::{App, Error};
-use sakshi_actors::Tree;
+use sakshi_actors::{Doors, Tree};
 use sakshi_domain::profile::Profile;
 use sakshi_sandbox::app::SandboxApp;
 
@@ -45,8 +45,9 @@ pub fn app(
     + use<>,
 > {
     let mut service = shared.service.clone();
-    if let Some(transactions) = shared.tree.start_shard() {
+    if let Some(Doors { transactions, events }) = shared.tree.start_shard() {
         service.transactions = transactions;
+        service.events = events;
     }
     let gate = KeyGate::new(Arc::clone(&service.store), Arc::clone(&service.clock), shared.profile);
     let sandbox = shared.sandbox.clone();

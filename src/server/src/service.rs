@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_actors::Transactions;
+use sakshi_actors::{Events, Transactions};
 use sakshi_domain::clock::Clock;
 use sakshi_domain::web_address::Schemes;
 use sakshi_store::{Store, Vault};
@@ -16,6 +16,8 @@ use crate::drain::Drain;
 pub struct Service {
     /// The door to all transactions.
     pub transactions: Transactions,
+    /// The door to all events.
+    pub events: Events,
     /// The truth.
     pub store: Arc<dyn Store>,
     /// Seals what is personal.

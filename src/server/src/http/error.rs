@@ -9,6 +9,7 @@ use std::time::Duration;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpResponse, ResponseError};
+use sakshi_domain::event::EventRefusal;
 use sakshi_domain::invalid::{FieldError, Invalid};
 use sakshi_domain::request_id::RequestId;
 use sakshi_store::StoreError;
@@ -49,6 +50,8 @@ pub enum ApiError {
     },
     /// The transaction's window has passed.
     TransactionExpired,
+    /// The event takes no guest now.
+    EventRefused(EventRefusal),
     /// The body is larger than is accepted.
     BodyTooLarge {
         /// Bytes accepted.
@@ -108,6 +111,9 @@ impl ApiError {
             Self::AlreadyCompleted => row(StatusCode::CONFLICT, "already_completed", "The transaction is completed already."),
             Self::Conflict { code, message } => row(StatusCode::CONFLICT, code, message),
             Self::TransactionExpired => row(StatusCode::GONE, "transaction_expired", "The transaction's window has passed."),
+            Self::EventRefused(EventRefusal::Full) => row(StatusCode::CONFLICT, "event_full", "Every place of the event is taken."),
+            Self::EventRefused(EventRefusal::Disabled) => row(StatusCode::GONE, "event_closed", "The event was disabled."),
+            Self::EventRefused(EventRefusal::Expired) => row(StatusCode::GONE, "event_closed", "The event has ended."),
             Self::BodyTooLarge { limit } => Row {
                 status: StatusCode::PAYLOAD_TOO_LARGE,
                 code: "body_too_large",
@@ -247,6 +253,12 @@ impl ResponseError for ApiError {
 impl From<Invalid> for ApiError {
     fn from(invalid: Invalid) -> Self {
         Self::Validation(invalid)
+    }
+}
+
+impl From<EventRefusal> for ApiError {
+    fn from(refusal: EventRefusal) -> Self {
+        Self::EventRefused(refusal)
     }
 }
 

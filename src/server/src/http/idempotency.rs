@@ -1,8 +1,8 @@
 //! `Idempotency-Key`: the first answer is kept, sealed, together with what it paid for, and given
 //! again to the same request.
 
-use actix_web::HttpRequest;
 use actix_web::http::header::HeaderName;
+use actix_web::{HttpRequest, HttpResponse};
 use aws_lc_rs::digest::{Context, SHA256, digest};
 use sakshi_domain::ids::AppId;
 use sakshi_domain::invalid::Invalid;
@@ -70,6 +70,12 @@ impl OnceOnly {
         let plain = vault.open(&self.scope.0, sealed).map_err(|error| ApiError::Internal(error.to_string()))?;
         Ok(plain.to_vec())
     }
+}
+
+/// A kept answer, given again.
+#[must_use]
+pub fn replayed(json: Vec<u8>) -> HttpResponse {
+    HttpResponse::Ok().content_type("application/json").insert_header(("idempotency-replayed", "true")).body(json)
 }
 
 fn bytes(digest: &[u8]) -> [u8; 32] {

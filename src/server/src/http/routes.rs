@@ -7,6 +7,7 @@ use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpResponse, Route};
 use serde_json::json;
 
+use super::events::{create, patch, read, registrations};
 use super::ovse::{callback, init, qr_intent, result};
 use super::routing::resource;
 
@@ -37,12 +38,20 @@ const fn row(method: &'static str, path: &'static str, audience: Audience, route
     Row { method, path, audience, route }
 }
 
+const EVENTS: &str = "/api/v1/nationalid-ovse/events";
+const EVENT: &str = "/api/v1/nationalid-ovse/events/{eventId}";
+
 /// Every route of the public listener.
 pub const ROUTES: &[Row] = &[
     row("GET", "/api/ping", Audience::Anybody, || web::to(ping)),
     row("POST", "/api/v1/nationalid-ovse/init", Audience::Clients, || web::to(init::init)),
     row("POST", "/api/v1/nationalid-ovse/qr-intent", Audience::Clients, || web::to(qr_intent::qr_intent)),
     row("GET", "/api/v1/nationalid-ovse/result/{txnId}", Audience::Clients, || web::to(result::result)),
+    row("POST", EVENTS, Audience::Clients, || web::to(create::create)),
+    row("GET", EVENTS, Audience::Clients, || web::to(read::list)),
+    row("GET", EVENT, Audience::Clients, || web::to(read::show)),
+    row("PATCH", EVENT, Audience::Clients, || web::to(patch::patch)),
+    row("GET", "/api/v1/nationalid-ovse/events/{eventId}/registrations", Audience::Clients, || web::to(registrations::list)),
     row("POST", "/cb/{txnId}/{capability}", Audience::Residents, || web::to(callback::receive)),
 ];
 

@@ -13,8 +13,10 @@ use actix_web::{FromRequest, HttpRequest, HttpResponse, dev};
 use sakshi_actors::{AskError, Complete, CompleteReply, View};
 use sakshi_authority::callback::{self, CallbackBody, CallbackFault, CallbackForm, CallbackMessage, Verdict};
 use sakshi_authority::sdjwt::{self, Expectation};
+use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::TxnId;
-use sakshi_domain::transaction::{Answer, AnswerDigest, Pending};
+use sakshi_domain::transaction::{Answer, Pending};
+use sakshi_store::CompletedRecord;
 
 use crate::http::body::bounded;
 use crate::http::error::ApiError;
@@ -89,6 +91,12 @@ impl Reply {
         Self::new(409, "The transaction was completed by another answer")
     }
 
+    /// The person was verified and the event had no place; told again to a redelivery.
+    fn event_refused(refusal: EventRefusal) -> Self {
+        let status = if refusal == EventRefusal::Full { 409 } else { 410 };
+        Self::new(status, refusal.message())
+    }
+
     fn expired() -> Self {
         Self::new(410, "The transaction has expired")
     }
@@ -116,7 +124,7 @@ async fn judge(service: &Service, id: TxnId, message: &CallbackMessage) -> Reply
     }
     let answer = match service.transactions.look(id).await {
         Ok(View::Pending(pending)) => understand(service, &pending, &message.body),
-        Ok(View::Completed(record)) => return redelivery(id, &message.body, record.answer),
+        Ok(View::Completed(record)) => return redelivery(id, &message.body, &record),
         Ok(View::Expired(_)) => return Reply::expired(),
         Ok(View::Unknown) => return Reply::unknown(),
         Err(error) => return Reply::unavailable(&error),
@@ -129,6 +137,7 @@ async fn judge(service: &Service, id: TxnId, message: &CallbackMessage) -> Reply
     match service.transactions.complete(id, complete).await {
         Ok(CompleteReply::Accepted) => Reply::accepted(),
         Ok(CompleteReply::AlreadyCompleted) => Reply::conflict(),
+        Ok(CompleteReply::EventRefused(refusal)) => Reply::event_refused(refusal),
         Ok(CompleteReply::Expired) => Reply::expired(),
         Ok(CompleteReply::CredentialReplayed) => refused(id, "credential_replayed", "The credential was used for another transaction"),
         Ok(CompleteReply::Unknown) => Reply::unknown(),
@@ -159,7 +168,7 @@ fn understand(service: &Service, pending: &Pending, body: &CallbackBody) -> Resu
 }
 
 /// Judges an answer that comes after the end: the same one again changes nothing.
-fn redelivery(id: TxnId, body: &CallbackBody, stands: AnswerDigest) -> Reply {
+fn redelivery(id: TxnId, body: &CallbackBody, record: &CompletedRecord) -> Reply {
     let digest = match body {
         CallbackBody::Credential(credential) => sdjwt::credential_digest(credential),
         CallbackBody::Failure { code, message } => match callback::verdict(code, message) {
@@ -167,7 +176,11 @@ fn redelivery(id: TxnId, body: &CallbackBody, stands: AnswerDigest) -> Reply {
             Verdict::RetryExpected => return Reply::accepted(),
         },
     };
-    if digest == stands { Reply::accepted() } else { Reply::conflict() }
+    match record.refused {
+        _ if digest != record.answer => Reply::conflict(),
+        Some(refusal) => Reply::event_refused(refusal),
+        None => Reply::accepted(),
+    }
 }
 
 fn refused(id: TxnId, code: &'static str, message: &str) -> Reply {

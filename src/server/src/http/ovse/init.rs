@@ -5,7 +5,6 @@ use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::invalid::Invalid;
-use sakshi_domain::language::Language;
 use sakshi_domain::limits::{CLIENT_REFERENCE_CHARS_MAX, CREDITS_PER_VERIFICATION, NAME_HINT_CHARS_MAX};
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
@@ -17,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use crate::http::body::Body;
 use crate::http::called::Called;
 use crate::http::error::ApiError;
-use crate::http::idempotency::OnceOnly;
+use crate::http::idempotency::{OnceOnly, replayed};
+use crate::http::language::LanguageField;
 use crate::http::rate::Rates;
 use crate::http::request_id::request_id;
 use crate::service::Service;
@@ -55,14 +55,6 @@ pub struct InitRequest {
     /// The correlation id, when it is not sent as `X-Request-ID`.
     #[serde(alias = "requestId")]
     request_id: Option<String>,
-}
-
-/// A language by name or by code.
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
-#[serde(untagged)]
-enum LanguageField {
-    Code(u64),
-    Name(String),
 }
 
 /// The opened transaction.
@@ -121,6 +113,7 @@ pub async fn init(
         id: service.transactions.new_id(&caller.client),
         client: caller.client,
         app: caller.app.app_id.clone(),
+        event: None,
         opened_at: now,
         expires_at: now + service.rules.window,
         terms,
@@ -160,6 +153,8 @@ async fn open(service: &Service, opening: OpenTransaction) -> Result<Opened, Api
         OpenOutcome::InsufficientCredits => Err(ApiError::InsufficientCredits),
         OpenOutcome::Replayed(sealed) => Ok(Opened::Before(sealed)),
         OpenOutcome::KeyReused => Err(ApiError::IdempotencyKeyReused),
+        OpenOutcome::EventRefused(refusal) => Err(refusal.into()),
+        OpenOutcome::EventNotFound => Err(ApiError::NotFound("event")),
     }
 }
 
@@ -172,10 +167,6 @@ fn answer(service: &Service, pending: &Pending, now: Timestamp) -> Result<InitRe
         Channel::Ios => (None, None),
     };
     Ok(InitResponse { txn_id: pending.id, intent_jwt, expires_at: pending.expires_at, request_url, national_id_app_uri })
-}
-
-fn replayed(json: Vec<u8>) -> HttpResponse {
-    HttpResponse::Ok().content_type("application/json").insert_header(("idempotency-replayed", "true")).body(json)
 }
 
 impl InitRequest {
@@ -192,11 +183,7 @@ impl InitRequest {
                 .ok(),
             None => invalid.check("channel", Err("is required: web, qr or app")),
         };
-        let language = match &self.language {
-            None => Some(Language::ENGLISH),
-            Some(LanguageField::Code(code)) => invalid.check("language", Language::from_code(*code)),
-            Some(LanguageField::Name(name)) => invalid.check("language", Language::parse(name)),
-        };
+        let language = LanguageField::read(self.language.as_ref(), &mut invalid);
         let mut address = |field, text: Option<&str>| text.and_then(|text| invalid.check(field, WebAddress::parse(text, schemes)));
         let webhook_url = address("webhook_url", self.webhook_url.as_deref());
         let redirect_url = address("redirect_url", self.redirect_url.as_deref());

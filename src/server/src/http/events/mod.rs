@@ -1,0 +1,110 @@
+//! Events for organisers (specification, "Event"): create, read, list, change, and the registered
+//! guests.
+
+pub mod create;
+pub mod patch;
+pub mod read;
+pub mod registrations;
+
+use sakshi_actors::EventView;
+use sakshi_domain::event::Event;
+use sakshi_domain::ids::{AppId, EventId};
+use sakshi_domain::invalid::Invalid;
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::web_address::WebAddress;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+use crate::agreement::Agreement;
+use crate::http::error::ApiError;
+use crate::service::Service;
+
+/// An event as its organiser sees it.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct EventResponse {
+    /// Identifies the event.
+    #[schema(value_type = String)]
+    event_id: EventId,
+    /// The label shown to guests.
+    name: String,
+    /// `active`, `disabled`, `expired` or `at_capacity`; the first that holds of disabled, expired, at capacity.
+    status: &'static str,
+    /// False once it was disabled.
+    is_active: bool,
+    /// The claims that each guest is asked to share.
+    claims: Vec<&'static str>,
+    /// The language of its pages.
+    language: &'static str,
+    /// Caps registrations, not scans.
+    max_guests: u32,
+    /// Guests verified and registered.
+    registration_count: u32,
+    /// Places left.
+    remaining: u32,
+    /// Scans so far; each cost a credit.
+    scan_count: u64,
+    /// Scans whose window passed without an answer.
+    abandoned_count: u64,
+    /// Receives one webhook per registered guest.
+    #[schema(value_type = Option<String>)]
+    webhook_url: Option<WebAddress>,
+    /// To be printed as a QR code.
+    qr_url: String,
+    /// When it was created.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    /// When it ends.
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Timestamp,
+}
+
+impl EventResponse {
+    /// The event as it stands at `now`.
+    #[must_use]
+    pub fn new(event: &Event, agreement: &Agreement, now: Timestamp) -> Self {
+        let terms = &event.terms;
+        Self {
+            event_id: event.id,
+            name: terms.name.as_str().to_owned(),
+            status: event.status(now).as_str(),
+            is_active: terms.is_active,
+            claims: terms.claims.iter().map(sakshi_domain::claims::Claim::name).collect(),
+            language: terms.language.name(),
+            max_guests: terms.max_guests.get(),
+            registration_count: event.counts.registrations,
+            remaining: event.remaining(),
+            scan_count: event.counts.scans,
+            abandoned_count: event.counts.abandoned,
+            webhook_url: terms.webhook_url.clone(),
+            qr_url: agreement.event_url(event.id),
+            created_at: event.created_at,
+            expires_at: terms.expires_at,
+        }
+    }
+}
+
+/// The event of a path, if the app has it.
+///
+/// # Errors
+/// 404 otherwise.
+pub async fn own_event(service: &Service, app: &AppId, path: &str) -> Result<Arc<Event>, ApiError> {
+    let id: EventId = path.parse().map_err(|_| ApiError::NotFound("event"))?;
+    match service.events.look(id).await? {
+        EventView::Known(event) if event.app == *app => Ok(event),
+        _ => Err(ApiError::NotFound("event")),
+    }
+}
+
+/// Reads an RFC 3339 timestamp of a body.
+fn timestamp(invalid: &mut Invalid, field: &str, text: &str) -> Option<Timestamp> {
+    let problem = "must be an RFC 3339 timestamp such as 2026-12-31T18:30:00Z";
+    invalid.check(field, Timestamp::parse_rfc3339(text).ok_or(problem))
+}
+
+/// A field that may be absent, `null` or a value.
+///
+/// # Errors
+/// The deserializer's.
+pub fn nullable<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::<T>::deserialize(deserializer).map(Some)
+}
