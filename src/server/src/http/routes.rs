@@ -30,6 +30,7 @@ pub struct Row {
     pub path: &'static str,
     /// Who may use it.
     pub audience: Audience,
+    /// Without a guard of its own: [`resource`] sets it, which lets `HEAD` in where there is `GET`.
     route: fn() -> Route,
 }
 
@@ -39,11 +40,11 @@ const fn row(method: &'static str, path: &'static str, audience: Audience, route
 
 /// Every route of the public listener.
 pub const ROUTES: &[Row] = &[
-    row("GET", "/api/ping", Audience::Anybody, || web::get().to(ping)),
-    row("POST", "/api/v1/nationalid-ovse/init", Audience::Clients, || web::post().to(init::init)),
-    row("POST", "/api/v1/nationalid-ovse/qr-intent", Audience::Clients, || web::post().to(qr_intent::qr_intent)),
-    row("GET", "/api/v1/nationalid-ovse/result/{txnId}", Audience::Clients, || web::get().to(result::result)),
-    row("POST", "/cb/{txnId}/{capability}", Audience::Residents, || web::post().to(callback::receive)),
+    row("GET", "/api/ping", Audience::Anybody, || web::to(ping)),
+    row("POST", "/api/v1/nationalid-ovse/init", Audience::Clients, || web::to(init::init)),
+    row("POST", "/api/v1/nationalid-ovse/qr-intent", Audience::Clients, || web::to(qr_intent::qr_intent)),
+    row("GET", "/api/v1/nationalid-ovse/result/{txnId}", Audience::Clients, || web::to(result::result)),
+    row("POST", "/cb/{txnId}/{capability}", Audience::Residents, || web::to(callback::receive)),
 ];
 
 /// Declares every route.
@@ -61,4 +62,30 @@ pub fn configure(config: &mut ServiceConfig) {
 #[utoipa::path(get, path = "/api/ping", tag = "Health", responses((status = 200, description = "The service is there.")))]
 pub async fn ping() -> HttpResponse {
     HttpResponse::Ok().json(json!({ "success": true, "message": "pong" }))
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::App;
+    use actix_web::http::header::ALLOW;
+    use actix_web::middleware::from_fn;
+    use actix_web::test::{TestRequest, call_service, init_service};
+
+    use super::*;
+    use crate::http::request_id::edge;
+
+    #[actix_web::test]
+    async fn a_path_takes_exactly_the_methods_that_its_405_lists() {
+        let app = init_service(App::new().wrap(from_fn(edge)).configure(configure)).await;
+        for row in ROUTES {
+            let ask = |method: &Method| TestRequest::default().method(method.clone()).uri(row.path).to_request();
+            let refused = call_service(&app, ask(&Method::TRACE)).await;
+            assert_eq!(refused.status(), 405, "{}", row.path);
+            let allow = refused.headers().get(ALLOW).unwrap().to_str().unwrap().to_owned();
+            for method in [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+                let taken = call_service(&app, ask(&method)).await.status() != 405;
+                assert_eq!(taken, allow.split(", ").any(|listed| listed == method.as_str()), "{method} {} lists {allow}", row.path);
+            }
+        }
+    }
 }
