@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::ovse::{callback, init, qr_intent, result};
 use super::routing::resource;
+use super::{credits, docs, openapi};
 
 /// Who may use a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,11 @@ pub const ROUTES: &[Row] = &[
     row("POST", "/api/v1/nationalid-ovse/init", Audience::Clients, || web::to(init::init)),
     row("POST", "/api/v1/nationalid-ovse/qr-intent", Audience::Clients, || web::to(qr_intent::qr_intent)),
     row("GET", "/api/v1/nationalid-ovse/result/{txnId}", Audience::Clients, || web::to(result::result)),
+    row("GET", "/api/v1/credits", Audience::Clients, || web::to(credits::balance)),
+    row("GET", "/api/v1/credits/statement", Audience::Clients, || web::to(credits::statement)),
+    row("GET", "/openapi.json", Audience::Anybody, || web::to(openapi::document)),
+    row("GET", "/docs", Audience::Residents, || web::to(docs::enter)),
+    row("GET", "/docs/{file:.*}", Audience::Residents, || web::to(docs::file)),
     row("POST", "/cb/{txnId}/{capability}", Audience::Residents, || web::to(callback::receive)),
 ];
 
@@ -59,7 +65,8 @@ pub fn configure(config: &mut ServiceConfig) {
 }
 
 /// Says that the service is there; asks nobody else.
-#[utoipa::path(get, path = "/api/ping", tag = "Health", responses((status = 200, description = "The service is there.")))]
+#[utoipa::path(get, path = "/api/ping", tag = "Service",
+    responses((status = 200, body = super::schema::Pong, description = "The service is there.")))]
 pub async fn ping() -> HttpResponse {
     HttpResponse::Ok().json(json!({ "success": true, "message": "pong" }))
 }
