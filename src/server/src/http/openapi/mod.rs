@@ -107,6 +107,10 @@ fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
 
 /// What every operation takes and gives.
 fn common(operation: &mut Value) {
+    // What a handler tells its readers about errors, the responses tell the client.
+    if let Some((description, _)) = operation["description"].as_str().and_then(|text| text.split_once("# Errors")) {
+        operation["description"] = json!(description.trim());
+    }
     if operation["security"].is_null() {
         operation["security"] = json!([]);
     }
