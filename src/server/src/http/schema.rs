@@ -2,6 +2,8 @@
 //!
 //! Nothing here is ever made: tests hold each shape against what the code writes.
 
+#![allow(dead_code, reason = "the fields are read by the derive macro alone")]
+
 use std::collections::BTreeMap;
 
 use sakshi_domain::claims::Claim;
@@ -14,7 +16,6 @@ use utoipa::openapi::schema::{Array, ArrayBuilder, Object, ObjectBuilder, OneOfB
 /// The body of every answer that is neither 2xx nor 3xx, whatever path it comes from.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[allow(dead_code)]
 pub struct Refusal {
     /// Always false.
     success: bool,
@@ -36,7 +37,6 @@ pub struct Refusal {
 
 /// One field and what is wrong with it.
 #[derive(ToSchema)]
-#[allow(dead_code)]
 pub struct FieldProblem {
     /// The field's path as it was sent, for example `claims[2]`; or a header or query parameter.
     field: String,
@@ -46,7 +46,6 @@ pub struct FieldProblem {
 
 /// The answer of the health endpoint.
 #[derive(ToSchema)]
-#[allow(dead_code)]
 pub struct Pong {
     /// Always true.
     success: bool,
@@ -57,7 +56,6 @@ pub struct Pong {
 /// The answer to a poll: the outcome, or a stub while there is none.
 #[derive(ToSchema)]
 #[serde(untagged)]
-#[allow(dead_code)]
 pub enum OvseResult {
     /// There is one.
     Outcome(OvseOutcome),
@@ -67,7 +65,6 @@ pub enum OvseResult {
 
 /// The outcome of a verification: the body of the webhook and of a finished result.
 #[derive(ToSchema)]
-#[allow(dead_code)]
 pub struct OvseOutcome {
     /// Whether the verification passed.
     success: bool,
@@ -85,7 +82,6 @@ pub struct OvseOutcome {
 /// The outcome itself; a setting of the app says how its keys are spelled.
 #[derive(ToSchema)]
 #[serde(untagged)]
-#[allow(dead_code)]
 pub enum OvseData {
     /// `snake_case`, the default.
     Snake(OvseDataSnakeCase),
@@ -95,7 +91,6 @@ pub enum OvseData {
 
 /// The outcome with its keys in `snake_case`.
 #[derive(ToSchema)]
-#[allow(dead_code)]
 pub struct OvseDataSnakeCase {
     /// The transaction; deduplicate by it.
     #[schema(format = "uuid")]
@@ -123,7 +118,6 @@ pub struct OvseDataSnakeCase {
 /// The outcome with its keys in `camelCase`.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[allow(dead_code)]
 pub struct OvseDataCamelCase {
     /// The transaction; deduplicate by it.
     #[schema(format = "uuid")]
@@ -150,7 +144,6 @@ pub struct OvseDataCamelCase {
 
 /// The answer to a poll while the transaction waits for the person.
 #[derive(ToSchema)]
-#[allow(dead_code)]
 pub struct OvsePending {
     /// Always true.
     success: bool,
@@ -162,7 +155,6 @@ pub struct OvsePending {
 
 /// Which transaction waits.
 #[derive(ToSchema)]
-#[allow(dead_code)]
 pub struct OvsePendingData {
     /// The transaction.
     #[serde(rename = "txnId")]
@@ -177,7 +169,6 @@ pub struct OvsePendingData {
 
 /// One movement of credits.
 #[derive(ToSchema)]
-#[allow(dead_code)]
 pub struct StatementEntry {
     /// Its place in the client's ledger, from 1 without gaps.
     #[schema(minimum = 1)]

@@ -163,6 +163,7 @@ async fn what_a_running_service_answers_is_what_its_document_describes() {
         let response = resolve(&document, &document["paths"][&path][method]["responses"][status]);
         assert!(status == "default" || answered.0.to_string() == status, "{method} {path}: {answered:?}");
         let schema = &response["content"]["application/json"]["schema"];
+        assert!(schema.is_object(), "{method} {path} {status} is not described");
         assert_eq!(misfit(&document, schema, &answered.1), None, "{method} {path}: {}", answered.1);
     }
     live.stop().await;
