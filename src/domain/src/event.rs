@@ -126,6 +126,20 @@ pub enum EventStatus {
 }
 
 impl EventStatus {
+    /// The first that holds at `now` of disabled, expired, at capacity, active.
+    #[must_use]
+    pub fn at(now: Timestamp, is_active: bool, expires_at: Timestamp, remaining: u32) -> Self {
+        if !is_active {
+            Self::Disabled
+        } else if now >= expires_at {
+            Self::Expired
+        } else if remaining == 0 {
+            Self::AtCapacity
+        } else {
+            Self::Active
+        }
+    }
+
     /// The word of the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -142,15 +156,7 @@ impl Event {
     /// How it stands at `now`: the first that holds of disabled, expired, at capacity, active.
     #[must_use]
     pub fn status(&self, now: Timestamp) -> EventStatus {
-        if !self.terms.is_active {
-            EventStatus::Disabled
-        } else if now >= self.terms.expires_at {
-            EventStatus::Expired
-        } else if self.remaining() == 0 {
-            EventStatus::AtCapacity
-        } else {
-            EventStatus::Active
-        }
+        EventStatus::at(now, self.terms.is_active, self.terms.expires_at, self.remaining())
     }
 
     /// Places left.

@@ -71,7 +71,7 @@ impl Bench {
         };
         let id = TxnId::generate(self.client.partition(), 0);
         let expires_at = now + Duration::from_secs(900);
-        let pending = Pending { id, client: self.client.clone(), app: self.app.clone(), opened_at: now, expires_at, terms };
+        let pending = Pending { id, client: self.client.clone(), app: self.app.clone(), event: None, opened_at: now, expires_at, terms };
         OpenTransaction { pending, cost: 1, idempotency: None }
     }
 
@@ -90,6 +90,7 @@ impl Bench {
                 credential: Some(PresentedCredential { digest: AnswerDigest(digest), holder_bound: false }),
                 replay_window: Duration::from_secs(3_600),
                 result_ttl: Duration::from_secs(86_400),
+                guest: None,
             };
             self.store.complete_transaction(complete).await?;
         }

@@ -122,6 +122,7 @@ pub struct CompleteTransaction {
     /// How long the result can be fetched.
     pub result_ttl: Duration,
     /// For a guest who passed: the outcomes to store instead when the event has no place now.
+    /// A guest without them is refused all the same, and `outcome` is stored as it is.
     pub guest: Option<GuestOutcomes>,
 }
 

@@ -21,6 +21,7 @@ pub async fn completing_keeps_the_result_and_queues_one_webhook(world: &impl Wor
         opened: pending.clone(),
         verified_at: world.now(),
         passed: true,
+        refused: None,
         answer: AnswerDigest([5; 32]),
         outcome: sealed("outcome 5"),
     };

@@ -14,13 +14,14 @@ use sakshi_domain::web_address::{Schemes, WebAddress, WebhookUrl};
 
 use super::World;
 use crate::transition::{
-    CompleteOutcome, CompleteTransaction, CreditOutcome, IdempotencyScope, IdempotentAnswer, OpenOutcome, OpenTransaction,
+    CompleteOutcome, CompleteTransaction, CreditOutcome, IdempotencyScope, IdempotentAnswer, OpenOutcome, OpenTransaction, Retention,
 };
 use crate::vault::Sealed;
 
 pub(crate) const WINDOW: Duration = Duration::from_secs(900);
 pub(crate) const RESULT_TTL: Duration = Duration::from_secs(24 * 3_600);
 pub(crate) const REPLAY_WINDOW: Duration = Duration::from_secs(3_600);
+pub(crate) const RETENTION: Retention = Retention { expired: Duration::from_secs(600), events: Duration::from_secs(30 * 24 * 3_600) };
 pub(crate) const HOOK: &str = "https://hooks.example/secret-path";
 
 pub(crate) fn url(text: &str) -> WebhookUrl {
@@ -79,6 +80,7 @@ pub(crate) fn opening(world: &impl World, client: &ClientId) -> OpenTransaction 
         id: TxnId::generate(client.partition(), 7),
         client: client.clone(),
         app: AppId::generate(),
+        event: None,
         opened_at: world.now(),
         expires_at: world.now() + WINDOW,
         terms,
@@ -111,6 +113,7 @@ pub(crate) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
         credential: None,
         replay_window: REPLAY_WINDOW,
         result_ttl: RESULT_TTL,
+        guest: None,
     }
 }
 

@@ -8,11 +8,10 @@ use sakshi_domain::transaction::AnswerDigest;
 
 use super::World;
 use super::fixture::{
-    REPLAY_WINDOW, RESULT_TTL, WINDOW, audited_balance, client_with, completed, completing, kept, opened, opening, opening_with_hook,
+    REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completed, completing, kept, opened, opening,
+    opening_with_hook,
 };
 use crate::transition::{CompleteOutcome, CompleteTransaction, IdempotencyScope, PresentedCredential, Swept};
-
-const GRACE: Duration = Duration::from_secs(600);
 
 async fn completed_without_hook(world: &impl World, client: &sakshi_domain::ids::ClientId) -> sakshi_domain::ids::TxnId {
     let open = opening_with_hook(world, client, None);
@@ -26,23 +25,23 @@ pub async fn a_result_can_be_fetched_for_its_time_and_is_then_swept(world: &impl
     let client = client_with(world, 1).await;
     let id = completed_without_hook(world, &client).await;
     world.advance(RESULT_TTL - Duration::from_millis(1));
-    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept::default()));
+    assert_eq!(world.store().sweep(RETENTION, 10).await, Ok(Swept::default()));
     assert!(world.store().load_transaction(id).await.unwrap().is_some());
     world.advance(Duration::from_millis(1));
     assert_eq!(world.store().load_transaction(id).await, Ok(None), "it is gone for readers before it is swept");
     assert_eq!(world.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
-    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
-    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept::default()));
+    assert_eq!(world.store().sweep(RETENTION, 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
+    assert_eq!(world.store().sweep(RETENTION, 10).await, Ok(Swept::default()));
 }
 
 pub async fn an_expired_transaction_is_swept_after_the_grace(world: &impl World) {
     let client = client_with(world, 1).await;
     let id = opened(world, &client).await.id;
-    world.advance(WINDOW + GRACE - Duration::from_millis(1));
-    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept::default()));
+    world.advance(WINDOW + RETENTION.expired - Duration::from_millis(1));
+    assert_eq!(world.store().sweep(RETENTION, 10).await, Ok(Swept::default()));
     assert!(world.store().load_transaction(id).await.unwrap().is_some());
     world.advance(Duration::from_millis(1));
-    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
+    assert_eq!(world.store().sweep(RETENTION, 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
     assert_eq!(world.store().load_transaction(id).await, Ok(None));
 }
 
@@ -52,11 +51,11 @@ pub async fn a_transaction_whose_delivery_has_not_ended_is_never_swept(world: &i
     let (claimed, claimed_id) = completed(world, &client).await;
     assert!(world.store().claim_delivery(claimed_id).await.unwrap());
     world.advance(RESULT_TTL * 10);
-    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept::default()));
+    assert_eq!(world.store().sweep(RETENTION, 10).await, Ok(Swept::default()));
     assert!(world.store().load_delivery(claimed.id).await.unwrap().is_some());
     let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
     world.store().settle_delivery(claimed_id, attempt).await.unwrap();
-    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
+    assert_eq!(world.store().sweep(RETENTION, 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
     assert_eq!(world.store().load_delivery(claimed.id).await, Ok(None));
     let due = world.store().due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(due.iter().map(|due| (due.id, due.txn)).collect::<Vec<_>>(), [(queued_id, queued.id)]);
@@ -72,7 +71,7 @@ pub async fn a_sweep_is_bounded(world: &impl World) {
     world.advance(RESULT_TTL);
     let mut rounds = Vec::new();
     for _ in 0..4 {
-        rounds.push(world.store().sweep(GRACE, 3).await.unwrap().transactions);
+        rounds.push(world.store().sweep(RETENTION, 3).await.unwrap().transactions);
     }
     assert_eq!(rounds, [3, 3, 2, 0]);
 }
@@ -89,12 +88,12 @@ pub async fn idempotency_records_and_credentials_are_swept_after_their_time(worl
         ..completing(id, 1)
     };
     world.store().complete_transaction(complete).await.unwrap();
-    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept::default()));
+    assert_eq!(world.store().sweep(RETENTION, 10).await, Ok(Swept::default()));
     world.advance(REPLAY_WINDOW);
-    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept { credentials: 1, ..Swept::default() }));
+    assert_eq!(world.store().sweep(RETENTION, 10).await, Ok(Swept { credentials: 1, ..Swept::default() }));
     assert!(world.store().load_idempotent_answer(IdempotencyScope([1; 32])).await.unwrap().is_some());
     world.advance(RESULT_TTL - REPLAY_WINDOW);
-    assert_eq!(world.store().sweep(GRACE, 10).await, Ok(Swept { transactions: 1, idempotency: 1, credentials: 0 }));
+    assert_eq!(world.store().sweep(RETENTION, 10).await, Ok(Swept { transactions: 1, idempotency: 1, ..Swept::default() }));
 }
 
 pub async fn sweeping_leaves_the_ledger_as_it_is(world: &impl World) {
@@ -102,7 +101,7 @@ pub async fn sweeping_leaves_the_ledger_as_it_is(world: &impl World) {
     completed_without_hook(world, &client).await;
     opened(world, &client).await;
     world.advance(RESULT_TTL * 2);
-    assert_eq!(world.store().sweep(GRACE, 10).await.unwrap().transactions, 2);
+    assert_eq!(world.store().sweep(RETENTION, 10).await.unwrap().transactions, 2);
     assert_eq!(audited_balance(world, &client).await, 3);
 }
 

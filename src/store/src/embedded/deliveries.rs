@@ -2,14 +2,15 @@
 //! after it.
 //!
 //! Where a delivery goes is in the sealed terms of its transaction, which stays as long as the
-//! delivery has not ended.
+//! delivery has not ended; or in the box that it copied from an event as it was queued.
 
 use rusqlite::{Row, params};
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, DeliveryRecord, QueuedDelivery};
-use sakshi_domain::ids::TxnId;
+use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::web_address::WebhookUrl;
 
+use super::events::open_webhook;
 use super::fault::unreadable;
 use super::job::Session;
 use super::ledger::{signed, unsigned};
@@ -28,11 +29,11 @@ const OUTCOMES: [DeliveryOutcome; 8] = [
     DeliveryOutcome::Unknown,
 ];
 
-const QUEUE: &str = "INSERT INTO deliveries (txn, origin, queued_at) VALUES (?1, ?2, ?3) RETURNING id";
-const DUE: &str = "SELECT d.id, t.id, t.terms FROM deliveries d INDEXED BY deliveries_queued JOIN transactions t ON t.row = d.txn \
-     WHERE d.claimed_at IS NULL AND d.id > ?1 ORDER BY d.id LIMIT ?2";
-const DUE_OF_ORIGIN: &str = "SELECT d.id, t.id, t.terms FROM deliveries d INDEXED BY deliveries_queued_by_origin \
-     JOIN transactions t ON t.row = d.txn WHERE d.claimed_at IS NULL AND d.id > ?1 AND d.origin = ?3 ORDER BY d.id LIMIT ?2";
+const QUEUE: &str = "INSERT INTO deliveries (txn, origin, queued_at, address) VALUES (?1, ?2, ?3, ?4) RETURNING id";
+const DUE: &str = "SELECT d.id, t.id, t.terms, e.id, d.address FROM deliveries d INDEXED BY deliveries_queued \
+     JOIN transactions t ON t.row = d.txn LEFT JOIN events e ON e.row = t.event WHERE d.claimed_at IS NULL AND d.id > ?1 ORDER BY d.id LIMIT ?2";
+const DUE_OF_ORIGIN: &str = "SELECT d.id, t.id, t.terms, e.id, d.address FROM deliveries d INDEXED BY deliveries_queued_by_origin \
+     JOIN transactions t ON t.row = d.txn LEFT JOIN events e ON e.row = t.event WHERE d.claimed_at IS NULL AND d.id > ?1 AND d.origin = ?3 ORDER BY d.id LIMIT ?2";
 const CLAIM: &str = "UPDATE deliveries SET claimed_at = ?2 WHERE id = ?1 AND claimed_at IS NULL";
 const SETTLE: &str = "UPDATE deliveries SET outcome = ?2, status = ?3, duration_ms = ?4 \
      WHERE id = ?1 AND claimed_at IS NOT NULL AND outcome IS NULL";
@@ -41,9 +42,49 @@ const OF_TRANSACTION: &str = "SELECT d.id, d.origin, d.queued_at, d.claimed_at, 
 const ABANDON: &str = "UPDATE deliveries INDEXED BY deliveries_in_flight SET outcome = 'unknown', duration_ms = 0 \
      WHERE claimed_at IS NOT NULL AND outcome IS NULL";
 
+/// The URL of an event at some moment, sealed for the event.
+pub(super) struct Address {
+    event: EventId,
+    url: Sealed,
+}
+
+impl Address {
+    /// The box in the second column, if there is one, of the event whose id is in the first.
+    pub(super) fn read(row: &Row<'_>, event: usize, url: usize) -> rusqlite::Result<Option<Self>> {
+        let read = |bytes: &[u8]| {
+            let url = Sealed::from_bytes(bytes).ok_or_else(|| unreadable("the address of an event cannot be read"))?;
+            Ok(Self { event: EventId::from_bytes(row.get(event)?), url })
+        };
+        row.get_ref(url)?.as_blob_or_null()?.map(read).transpose()
+    }
+}
+
+/// Where a delivery goes; without an address, to the URL in the terms of its transaction.
+pub(super) struct Target {
+    pub(super) origin: String,
+    pub(super) address: Option<Address>,
+}
+
+/// A delivery that was queued just now.
+pub(super) struct Queued {
+    id: DeliveryId,
+    address: Option<Address>,
+}
+
+impl Queued {
+    /// The delivery, of a transaction whose own URL is known.
+    pub(super) fn unsealed(self, vault: &Vault, txn: TxnId, own: Option<&WebhookUrl>) -> Result<QueuedDelivery, StoreError> {
+        let url = match self.address {
+            Some(Address { event, url }) => open_webhook(vault, event, &url)?,
+            None => own.cloned().ok_or_else(|| StoreError::Corrupt("a delivery has no address".into()))?,
+        };
+        Ok(QueuedDelivery { id: self.id, txn, url })
+    }
+}
+
 /// A delivery whose address is still sealed.
 pub(super) struct Addressed {
-    id: DeliveryId,
+    queued: Queued,
     txn: TxnId,
     terms: Sealed,
 }
@@ -52,21 +93,21 @@ impl Addressed {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         let txn = TxnId::from_uuid(uuid::Uuid::from_bytes(row.get(1)?));
         let terms = Sealed::from_bytes(row.get_ref(2)?.as_blob()?).ok_or_else(|| unreadable("the terms of a delivery cannot be read"))?;
-        Ok(Self { id: DeliveryId(unsigned(row, 0)?), txn, terms })
-    }
-
-    fn url(&self, vault: &Vault) -> Result<WebhookUrl, StoreError> {
-        let url = open_terms(vault, self.txn, &self.terms)?.webhook_url;
-        url.ok_or_else(|| StoreError::Corrupt("a delivery has no address".into()))
+        Ok(Self { queued: Queued { id: DeliveryId(unsigned(row, 0)?), address: Address::read(row, 3, 4)? }, txn, terms })
     }
 
     pub(super) fn queued(self, vault: &Vault) -> Result<QueuedDelivery, StoreError> {
-        Ok(QueuedDelivery { id: self.id, txn: self.txn, url: self.url(vault)? })
+        let Self { queued, txn, terms } = self;
+        let own = if queued.address.is_none() { open_terms(vault, txn, &terms)?.webhook_url } else { None };
+        queued.unsealed(vault, txn, own.as_ref())
     }
 }
 
-pub(super) fn queue(session: &Session<'_>, txn: i64, origin: &str, now: Timestamp) -> rusqlite::Result<DeliveryId> {
-    session.statement(QUEUE)?.query_row(params![txn, origin, now.millis()], |row| unsigned(row, 0).map(DeliveryId))
+pub(super) fn queue(session: &Session<'_>, txn: i64, target: Target, now: Timestamp) -> rusqlite::Result<Queued> {
+    let Target { origin, address } = target;
+    let bytes = address.as_ref().map(|address| address.url.to_bytes());
+    let id = session.statement(QUEUE)?.query_row(params![txn, origin, now.millis(), bytes], |row| unsigned(row, 0).map(DeliveryId))?;
+    Ok(Queued { id, address })
 }
 
 pub(super) fn due(

@@ -13,8 +13,11 @@ mod checkpoint;
 mod completion;
 mod connection;
 mod deliveries;
+mod events;
 mod fault;
 mod files;
+mod guests;
+mod idempotency;
 mod job;
 mod ledger;
 mod opening;
@@ -53,7 +56,7 @@ pub struct EmbeddedOptions {
     pub directory: PathBuf,
     /// Decides expiry.
     pub clock: Arc<dyn Clock>,
-    /// Seals what is personal or secret in terms and apps.
+    /// Seals what is personal or secret in terms, events and apps.
     pub vault: Arc<Vault>,
     /// Writes that may wait, and reads that may wait; further ones are refused at once.
     pub max_waiting: usize,

@@ -1,22 +1,23 @@
-//! Opening a transaction: the debit, the ledger entry, the row and the idempotency record, all or
-//! none of them.
+//! Opening a transaction: the guest's admission, the debit, the ledger entry, the row, the count of
+//! the scan and the idempotency record, all or none of them.
 
 use rusqlite::params;
 use sakshi_domain::credits::EntryKind;
-use sakshi_domain::ids::{AppId, ClientId, TxnId};
+use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 
-use super::fault::unreadable;
+use super::guests::{self, Gate};
+use super::idempotency::{Repetition, keep, repetition};
 use super::job::Session;
 use super::ledger::{self, Reference};
-use crate::transition::{IdempotencyScope, IdempotentAnswer, OpenOutcome};
-use crate::vault::Sealed;
+use crate::transition::{IdempotentAnswer, OpenOutcome};
 
 /// A transaction to be opened, ready for its row.
 pub(super) struct Opening {
     pub(super) id: TxnId,
     pub(super) client: ClientId,
     pub(super) app: AppId,
+    pub(super) event: Option<EventId>,
     pub(super) opened_at: Timestamp,
     pub(super) expires_at: Timestamp,
     pub(super) terms: Vec<u8>,
@@ -26,9 +27,8 @@ pub(super) struct Opening {
 }
 
 const KNOWN: &str = "SELECT 1 FROM transactions WHERE id = ?1";
-const INSERT: &str = "INSERT INTO transactions (id, client, app, opened_at, expires_at, origin, terms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-const ANSWERED: &str = "SELECT txn, request, answer, until FROM idempotency WHERE scope = ?1 AND until > ?2";
-const KEEP: &str = "INSERT OR REPLACE INTO idempotency (scope, request, txn, until, answer) VALUES (?1, ?2, ?3, ?4, ?5)";
+const INSERT: &str =
+    "INSERT INTO transactions (id, client, app, opened_at, expires_at, origin, terms, event) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 
 pub(super) fn open(session: &Session<'_>, opening: &Opening) -> rusqlite::Result<OpenOutcome> {
     let account = ledger::account(session, &opening.client)?;
@@ -36,15 +36,22 @@ pub(super) fn open(session: &Session<'_>, opening: &Opening) -> rusqlite::Result
     if session.first(KNOWN, [opening.id.as_bytes()], |_| Ok(()))?.is_some() {
         return Ok(opened());
     }
-    if let Some(asked) = &opening.idempotency
-        && let Some((txn, kept)) = answered(session, &asked.scope)?
-    {
-        return Ok(match kept {
-            _ if txn == *opening.id.as_bytes() => opened(),
-            kept if kept.request == asked.request => OpenOutcome::Replayed(kept.answer),
-            _ => OpenOutcome::KeyReused,
-        });
+    match repetition(session, opening.id.as_bytes(), opening.idempotency.as_ref())? {
+        Repetition::None => {}
+        Repetition::OfThis => return Ok(opened()),
+        Repetition::OfAnother(answer) => return Ok(OpenOutcome::Replayed(answer)),
+        Repetition::WithAnotherBody => return Ok(OpenOutcome::KeyReused),
     }
+    let now = session.now();
+    let gate = opening.event.map(|event| Gate::of_client(session, event, &opening.client, &opening.app)).transpose()?;
+    let event = match gate {
+        None => None,
+        Some(None) => return Ok(OpenOutcome::EventNotFound),
+        Some(Some(gate)) => match gate.refusal(now) {
+            Some(refusal) => return Ok(OpenOutcome::EventRefused(refusal)),
+            None => Some(gate.row),
+        },
+    };
     let Some(account) = &account else { return Ok(OpenOutcome::InsufficientCredits) };
     let Ok(cost) = i64::try_from(opening.cost) else { return Ok(OpenOutcome::InsufficientCredits) };
     let reference = Reference::Transaction(opening.id);
@@ -52,17 +59,11 @@ pub(super) fn open(session: &Session<'_>, opening: &Opening) -> rusqlite::Result
         return Ok(OpenOutcome::InsufficientCredits);
     };
     let Opening { id, app, opened_at, expires_at, origin, terms, .. } = opening;
-    session.change(INSERT, params![id.as_bytes(), account.row, app.as_str(), opened_at.millis(), expires_at.millis(), origin, terms])?;
-    if let Some(IdempotentAnswer { scope, request, answer, until }) = &opening.idempotency {
-        session.change(KEEP, params![scope.0, request, id.as_bytes(), until.millis(), answer.to_bytes()])?;
+    let row = params![id.as_bytes(), account.row, app.as_str(), opened_at.millis(), expires_at.millis(), origin, terms, event];
+    session.change(INSERT, row)?;
+    if let Some(event) = event {
+        guests::scanned(session, event, now, *expires_at)?;
     }
+    keep(session, id.as_bytes(), opening.idempotency.as_ref())?;
     Ok(OpenOutcome::Opened { balance: entry.balance_after })
-}
-
-/// The unexpired answer under a scope, and the transaction that it opened.
-pub(super) fn answered(session: &Session<'_>, scope: &IdempotencyScope) -> rusqlite::Result<Option<([u8; 16], IdempotentAnswer)>> {
-    session.first(ANSWERED, params![scope.0, session.now().millis()], |row| {
-        let answer = Sealed::from_bytes(row.get_ref(2)?.as_blob()?).ok_or_else(|| unreadable("a kept answer cannot be read"))?;
-        Ok((row.get(0)?, IdempotentAnswer { scope: *scope, request: row.get(1)?, answer, until: Timestamp::from_millis(row.get(3)?) }))
-    })
 }

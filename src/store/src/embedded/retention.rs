@@ -1,31 +1,42 @@
 //! Removing what has had its time, a bounded number at a time, and asking whether a write would
 //! succeed.
 
-use std::time::Duration;
+use std::collections::BTreeSet;
 
 use rusqlite::params;
+use sakshi_domain::time::Timestamp;
 
+use super::guests;
 use super::job::Session;
-use crate::transition::Swept;
+use crate::transition::{Retention, Swept};
 
 /// A transaction whose delivery has not ended is kept, whatever its age.
 const COMPLETED: &str = "SELECT r.txn FROM results r WHERE r.until <= ?1 AND NOT EXISTS \
      (SELECT 1 FROM deliveries d WHERE d.txn = r.txn AND d.outcome IS NULL) ORDER BY r.until LIMIT ?2";
-const EXPIRED: &str = "SELECT row FROM transactions WHERE completed = 0 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2";
+const EXPIRED: &str = "SELECT row, event FROM transactions INDEXED BY transactions_waiting WHERE completed = 0 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2";
 const REMOVE: [&str; 3] =
     ["DELETE FROM deliveries WHERE txn = ?1", "DELETE FROM results WHERE txn = ?1", "DELETE FROM transactions WHERE row = ?1"];
 const IDEMPOTENCY: &str = "DELETE FROM idempotency WHERE row IN (SELECT row FROM idempotency WHERE until <= ?1 ORDER BY until LIMIT ?2)";
 const CREDENTIALS: &str =
     "DELETE FROM credentials WHERE digest IN (SELECT digest FROM credentials WHERE until <= ?1 ORDER BY until LIMIT ?2)";
+/// An event whose time has passed is seen by nobody any more; then its registrations go, and then
+/// it goes itself.
+pub(super) const CLOSE: &str = "UPDATE events SET closing = 1 WHERE row IN (SELECT e.row FROM events e INDEXED BY events_ended \
+     WHERE e.closing = 0 AND e.expires_at <= ?1 AND NOT EXISTS (SELECT 1 FROM transactions t WHERE t.event = e.row) \
+     ORDER BY e.expires_at LIMIT ?2)";
+pub(super) const REGISTRATIONS: &str = "DELETE FROM registrations WHERE row IN (SELECT g.row FROM events e INDEXED BY events_closing \
+     JOIN registrations g ON g.event = e.row WHERE e.closing = 1 LIMIT ?1)";
+pub(super) const EVENTS: &str = "DELETE FROM events WHERE row IN (SELECT e.row FROM events e INDEXED BY events_closing \
+     WHERE e.closing = 1 AND NOT EXISTS (SELECT 1 FROM registrations g WHERE g.event = e.row) LIMIT ?1)";
 const TAKE_ROOM: &str = "UPDATE probe SET pad = zeroblob(16384), at = ?1 WHERE row = 1";
 const GIVE_ROOM_BACK: &str = "UPDATE probe SET pad = NULL WHERE row = 1";
 
-pub(super) fn sweep(session: &Session<'_>, grace: Duration, limit: usize) -> rusqlite::Result<Swept> {
+pub(super) fn sweep(session: &Session<'_>, retention: Retention, limit: usize) -> rusqlite::Result<Swept> {
     let now = session.now();
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut gone: Vec<i64> = session.all(COMPLETED, params![now.millis(), limit], |row| row.get(0))?;
     let left = limit - i64::try_from(gone.len()).unwrap_or(i64::MAX);
-    gone.extend(session.all(EXPIRED, params![(now - grace).millis(), left], |row| row.get::<_, i64>(0))?);
+    gone.extend(expired(session, now, retention, left)?);
     for row in &gone {
         for sql in REMOVE {
             session.change(sql, [row])?;
@@ -35,7 +46,25 @@ pub(super) fn sweep(session: &Session<'_>, grace: Duration, limit: usize) -> rus
         transactions: u64::try_from(gone.len()).unwrap_or(u64::MAX),
         idempotency: session.change(IDEMPOTENCY, params![now.millis(), limit])?,
         credentials: session.change(CREDENTIALS, params![now.millis(), limit])?,
+        events: events(session, now, retention, limit)?,
     })
+}
+
+/// Transactions that nobody answered; those of events are counted as abandoned before they go.
+fn expired(session: &Session<'_>, now: Timestamp, retention: Retention, limit: i64) -> rusqlite::Result<Vec<i64>> {
+    let until = (now - retention.expired).millis();
+    let found: Vec<(i64, Option<i64>)> = session.all(EXPIRED, params![until, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    for event in found.iter().filter_map(|(_, event)| *event).collect::<BTreeSet<_>>() {
+        guests::settle(session, event, now)?;
+    }
+    Ok(found.into_iter().map(|(row, _)| row).collect())
+}
+
+fn events(session: &Session<'_>, now: Timestamp, retention: Retention, limit: i64) -> rusqlite::Result<u64> {
+    session.change(CLOSE, params![(now - retention.events).millis(), limit])?;
+    let registrations = session.change(REGISTRATIONS, [limit])?;
+    let left = limit - i64::try_from(registrations).unwrap_or(i64::MAX);
+    Ok(registrations + session.change(EVENTS, [left])?)
 }
 
 /// Writes as much as a transition would and takes it back, so that a full store says so.

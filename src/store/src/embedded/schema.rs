@@ -3,7 +3,8 @@
 //! A client is an integer inside the tables. A transaction is a row in arrival order with its
 //! random id in an index of its own, because random keys in a clustered tree touch a page each.
 //! What a transaction was asked for is one sealed box: it can hold a name and a webhook's secret.
-//! An outcome is a row of its own, so `results` is also what tells completed from pending.
+//! An outcome is a row of its own, so `results` is also what tells completed from pending; that
+//! of a registered guest is in `registrations`, which outlives the transaction.
 
 use rusqlite::{Connection, TransactionBehavior};
 use sakshi_domain::clock::Clock;
@@ -15,7 +16,7 @@ use crate::error::StoreError;
 const APPLICATION_ID: i64 = 0x5341_4B53;
 
 /// The step to each version; a file remembers in `user_version` how many it has taken.
-const MIGRATIONS: [&str; 1] = [include_str!("schema_1.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("schema_1.sql"), include_str!("schema_2.sql")];
 
 /// What a file says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

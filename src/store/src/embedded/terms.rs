@@ -7,8 +7,7 @@
 use std::str::FromStr;
 
 use rusqlite::Row;
-use sakshi_domain::delivery::QueuedDelivery;
-use sakshi_domain::ids::{AppId, ClientId, TxnId};
+use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Pending, Terms};
 
@@ -24,6 +23,7 @@ pub(super) struct Opened {
     pub(super) id: TxnId,
     pub(super) client: ClientId,
     pub(super) app: AppId,
+    pub(super) event: Option<EventId>,
     pub(super) opened_at: Timestamp,
     pub(super) expires_at: Timestamp,
     pub(super) terms: Sealed,
@@ -48,13 +48,13 @@ pub(super) fn parsed<T: FromStr>(row: &Row<'_>, index: usize) -> rusqlite::Resul
 
 impl Opened {
     fn unsealed(self, vault: &Vault) -> Result<Pending, StoreError> {
-        let Self { id, client, app, opened_at, expires_at, terms } = self;
-        Ok(Pending { id, client, app, opened_at, expires_at, terms: open_terms(vault, id, &terms)? })
+        let Self { id, client, app, event, opened_at, expires_at, terms } = self;
+        Ok(Pending { id, client, app, event, opened_at, expires_at, terms: open_terms(vault, id, &terms)? })
     }
 
     fn ended(self, ended: Ended, vault: &Vault) -> Result<CompletedRecord, StoreError> {
-        let Ended { verified_at, passed, answer, outcome } = ended;
-        Ok(CompletedRecord { opened: self.unsealed(vault)?, verified_at, passed, answer, outcome })
+        let Ended { verified_at, passed, refused, answer, outcome } = ended;
+        Ok(CompletedRecord { opened: self.unsealed(vault)?, verified_at, passed, refused, answer, outcome })
     }
 }
 
@@ -74,12 +74,8 @@ impl Completion {
         Ok(match self {
             Self::Completed { opened, ended, queued, repeated } => {
                 let record = opened.ended(ended, vault)?;
-                let delivery = |id| {
-                    let url = record.opened.terms.webhook_url.clone();
-                    let url = url.ok_or_else(|| StoreError::Corrupt("a delivery has no address".into()))?;
-                    Ok(QueuedDelivery { id, txn: record.opened.id, url })
-                };
-                let queued = queued.map(delivery).transpose()?;
+                let Pending { id, terms, .. } = &record.opened;
+                let queued = queued.map(|queued| queued.unsealed(vault, *id, terms.webhook_url.as_ref())).transpose()?;
                 CompleteOutcome::Completed { record, queued, repeated }
             }
             Self::AlreadyCompleted { opened, ended } => CompleteOutcome::AlreadyCompleted(opened.ended(ended, vault)?),

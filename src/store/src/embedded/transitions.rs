@@ -4,31 +4,37 @@
 //! the caller's side.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use sakshi_domain::credits::{CreditMove, LedgerEntry};
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery};
-use sakshi_domain::ids::{AppId, ClientId, KeyId, TxnId};
+use sakshi_domain::event::{Event, EventPatch};
+use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, TxnId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 
+use super::events::{Creation, SealedEvent, SealedTerms};
 use super::opening::Opening;
 use super::terms::seal_terms;
-use super::{EmbeddedStore, completion, deliveries, ledger, opening, retention, tenancy};
+use super::{EmbeddedStore, completion, deliveries, events, guests, idempotency, ledger, opening, retention, tenancy};
 use crate::error::StoreError;
-use crate::record::TransactionRecord;
+use crate::record::{Registration, TransactionRecord};
 use crate::store::{Store, StoreFuture};
 use crate::transition::{
-    Audit, CompleteOutcome, CompleteTransaction, CreditOutcome, IdempotencyScope, IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction,
-    Page, PageRequest, Swept,
+    Audit, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope, IdempotentAnswer,
+    KeyGrant, OpenOutcome, OpenTransaction, Page, PageRequest, PatchEventOutcome, Retention, Swept,
 };
 use crate::vault::Vault;
 
 fn prepared(vault: &Vault, open: OpenTransaction) -> Result<Opening, StoreError> {
-    let OpenTransaction { pending: Pending { id, client, app, opened_at, expires_at, terms }, cost, idempotency } = open;
+    let OpenTransaction { pending: Pending { id, client, app, event, opened_at, expires_at, terms }, cost, idempotency } = open;
     let origin = terms.webhook_url.as_ref().map(|url| url.origin());
-    Ok(Opening { id, client, app, opened_at, expires_at, origin, cost, idempotency, terms: seal_terms(vault, id, &terms)? })
+    Ok(Opening { id, client, app, event, opened_at, expires_at, origin, cost, idempotency, terms: seal_terms(vault, id, &terms)? })
+}
+
+fn prepared_event(vault: &Vault, create: CreateEvent) -> Result<Creation, StoreError> {
+    let CreateEvent { event: Event { id, client, app, created_at, terms, .. }, idempotency } = create;
+    Ok(Creation { id, client, app, created_at, terms: SealedTerms::seal(vault, id, &terms)?, idempotency })
 }
 
 impl Store for EmbeddedStore {
@@ -52,7 +58,40 @@ impl Store for EmbeddedStore {
     }
 
     fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
-        self.read(move |session| opening::answered(session, &scope), |found, _| Ok(found.map(|(_, kept)| kept)))
+        self.read(move |session| idempotency::answered(session, &scope), |found, _| Ok(found.map(|(_, kept)| kept)))
+    }
+
+    fn create_event(&self, create: CreateEvent) -> StoreFuture<CreateEventOutcome> {
+        let creation = match prepared_event(self.vault(), create) {
+            Ok(creation) => creation,
+            Err(error) => return Box::pin(std::future::ready(Err(error))),
+        };
+        let weight = creation.terms.weight() + creation.idempotency.as_ref().map_or(0, |kept| kept.answer.ciphertext.len());
+        self.write(weight, move |session| events::create(session, &creation), |outcome, _| Ok(outcome))
+    }
+
+    fn load_event(&self, id: EventId) -> StoreFuture<Option<Event>> {
+        let unsealed = |found: Option<SealedEvent>, vault: &Vault| found.map(|event| event.unsealed(vault)).transpose();
+        self.read(move |session| events::find(session, id), unsealed)
+    }
+
+    fn list_events(&self, app: AppId, page: PageRequest) -> StoreFuture<Page<Event>> {
+        self.read(
+            move |session| events::list(session, &app, page),
+            |Page { items, total }, vault| {
+                let items = items.into_iter().map(|event| event.unsealed(vault)).collect::<Result<_, _>>()?;
+                Ok(Page { items, total })
+            },
+        )
+    }
+
+    fn patch_event(&self, id: EventId, app: AppId, patch: EventPatch) -> StoreFuture<PatchEventOutcome> {
+        let vault = Arc::clone(self.vault());
+        self.write(0, move |session| events::patch(session, &vault, id, &app, &patch), |patched, _| patched)
+    }
+
+    fn list_registrations(&self, id: EventId, page: PageRequest) -> StoreFuture<Page<Registration>> {
+        self.read(move |session| guests::list(session, id, page), |page, _| Ok(page))
     }
 
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
@@ -146,8 +185,8 @@ impl Store for EmbeddedStore {
         self.write(0, deliveries::abandon, |abandoned, _| Ok(abandoned))
     }
 
-    fn sweep(&self, grace: Duration, limit: usize) -> StoreFuture<Swept> {
-        self.write(0, move |session| retention::sweep(session, grace, limit), |swept, _| Ok(swept))
+    fn sweep(&self, retention: Retention, limit: usize) -> StoreFuture<Swept> {
+        self.write(0, move |session| retention::sweep(session, retention, limit), |swept, _| Ok(swept))
     }
 
     fn check(&self) -> StoreFuture<()> {

@@ -7,7 +7,7 @@ use sakshi_domain::ids::{ClientId, TxnId};
 
 use super::{Universe, open, options, universe, universe_with};
 use crate::conformance::World;
-use crate::conformance::fixture::{RESULT_TTL, audited_balance, client_with, opening, opening_with_hook};
+use crate::conformance::fixture::{RESULT_TTL, RETENTION, audited_balance, client_with, opening, opening_with_hook};
 use crate::embedded::EmbeddedStore;
 use crate::embedded::job::Session;
 use crate::error::StoreError;
@@ -123,7 +123,7 @@ async fn a_full_store_says_so_loses_nothing_and_recovers_when_there_is_room() {
     assert_eq!(audited_balance(&universe, &client).await, 1_000_000 - answered.len() as u64);
 
     universe.advance(RESULT_TTL);
-    assert_eq!(universe.store.sweep(RESULT_TTL / 2, 10_000).await.unwrap().transactions, answered.len() as u64);
+    assert_eq!(universe.store.sweep(RETENTION, 10_000).await.unwrap().transactions, answered.len() as u64);
     assert_eq!(universe.store.check().await, Ok(()));
     let outcome = universe.store.open_transaction(opening(&universe, &client)).await.unwrap();
     assert_eq!(outcome, OpenOutcome::Opened { balance: 1_000_000 - answered.len() as u64 - 1 });

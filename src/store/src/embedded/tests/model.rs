@@ -12,11 +12,9 @@ use sakshi_domain::time::Timestamp;
 
 use super::{Universe, universe};
 use crate::conformance::World;
-use crate::conformance::fixture::{RESULT_TTL, WINDOW, audited_balance, client_with, completing, opening_with_hook};
+use crate::conformance::fixture::{RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completing, opening_with_hook};
 use crate::store::Store;
 use crate::transition::{CompleteOutcome, CreditOutcome, OpenOutcome};
-
-const GRACE: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -82,7 +80,7 @@ impl Model {
             Step::Sweep => {
                 let before = self.transactions.len();
                 self.transactions.retain(|slot, (expires_at, ended)| match ended {
-                    None => now < *expires_at + GRACE,
+                    None => now < *expires_at + RETENTION.expired,
                     Some((_, until)) => now < *until || has_hook(*slot),
                 });
                 format!("swept {}", before - self.transactions.len())
@@ -110,7 +108,7 @@ fn carry_out<'a>(universe: &'a Universe, client: &ClientId, ids: &[TxnId], step:
             opened = Some(store.open_transaction(open));
         }
         Step::Complete { slot, answer } => completed = Some(store.complete_transaction(completing(ids[slot], answer))),
-        Step::Sweep => swept = Some(store.sweep(GRACE, 1_000)),
+        Step::Sweep => swept = Some(store.sweep(RETENTION, 1_000)),
         Step::Advance { minutes } => universe.advance(Duration::from_secs(minutes * 60)),
     }
     async move {
@@ -145,6 +143,7 @@ fn words_of_open(outcome: &OpenOutcome) -> String {
         OpenOutcome::Opened { balance } => format!("opened {balance}"),
         OpenOutcome::InsufficientCredits => "no credits".into(),
         OpenOutcome::Replayed(_) | OpenOutcome::KeyReused => "idempotency".into(),
+        OpenOutcome::EventNotFound | OpenOutcome::EventRefused(_) => "event".into(),
     }
 }
 
