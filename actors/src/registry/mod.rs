@@ -15,7 +15,7 @@ use actix::MailboxError;
 
 pub(crate) use children::Key;
 pub(crate) use events::{AskEvent, EventRegistry, Touched};
-pub(crate) use transactions::{Answered, Ask, OpenHere, TransactionRegistry};
+pub(crate) use transactions::{Ask, OpenHere, TransactionRegistry};
 
 #[cfg(test)]
 pub(crate) use transactions::Detonate;

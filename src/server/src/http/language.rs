@@ -5,7 +5,7 @@ use sakshi_domain::language::Language;
 use serde::Deserialize;
 
 /// A language by name or by code.
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum LanguageField {
     /// From 1 to 23.

@@ -6,7 +6,6 @@ use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::event::{Event, EventCounts, EventName, EventTerms, MaxGuests, check_end};
 use sakshi_domain::ids::EventId;
 use sakshi_domain::invalid::Invalid;
-use sakshi_domain::language::Language;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::web_address::{Schemes, WebAddress};
 use sakshi_store::{CreateEvent, CreateEventOutcome};
@@ -18,23 +17,28 @@ use crate::http::called::Called;
 use crate::http::error::ApiError;
 use crate::http::idempotency::{OnceOnly, replayed};
 use crate::http::language::LanguageField;
+use crate::http::schema;
 use crate::service::Service;
 
 /// What an organiser asks for.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub struct CreateEventRequest {
     /// 1 to 200 characters; shown to guests.
+    #[schema(required = true, min_length = 1, max_length = 200)]
     name: Option<String>,
-    /// 1 to 30 claim names.
+    /// What each guest is asked to share.
+    #[schema(schema_with = schema::claims, required = true)]
     claims: Option<Vec<String>>,
-    /// A language name or a code from 1 to 23; default `english`.
+    /// The language of the event's pages.
+    #[schema(schema_with = schema::language, required = false)]
     language: Option<LanguageField>,
-    /// 1 to 1,000,000 successful verifications.
+    /// Caps successful verifications, not scans.
     #[serde(alias = "maxGuests")]
+    #[schema(required = true, minimum = 1, maximum = 1_000_000)]
     max_guests: Option<u64>,
     /// In the future, at most 366 days from now.
     #[serde(alias = "expiresAt")]
-    #[schema(format = DateTime)]
+    #[schema(required = true, format = DateTime)]
     expires_at: Option<String>,
     /// Receives one webhook per registered guest.
     #[serde(alias = "webhookUrl")]

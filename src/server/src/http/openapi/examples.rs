@@ -91,6 +91,7 @@ fn completed(outcome: Outcome) -> Completed {
         id: TxnId::from_uuid(TXN),
         client: ClientId::generate(),
         app: AppId::generate(),
+        event: None,
         opened_at: Timestamp::from_millis(OPENED_AT),
         expires_at: Timestamp::from_millis(OPENED_AT + WINDOW),
         terms,

@@ -14,7 +14,7 @@ use actix_web::web::{Bytes, Data};
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-use super::{credits, ovse, routes, schema};
+use super::{credits, events, ovse, routes, schema};
 
 const DESCRIPTION: &str = "\
 Verifies identities on behalf of a client application: open a transaction, let the person consent in the identity app, and get the \
@@ -32,6 +32,11 @@ JSON included. What is kept for an `Idempotency-Key` is the answer to the first 
         ovse::init::init,
         ovse::qr_intent::qr_intent,
         ovse::result::result,
+        events::create::create,
+        events::read::list,
+        events::read::show,
+        events::patch::patch,
+        events::registrations::list,
         credits::balance,
         credits::statement,
         routes::ping,
@@ -40,6 +45,7 @@ JSON included. What is kept for an `Idempotency-Key` is the answer to the first 
     components(schemas(schema::Refusal)),
     tags(
         (name = "OVSE", description = "Offline verification: one person, one transaction, one credit."),
+        (name = "Events", description = "One printed QR code, many guests; each scan is a verification of its own."),
         (name = "Credits", description = "What verifications cost."),
         (name = "Service", description = "The service itself.")
     )
