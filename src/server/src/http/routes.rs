@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::ovse::{callback, init, qr_intent, result};
 use super::routing::resource;
+use crate::pages::{files, live, verify};
 
 /// Who may use a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,11 @@ pub const ROUTES: &[Row] = &[
     row("POST", "/api/v1/nationalid-ovse/qr-intent", Audience::Clients, || web::post().to(qr_intent::qr_intent)),
     row("GET", "/api/v1/nationalid-ovse/result/{txnId}", Audience::Clients, || web::get().to(result::result)),
     row("POST", "/cb/{txnId}/{capability}", Audience::Residents, || web::post().to(callback::receive)),
+    row("GET", "/v/{txnId}", Audience::Residents, || web::get().to(verify::verify)),
+    row("GET", "/v/{txnId}/events", Audience::Residents, || web::get().to(live::events)),
+    row("GET", "/v/{txnId}/status", Audience::Residents, || web::get().to(live::status)),
+    row("GET", "/assets/page.css", Audience::Residents, || web::get().to(files::style)),
+    row("GET", "/assets/page.js", Audience::Residents, || web::get().to(files::script)),
 ];
 
 /// Declares every route.
