@@ -15,3 +15,7 @@ mod time_left;
 pub mod verify;
 mod waiting;
 
+#[cfg(test)]
+mod scene;
+#[cfg(test)]
+mod tests;

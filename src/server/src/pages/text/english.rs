@@ -8,7 +8,7 @@ pub(super) const TEXTS: Texts = Texts {
     tag: "en",
     direction: "ltr",
     brand: "Identity check",
-    sandbox_badge: "Sandbox · no real data",
+    sandbox_badge: "Sandbox",
     reference: "Reference",
 
     waiting_heading: "Confirm who you are",
@@ -28,7 +28,7 @@ pub(super) const TEXTS: Texts = Texts {
     same_device: "Is the identity app on this device?",
     open_on_android: "Open it on this Android device",
     open_on_ios: "Open it on this iPhone or iPad",
-    sandbox_words: "This is a test system. Use the built-in app to play the resident.",
+    sandbox_words: "This is a test system without real data. Its built-in app lets you play the resident.",
     open_sandbox: "Open the sandbox identity app",
     waiting: "Waiting for your answer",
     time_left: "Time left",
@@ -38,15 +38,15 @@ pub(super) const TEXTS: Texts = Texts {
     promise: "Nothing is shared unless you agree in the identity app.",
 
     verified_heading: "You are verified",
-    verified: "Your identity was confirmed. The service that asked now has what you agreed to share.",
+    verified: "Your identity was confirmed. The service that asked can now see what you agreed to share.",
     not_verified_heading: "You were not verified",
-    start_again: "Nothing was shared. To try again, go back to the service that asked you and start anew.",
+    start_again: "Nothing was passed on to the service that asked. To try again, go back there and start anew.",
     expired_heading: "This request has expired",
-    expired: "It could be answered for a short time only, which is over. Nothing was shared. Go back to the service that asked you and \
-              start anew.",
+    expired: "It could be answered for a short time only, which is over. Nothing was passed on. Go back to the service that asked you and \
+              start again.",
     unknown_heading: "This link does not work",
     unknown: "It may be incomplete, or the request is no longer kept. Check the link, or go back to the service that asked you and \
-              start anew.",
+              start again.",
     busy_heading: "One moment, please",
     busy: "The service is busy right now. This page tries again by itself.",
     try_again: "Try again now",
