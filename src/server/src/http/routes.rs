@@ -40,16 +40,16 @@ const fn row(method: &'static str, path: &'static str, audience: Audience, route
 
 /// Every route of the public listener.
 pub const ROUTES: &[Row] = &[
-    row("GET", "/api/ping", Audience::Anybody, || web::get().to(ping)),
-    row("POST", "/api/v1/nationalid-ovse/init", Audience::Clients, || web::post().to(init::init)),
-    row("POST", "/api/v1/nationalid-ovse/qr-intent", Audience::Clients, || web::post().to(qr_intent::qr_intent)),
-    row("GET", "/api/v1/nationalid-ovse/result/{txnId}", Audience::Clients, || web::get().to(result::result)),
-    row("POST", "/cb/{txnId}/{capability}", Audience::Residents, || web::post().to(callback::receive)),
-    row("GET", "/v/{txnId}", Audience::Residents, || web::get().to(verify::verify)),
-    row("GET", "/v/{txnId}/events", Audience::Residents, || web::get().to(live::events)),
-    row("GET", "/v/{txnId}/status", Audience::Residents, || web::get().to(live::status)),
-    row("GET", "/assets/page.css", Audience::Residents, || web::get().to(files::style)),
-    row("GET", "/assets/page.js", Audience::Residents, || web::get().to(files::script)),
+    row("GET", "/api/ping", Audience::Anybody, || web::to(ping)),
+    row("POST", "/api/v1/nationalid-ovse/init", Audience::Clients, || web::to(init::init)),
+    row("POST", "/api/v1/nationalid-ovse/qr-intent", Audience::Clients, || web::to(qr_intent::qr_intent)),
+    row("GET", "/api/v1/nationalid-ovse/result/{txnId}", Audience::Clients, || web::to(result::result)),
+    row("POST", "/cb/{txnId}/{capability}", Audience::Residents, || web::to(callback::receive)),
+    row("GET", "/v/{txnId}", Audience::Residents, || web::to(verify::verify)),
+    row("GET", "/v/{txnId}/events", Audience::Residents, || web::to(live::events)),
+    row("GET", "/v/{txnId}/status", Audience::Residents, || web::to(live::status)),
+    row("GET", "/assets/page.css", Audience::Residents, || web::to(files::style)),
+    row("GET", "/assets/page.js", Audience::Residents, || web::to(files::script)),
 ];
 
 /// Declares every route.

@@ -5,12 +5,12 @@
 
 pub mod files;
 pub mod live;
+mod notice;
 mod picture;
 mod platform;
 mod render;
 mod standing;
 mod text;
-mod notice;
 mod time_left;
 pub mod verify;
 mod waiting;

@@ -31,7 +31,7 @@ use crate::public::{self, Shared};
 use crate::service::{Rules, Service};
 use crate::settings::{Settings, Sources, load};
 
-pub(super) const BASE: &str = "https://v.example";
+const BASE: &str = "https://v.example";
 pub(super) const WINDOW: Duration = Duration::from_secs(900);
 pub(super) const ANDROID: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) Chrome/126.0 Mobile Safari/537.36";
 pub(super) const IPHONE: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) Mobile/15E148 Safari/604.1";
@@ -202,6 +202,7 @@ fn bounds() -> TreeBounds {
         shards: 1,
         live_transactions: 100,
         in_flight: 100,
+        mailbox_depth: 16,
         patience: Duration::from_secs(5),
         lanes: LaneBounds { in_flight: 1, in_flight_per_host: 1 },
         expired_grace: Duration::from_secs(3_600),

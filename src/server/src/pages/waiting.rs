@@ -96,8 +96,8 @@ pub(super) async fn waiting(service: &Service, pending: &Pending, platform: Plat
     Ok(page(StatusCode::OK, None, &template))
 }
 
-/// When an intent ends before its transaction does, the seconds until a fresh one is wanted.
+/// When an intent ends well before its transaction does, the seconds until a fresh one is wanted.
 fn stale_after(intent: &str, pending: &Pending, now: Timestamp) -> Option<i64> {
     let exp = decode_unverified(intent).ok()?.exp;
-    (exp < pending.expires_at.seconds()).then(|| (exp - STALE_MARGIN - now.seconds()).max(STALE_MARGIN))
+    (exp + STALE_MARGIN < pending.expires_at.seconds()).then(|| (exp - STALE_MARGIN - now.seconds()).max(STALE_MARGIN))
 }

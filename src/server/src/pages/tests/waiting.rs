@@ -6,7 +6,7 @@ use sakshi_authority::intent::decode_unverified;
 use sakshi_authority::qr::decode_qr_payload;
 use sakshi_domain::claims::{Claim, ClaimSet};
 
-use crate::pages::scene::{ANDROID, BASE, DESKTOP, IPHONE, Scene, text};
+use crate::pages::scene::{ANDROID, DESKTOP, IPHONE, Scene};
 
 /// The value of the first link that starts so, with HTML escapes undone.
 fn link(html: &str, starts: &str) -> String {
@@ -111,12 +111,11 @@ async fn an_intent_that_ends_before_its_transaction_is_renewed_in_time() {
     let pending = scene.open(|_| {}).await;
     let path = format!("/v/{}", pending.id);
     let (_, html) = scene.page(&path, ANDROID).await;
-    assert!(html.contains("data-stale=\"80\"") || html.contains("data-stale=\"90\""), "{html}");
+    assert!(html.contains("data-stale=\"80\""), "iat is 10 s back, and 30 s are kept in hand: {html}");
 
     let scene = Scene::new().await;
     let pending = scene.open(|_| {}).await;
     let (_, html) = scene.page(&format!("/v/{}", pending.id), ANDROID).await;
-    scene.clock.advance(std::time::Duration::from_secs(60));
     assert!(!html.contains("data-stale"), "{html}");
 }
 
@@ -150,7 +149,5 @@ async fn nothing_in_a_page_is_inline_or_from_elsewhere() {
     for forbidden in [" style=", "<style", " onclick", "<script>", "src=\"http", "href=\"http"] {
         assert!(!html.contains(forbidden), "{forbidden}");
     }
-    assert!(!BASE.is_empty() && html.contains("<html lang=\"en\" dir=\"ltr\">"));
-    let response = scene.ask(TestRequest::get().uri(&format!("/v/{}", pending.id))).await;
-    assert!(!text(response).await.contains("{{"));
+    assert!(html.contains("<html lang=\"en\" dir=\"ltr\">"));
 }
