@@ -1,7 +1,10 @@
 // Chromium as Debian packages it, the devices that the pages know, and what is asked of a page.
 
 import { execFile } from "node:child_process";
+import { readFile, rm } from "node:fs/promises";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { promisify } from "node:util";
 
 const installed = createRequire(new URL("../../target/browser/", import.meta.url));
@@ -22,35 +25,39 @@ export const devices = {
 
 export const launch = () => chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: flags });
 
-// Opens a page that fails the test's promise when the policy is broken or a script throws.
-export async function visit(browser, device, url, more = {}) {
+// Opens a page and gathers its troubles: scripts that throw, breaches of the policy, and, unless
+// it `mayLeave`, requests to elsewhere. `kept` is an answer to be shown in place of a fresh one.
+export async function visit(browser, device, url, { mayLeave = false, kept, ...more } = {}) {
   const context = await browser.newContext({ ...devices[device], ...more });
   const page = await context.newPage();
+  if (kept) await page.route(url, (route) => route.fulfill(kept));
   page.troubles = [];
   page.on("pageerror", (error) => page.troubles.push(String(error)));
   page.on("console", (message) => { if (/Content Security Policy/i.test(message.text())) page.troubles.push(message.text()); });
   page.on("request", (request) => {
     const foreign = !request.url().startsWith(new URL(url).origin) && !request.url().startsWith("data:");
-    if (foreign && !more.mayLeave) page.troubles.push(`asked for ${request.url()}`);
+    if (foreign && !mayLeave) page.troubles.push(`asked for ${request.url()}`);
   });
   page.answer = await page.goto(url);
   return page;
 }
 
 export async function accessibilityProblems(page) {
-  await page.evaluate((await import("node:fs")).readFileSync(axe, "utf8"));
+  await page.evaluate(await readFile(axe, "utf8"));
   const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
   return violations.map((found) => `${found.id}: ${found.nodes.map((node) => node.html).join(" | ")}`);
 }
 
+let pictures = 0;
+
 // What a scanner reads from an element of the page, as it is really drawn.
 export async function scan(page, selector) {
-  const path = `${process.env.TMPDIR ?? "/tmp"}/sakshi-code-${process.pid}-${Math.random().toString(36).slice(2)}.png`;
+  const path = join(tmpdir(), `sakshi-code-${process.pid}-${pictures++}.png`);
   await page.locator(selector).screenshot({ path });
   try {
     const { stdout } = await promisify(execFile)("zbarimg", ["--quiet", "--raw", "-Sdisable", "-Sqrcode.enable", path]);
     return stdout.trim();
   } finally {
-    await (await import("node:fs/promises")).rm(path);
+    await rm(path, { force: true });
   }
 }
