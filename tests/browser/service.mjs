@@ -12,38 +12,45 @@ export class Service {
   static async start(settings = {}) {
     const service = new Service();
     service.directory = await mkdtemp(join(tmpdir(), "sakshi-browser-"));
-    const free = "127.0.0.1:0";
-    service.process = spawn(process.env.SAKSHI_BIN, ["serve"], {
-      cwd: service.directory,
-      env: {
-        SAKSHI__SERVER__PUBLIC_ADDR: free,
-        SAKSHI__SERVER__INTERNAL_ADDR: free,
-        SAKSHI__STORE__PATH: join(service.directory, "store"),
-        RUST_LOG: "warn",
-        ...settings,
-      },
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    service.log = "";
-    const [listening, key, app] = await Promise.race([
-      Promise.all([
-        service.line("stdout", /^(\{.*"listening".*\})$/),
-        service.line("stderr", /X-API-KEY: (\S+)/),
-        service.line("stderr", /X-API-APP-ID: (\S+)/),
-      ]),
-      once(service.process, "exit").then(() => { throw new Error(`the service ended at once:\n${service.log}`); }),
-    ]);
-    service.base = JSON.parse(listening).public;
+    service.settings = settings;
+    const { base, key, app } = await service.run({ SAKSHI__SERVER__PUBLIC_ADDR: "127.0.0.1:0" }, { key: /X-API-KEY: (\S+)/, app: /X-API-APP-ID: (\S+)/ });
+    service.base = base;
     service.headers = { "X-API-KEY": key, "X-API-APP-ID": app };
     return service;
   }
 
-  // Resolves with the first group of the first line that matches.
-  line(from, pattern) {
-    return new Promise((resolve) => {
-      this[from] ??= createInterface({ input: this.process[from] }).on("line", (line) => { this.log += `${line}\n`; });
-      this[from].on("line", (line) => { const found = pattern.exec(line); if (found) resolve(found[1]); });
+  // Ends the process without warning and starts another one on its store and address.
+  async killAndRestart() {
+    await this.end("SIGKILL");
+    await this.run({ SAKSHI__SERVER__PUBLIC_ADDR: new URL(this.base).host }, {});
+  }
+
+  // Starts the process; resolves when it listens and has told everything wanted on stderr.
+  async run(address, wanted) {
+    this.process = spawn(process.env.SAKSHI_BIN, ["serve"], {
+      cwd: this.directory,
+      env: {
+        SAKSHI__SERVER__INTERNAL_ADDR: "127.0.0.1:0",
+        SAKSHI__STORE__PATH: join(this.directory, "store"),
+        RUST_LOG: "warn",
+        ...address,
+        ...this.settings,
+      },
+      stdio: ["ignore", "pipe", "pipe"],
     });
+    this.log = "";
+    const lines = Object.fromEntries(["stdout", "stderr"].map((from) => [from, createInterface({ input: this.process[from] })]));
+    for (const from of Object.values(lines)) from.on("line", (line) => { this.log += `${line}\n`; });
+    const found = (from, pattern) => new Promise((resolve) => {
+      from.on("line", (line) => { const match = pattern.exec(line); if (match) resolve(match[1]); });
+    });
+    const told = Promise.all([
+      found(lines.stdout, /^(\{.*"listening".*\})$/).then((line) => ["base", JSON.parse(line).public]),
+      ...Object.entries(wanted).map(async ([name, pattern]) => [name, await found(lines.stderr, pattern)]),
+    ]);
+    const ended = once(this.process, "exit").then(() => { throw new Error(`the service ended at once:\n${this.log}`); });
+    ended.catch(() => {});
+    return Object.fromEntries(await Promise.race([told, ended]));
   }
 
   async call(path, body) {
@@ -66,12 +73,15 @@ export class Service {
     if (!answer.ok) throw new Error(`answer: ${answer.status} ${await answer.text()}`);
   }
 
+  async end(signal) {
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return;
+    const gone = once(this.process, "exit");
+    this.process.kill(signal);
+    await gone;
+  }
+
   async stop() {
-    if (this.process.exitCode === null) {
-      const gone = once(this.process, "exit");
-      this.process.kill("SIGTERM");
-      await gone;
-    }
+    await this.end("SIGTERM");
     await rm(this.directory, { recursive: true, force: true });
   }
 }

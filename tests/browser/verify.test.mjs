@@ -94,14 +94,28 @@ test("a page that loses its connection says so and recovers", async () => {
   const opened = await service.open();
   const page = await visit(browser, "android", opened.requestUrl);
   await page.context().setOffline(true);
+  // As when the person comes back from the identity app.
   await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
   await page.getByText("The connection is interrupted").waitFor(SOON);
   await page.context().setOffline(false);
-  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
   await page.getByText("The connection is interrupted").waitFor({ state: "detached", ...SOON });
   await service.answer(opened, "approve");
   await heading(page, "You are verified");
   await page.context().close();
+});
+
+test("a page outlives a kill and a restart of the service", async () => {
+  const mortal = await Service.start();
+  try {
+    const opened = await mortal.open();
+    const page = await visit(browser, "android", opened.requestUrl);
+    await mortal.killAndRestart();
+    await mortal.answer(opened, "approve");
+    await heading(page, "You are verified");
+    await page.context().close();
+  } finally {
+    await mortal.stop();
+  }
 });
 
 test("afterwards the person is taken to the redirect_url, and the way back does not lead here", async () => {

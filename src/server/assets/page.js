@@ -24,7 +24,7 @@
     const until = document.getElementById("until");
     const trouble = document.getElementById("trouble");
     let deadline = Date.now() + Number(remaining) * 1000;
-    let lastAsked = 0, polling = 0, suspicion = 0;
+    let asking = false, polling = 0, suspicion = 0;
 
     until.textContent = new Date(until.dateTime).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
     // Tablets that present themselves as a Mac can have the identity app themselves.
@@ -32,30 +32,31 @@
     if (stale) setTimeout(() => location.reload(), Number(stale) * 1000);
 
     function hear(status) {
-      clearTimeout(suspicion);
+      suspicion = clearTimeout(suspicion);
       trouble.textContent = "";
       if (status.state !== "waiting") return location.replace(live);
       deadline = Date.now() + status.remaining_s * 1000;
     }
 
-    function lost() {
-      trouble.textContent = trouble.dataset.words;
-    }
-
     async function ask() {
-      if (Date.now() - lastAsked < 1000) return;
-      lastAsked = Date.now();
+      if (asking) return;
+      asking = true;
       try {
         const answer = await fetch(`${live}/status`, { cache: "no-store" });
         if (answer.status === 404) return location.replace(live);
-        if (answer.ok) hear(await answer.json());
+        if (!answer.ok) throw new Error(answer.status);
+        hear(await answer.json());
       } catch {
-        lost();
+        trouble.textContent = trouble.dataset.words;
+        setTimeout(ask, POLL_MS);
+      } finally {
+        asking = false;
       }
     }
 
     function poll() {
       polling ||= setInterval(ask, POLL_MS);
+      ask();
     }
 
     function tick() {
@@ -67,21 +68,20 @@
 
     function listen() {
       const stream = new EventSource(`${live}/events`);
-      // A proxy that holds the stream back looks like silence: then ask instead.
-      suspicion = setTimeout(() => { stream.close(); poll(); }, PATIENCE_MS);
+      const giveUp = () => { stream.close(); poll(); };
+      // A proxy that holds the stream back looks like silence; so does a service that is away.
+      const doubt = () => { suspicion ||= setTimeout(giveUp, PATIENCE_MS); };
+      doubt();
       stream.addEventListener("state", (event) => hear(JSON.parse(event.data)));
-      stream.addEventListener("error", () => {
-        if (stream.readyState === EventSource.CLOSED) return poll();
-        // Streams end every minute in good order; only a longer silence is worth a word.
-        clearTimeout(suspicion);
-        suspicion = setTimeout(() => { lost(); poll(); stream.close(); }, PATIENCE_MS);
-      });
+      // Streams end every minute in good order, and the browser opens the next one by itself.
+      stream.addEventListener("error", () => stream.readyState === EventSource.CLOSED ? poll() : doubt());
     }
 
     setInterval(tick, 1000);
     if (window.EventSource) listen(); else poll();
     // Back from the identity app, where timers and streams may have slept.
     document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && ask());
+    addEventListener("online", ask);
     addEventListener("pageshow", (event) => event.persisted && ask());
   }
 })();
