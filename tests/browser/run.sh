@@ -4,4 +4,4 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 export SAKSHI_BIN="${SAKSHI_BIN:-$here/../../target/debug/sakshi}"
 "$here/setup.sh"
-exec node --test "$here"/*.test.mjs
+exec node --test --test-concurrency=2 "$here"/*.test.mjs

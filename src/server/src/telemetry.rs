@@ -18,7 +18,9 @@ const LINES_MAX: usize = 64_000;
 /// Keeps the log's writer alive; what waits is written when it is dropped.
 #[derive(Debug)]
 #[must_use]
-pub struct LogWriter(WorkerGuard);
+pub struct LogWriter {
+    _writer: WorkerGuard,
+}
 
 /// Starts logging to stderr at the level of `SAKSHI_LOG`, else of `RUST_LOG`, else `info`.
 ///
@@ -41,7 +43,7 @@ pub fn start_at(format: LogFormat, default: &str) -> LogWriter {
     if started.is_ok() {
         set_hook(Box::new(report));
     }
-    LogWriter(guard)
+    LogWriter { _writer: guard }
 }
 
 fn report(panic: &PanicHookInfo<'_>) {

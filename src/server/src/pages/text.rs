@@ -1,6 +1,6 @@
 //! Every word that a resident reads, one table per language.
 //!
-//! A language is added as a file of its own with a [`Texts`] in it and a row in [`Texts::of`]; the
+//! A language is added as a file of its own with a [`Texts`] in it and a place in [`TABLES`]; the
 //! compiler asks for every text and every claim.
 
 use sakshi_domain::claims::Claim;
@@ -8,6 +8,9 @@ use sakshi_domain::language::Language;
 use sakshi_domain::transaction::Failure;
 
 mod english;
+
+/// Every language that is spoken here.
+const TABLES: &[&Texts] = &[&english::TEXTS];
 
 /// The words of one language.
 #[derive(Debug)]
@@ -82,10 +85,7 @@ pub(super) struct Reasons {
 impl Texts {
     /// The words for a language; English where there are none yet.
     pub(super) fn of(language: Language) -> &'static Self {
-        match language.name() {
-            "english" => &english::TEXTS,
-            _ => &english::TEXTS,
-        }
+        TABLES.iter().find(|texts| texts.tag == language.tag()).unwrap_or(&&english::TEXTS)
     }
 
     /// The reason for a failure, by its code: what the identity app wrote is not shown, because

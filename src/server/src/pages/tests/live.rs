@@ -58,6 +58,21 @@ async fn a_stream_of_an_ended_transaction_says_so_and_ends() {
 }
 
 #[actix_web::test]
+async fn a_silent_stream_shows_that_it_lives_and_makes_way_for_the_next_after_a_minute() {
+    let scene = Scene::new().await;
+    let pending = scene.open(|_| {}).await;
+    let response = scene.ask(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
+    tokio::time::pause();
+    let began = tokio::time::Instant::now();
+    let stream = text(response).await;
+    let lasted = began.elapsed();
+    assert!((Duration::from_secs(59)..Duration::from_secs(65)).contains(&lasted), "{lasted:?}");
+    assert_eq!(stream.matches(": waiting\n\n").count(), 3, "{stream}");
+    assert_eq!(stream.matches("event: state").count(), 1);
+    assert!(stream.ends_with("retry: 2000\n\n"));
+}
+
+#[actix_web::test]
 async fn a_drain_ends_every_stream_and_tells_the_browser_to_come_again() {
     let scene = Scene::new().await;
     let pending = scene.open(|_| {}).await;

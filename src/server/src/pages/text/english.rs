@@ -4,7 +4,7 @@ use sakshi_domain::claims::Claim;
 
 use super::{Reasons, Texts};
 
-pub(super) const TEXTS: Texts = Texts {
+pub(super) static TEXTS: Texts = Texts {
     tag: "en",
     direction: "ltr",
     brand: "Identity check",
@@ -40,13 +40,13 @@ pub(super) const TEXTS: Texts = Texts {
     verified_heading: "You are verified",
     verified: "Your identity was confirmed. The service that asked can now see what you agreed to share.",
     not_verified_heading: "You were not verified",
-    start_again: "Nothing was passed on to the service that asked. To try again, go back there and start anew.",
+    start_again: "Nothing was passed on to the service that asked. To try again, go back there and start over.",
     expired_heading: "This request has expired",
     expired: "It could be answered for a short time only, which is over. Nothing was passed on. Go back to the service that asked you and \
-              start again.",
+              start over.",
     unknown_heading: "This link does not work",
     unknown: "It may be incomplete, or the request is no longer kept. Check the link, or go back to the service that asked you and \
-              start again.",
+              start over.",
     busy_heading: "One moment, please",
     busy: "The service is busy right now. This page tries again by itself.",
     try_again: "Try again now",
