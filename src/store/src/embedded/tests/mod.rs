@@ -3,9 +3,12 @@
 
 mod damage;
 mod durability;
+mod event_model;
 mod faults;
 mod files;
+mod migration;
 mod model;
+mod plans;
 
 use std::path::Path;
 use std::sync::Arc;
