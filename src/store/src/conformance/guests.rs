@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sakshi_domain::event::{EventCounts, EventPatch, EventRefusal};
+use sakshi_domain::event::{Event, EventCounts, EventPatch, EventRefusal};
 use sakshi_domain::ids::{AppId, EventId, TxnId};
 use sakshi_domain::transaction::AnswerDigest;
 
@@ -100,20 +100,28 @@ pub async fn a_guest_who_passes_is_registered_and_reported_to_the_url_of_the_mom
     assert_eq!(counts(world, &event).await, EventCounts { registrations: 1, scans: 1, abandoned: 0 });
 }
 
-pub async fn a_guest_is_reported_to_its_own_url_first_and_without_any_to_none(world: &impl World) {
-    let client = client_with(world, 2).await;
-    let event = created(world, event(world, &client, 10)).await;
-    let mut open = scan(world, &event);
+async fn scanned_with_its_own_url(world: &impl World, event: &Event) -> TxnId {
+    let mut open = scan(world, event);
     open.pending.terms.webhook_url = Some(url(HOOK));
     let id = open.pending.id;
     world.store().open_transaction(open).await.unwrap();
-    let outcome = world.store().complete_transaction(passing(id, 1)).await.unwrap();
-    assert!(matches!(&outcome, CompleteOutcome::Completed { queued: Some(delivery), .. } if delivery.url == url(HOOK)), "{outcome:?}");
+    id
+}
+
+pub async fn a_guest_is_reported_to_its_own_url_first_and_without_any_to_none(world: &impl World) {
+    let client = client_with(world, 3).await;
+    let event = created(world, event(world, &client, 10)).await;
+    // Like that of any transaction, its own URL is told of a verification that did not pass, too.
+    for answer in [passing, declining] {
+        let id = scanned_with_its_own_url(world, &event).await;
+        let outcome = world.store().complete_transaction(answer(id, 1)).await.unwrap();
+        assert!(matches!(&outcome, CompleteOutcome::Completed { queued: Some(delivery), .. } if delivery.url == url(HOOK)), "{outcome:?}");
+    }
     patched(world, &event, EventPatch { webhook_url: Some(None), ..EventPatch::default() }).await;
     let silent = scanned(world, &event).await;
     let outcome = world.store().complete_transaction(passing(silent, 1)).await.unwrap();
     assert!(matches!(outcome, CompleteOutcome::Completed { queued: None, .. }));
-    assert_eq!(world.store().due_deliveries(None, None, 10).await.unwrap().len(), 1);
+    assert_eq!(world.store().due_deliveries(None, None, 10).await.unwrap().len(), 2);
     assert_eq!(counts(world, &event).await.registrations, 2);
 }
 
@@ -157,8 +165,8 @@ pub async fn a_guest_whose_answer_finds_no_place_ends_as_refused(world: &impl Wo
     let client = client_with(world, 10).await;
     let event = created(world, event(world, &client, 1)).await;
     world.advance(EVENT - Duration::from_secs(60));
-    let [full, disabled, both, expired] = [0; 4].map(|_| scanned(world, &event));
-    let (full, disabled, both, expired) = (full.await, disabled.await, both.await, expired.await);
+    let full = scanned_with_its_own_url(world, &event).await;
+    let (disabled, both, expired) = (scanned(world, &event).await, scanned(world, &event).await, scanned(world, &event).await);
     registered(world, &event).await;
     refused(world, full, EventRefusal::Full, "full").await;
     let active = |is_active| patched(world, &event, EventPatch { is_active: Some(is_active), ..EventPatch::default() });

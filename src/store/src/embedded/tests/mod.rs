@@ -1,6 +1,7 @@
 //! The embedded store under the properties of every store, and under what can happen to a file,
 //! a disk and a process.
 
+mod clock;
 mod damage;
 mod durability;
 mod event_model;
