@@ -43,6 +43,9 @@ struct Cli {
     /// Small numbers and short rounds: shows that everything works, not how fast it is.
     #[arg(long, global = true)]
     quick: bool,
+    /// Keep-alive connections of the load generator, instead of the usual 64.
+    #[arg(long, global = true)]
+    connections: Option<usize>,
     /// Puts the results into benches/README.md as well.
     #[arg(long, global = true)]
     write: bool,
@@ -69,7 +72,8 @@ enum What {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let scale = if cli.quick { Scale::QUICK } else { Scale::FULL };
+    let mut scale = if cli.quick { Scale::QUICK } else { Scale::FULL };
+    scale.connections = cli.connections.unwrap_or(scale.connections).max(1);
     let done = match &cli.what {
         What::Role(role) => role.play(),
         What::Init => show(&cli, &[init::run], scale),

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use tikv_jemalloc_ctl::{epoch, stats};
 
 use self::ground::{Ground, Work};
+use crate::Failure;
 use crate::process::{Server, own_memory};
 use crate::report::{Report, Target};
 use crate::role::{say, told};
 use crate::scale::Scale;
-use crate::Failure;
 
 const MOST_BYTES: f64 = 1_536.0;
 

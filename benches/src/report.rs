@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use sakshi_domain::clock::{Clock as _, SystemClock};
 
-use crate::load::{self, Measured};
 use crate::Failure;
+use crate::load::{self, Measured};
 
 /// What a ratio should reach.
 #[derive(Clone, Copy, Debug)]
@@ -111,14 +111,11 @@ impl fmt::Display for Report {
 /// When, on what, and by which command.
 pub(crate) fn machine() -> Result<String, Failure> {
     let information = std::fs::read_to_string("/proc/cpuinfo")?;
-    let model = information.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':')).map_or("unknown", |(_, name)| name.trim());
+    let model =
+        information.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':')).map_or("unknown", |(_, name)| name.trim());
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let date = SystemClock.now();
-    Ok(format!(
-        "{date}, {} cores of {model}: `cargo run --release -p sakshi-benches -- {}`\n",
-        load::cores(),
-        arguments.join(" ")
-    ))
+    Ok(format!("{date}, {} cores of {model}: `cargo run --release -p sakshi-benches -- {}`\n", load::cores(), arguments.join(" ")))
 }
 
 const BEGIN: &str = "<!-- results -->\n";

@@ -44,11 +44,7 @@ impl Opener {
 
     fn opening_of(&self, id: TxnId, cost: u64) -> OpenTransaction {
         let now = SystemClock.now();
-        let extras = Extras {
-            name_hint: None,
-            client_reference_id: Some("order-12345".into()),
-            redirect_url: Some(self.redirect.clone()),
-        };
+        let extras = Extras { name_hint: None, client_reference_id: Some("order-12345".into()), redirect_url: Some(self.redirect.clone()) };
         let terms = Terms {
             claims: [Claim::Name, Claim::Dob, Claim::Gender, Claim::Address, Claim::Pincode].into_iter().collect(),
             channel: Channel::Web,
@@ -58,8 +54,7 @@ impl Opener {
             request_id: RequestId::mint(),
             extras: Some(Box::new(extras)),
         };
-        let pending =
-            Pending { id, client: self.client.clone(), app: self.app.clone(), opened_at: now, expires_at: now + WINDOW, terms };
+        let pending = Pending { id, client: self.client.clone(), app: self.app.clone(), opened_at: now, expires_at: now + WINDOW, terms };
         OpenTransaction { pending, cost, idempotency: None }
     }
 }
