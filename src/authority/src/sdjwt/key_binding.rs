@@ -43,7 +43,7 @@ impl FromStr for KeyBinding {
 
 impl KeyBinding {
     /// Applies the policy; the KB-JWT to verify, if any.
-    pub(super) fn admit<'a>(self, key_binding: Option<&'a str>) -> Result<Option<&'a str>, CredentialRefusal> {
+    pub(super) fn admit(self, key_binding: Option<&str>) -> Result<Option<&str>, CredentialRefusal> {
         match (self, key_binding) {
             (Self::Off, Some(_)) => Err(CredentialRefusal::KeyBindingUnexpected),
             (Self::Required, None) => Err(CredentialRefusal::KeyBindingMissing),
