@@ -26,6 +26,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use self::process::Usage;
 use self::report::Report;
 use self::role::Role;
 use self::scale::Scale;
@@ -34,6 +35,7 @@ use self::scale::Scale;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
+type Bench = fn(Scale) -> Result<Report, Failure>;
 
 /// Reports ratios of what the service does against its limits.
 #[derive(Parser)]
@@ -93,12 +95,16 @@ fn main() -> ExitCode {
     }
 }
 
-fn show(cli: &Cli, benches: &[fn(Scale) -> Result<Report, Failure>], scale: Scale) -> Result<(), Failure> {
+fn show(cli: &Cli, benches: &[Bench], scale: Scale) -> Result<(), Failure> {
     let mut out = io::stdout();
     let mut text = report::machine()?;
     writeln!(out, "{text}")?;
     for bench in benches {
-        let table = bench(scale)?.to_string();
+        let before = Usage::now()?;
+        let mut report = bench(scale)?;
+        let share = Usage::now()?.foreign_share_since(before) * 100.0;
+        report.note(format!("Other processes of the machine used {share:.1} % of its processor time meanwhile."));
+        let table = report.to_string();
         writeln!(out, "{table}")?;
         out.flush()?;
         text.push('\n');

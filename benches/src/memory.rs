@@ -40,6 +40,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         report.figure(&format!("in active pages of jemalloc, {name}"), &[bytes(&with_actors, "active")]);
         let rate = |stages: &[Value]| stages[stage + 1]["rate"].as_f64().unwrap_or(f64::NAN);
         report.figure(&format!("opened or replaced per s, {name}"), &[rate(&with_actors)]);
+        report.figure(&format!("the same through the store alone, {name}"), &[rate(&store_alone)]);
     }
     report.note(format!(
         "{} live; growth over what was resident before the first, divided by the live. jemalloc counts what Rust allocates; SQLite allocates \

@@ -59,11 +59,8 @@ impl Server {
 
     /// Processor time that it has used so far, user and system.
     pub(crate) fn processor_time(&self) -> Result<Duration, Failure> {
-        let stat = read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The second field may hold spaces, so fields are counted behind its closing parenthesis.
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let (Some(user), Some(system)) = (fields.get(11), fields.get(12)) else { return Err("no processor time in /proc".into()) };
-        Ok(TICK * (user.parse::<u32>()? + system.parse::<u32>()?))
+        let [user, system, ..] = ticks(&format!("/proc/{}/stat", self.child.id()))?;
+        Ok(TICK * u32::try_from(user + system)?)
     }
 
     /// A text of its first line.
@@ -77,6 +74,41 @@ impl Drop for Server {
         // A child that is gone already needs no killing.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Ticks of a process, user and system, and those of its children that are gone.
+fn ticks(path: &str) -> Result<[u64; 4], Failure> {
+    let stat = read_to_string(path)?;
+    // The second field may hold spaces, so fields are counted behind its closing parenthesis.
+    let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11);
+    let mut next = || fields.next().ok_or("no processor time in /proc")?.parse::<u64>().map_err(Failure::from);
+    Ok([next()?, next()?, next()?, next()?])
+}
+
+/// Ticks that were used so far, by this process with its children that are gone, and by all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usage {
+    own: u64,
+    busy: u64,
+    all: u64,
+}
+
+impl Usage {
+    pub(crate) fn now() -> Result<Self, Failure> {
+        let stat = read_to_string("/proc/stat")?;
+        let first = stat.lines().next().unwrap_or_default().split_whitespace().skip(1);
+        // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already.
+        let ticks_of_all: Vec<u64> = first.take(8).map(str::parse).collect::<Result<_, _>>()?;
+        let all: u64 = ticks_of_all.iter().sum();
+        let idle: u64 = ticks_of_all.iter().skip(3).take(2).sum();
+        Ok(Self { own: ticks("/proc/self/stat")?.iter().sum(), busy: all - idle, all })
+    }
+
+    /// The share of the machine's processor time that others used since then.
+    pub(crate) fn foreign_share_since(self, before: Self) -> f64 {
+        let foreign = (self.busy - before.busy).saturating_sub(self.own - before.own);
+        foreign as f64 / (self.all - before.all).max(1) as f64
     }
 }
 
