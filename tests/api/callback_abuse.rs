@@ -65,7 +65,8 @@ async fn entities_and_document_types_are_refused() {
     let opened = backend.open(&["name"]).await;
     let secret = universe.directory.path().join("secret.txt");
     std::fs::write(&secret, "content-of-a-local-file").unwrap();
-    let report = |text: &str| format!("<Request><TxnID>{}</TxnID><ErrorCode>999</ErrorCode><ErrorMsg>{text}</ErrorMsg></Request>", opened.txn);
+    let report =
+        |text: &str| format!("<Request><TxnID>{}</TxnID><ErrorCode>999</ErrorCode><ErrorMsg>{text}</ErrorMsg></Request>", opened.txn);
     let file = format!("<!ENTITY x SYSTEM \"file://{}\">", secret.display());
     let laughs = "<!ENTITY a \"ha\"><!ENTITY b \"&a;&a;&a;&a;\"><!ENTITY x \"&b;&b;&b;&b;\">";
     for body in [
@@ -83,7 +84,6 @@ async fn entities_and_document_types_are_refused() {
     Form::Xml.reply(&escaped, &opened.txn, 200);
     assert_eq!(backend.result(&opened.txn).await.ok()["data"]["message"], "<b> & A");
 }
-
 
 #[tokio::test]
 async fn a_wrong_capability_and_an_unknown_transaction_are_the_same_404() {

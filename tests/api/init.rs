@@ -68,7 +68,8 @@ async fn a_transaction_expires_fifteen_minutes_after_its_init() {
 async fn the_intent_says_what_was_asked_for() {
     let universe = Universe::start().await;
     let backend = universe.backend(2).await;
-    let body = json!({"claims": ["name", "dob", "gender"], "channel": "qr", "language": "tamil", "face_auth": false, "name_hint": "A. Rao"});
+    let body =
+        json!({"claims": ["name", "dob", "gender"], "channel": "qr", "language": "tamil", "face_auth": false, "name_hint": "A. Rao"});
     let opened = backend.open_with(&body).await;
     let intent = &opened.intent;
     assert_eq!(intent.sc, format!("0000010000011000{}", "0".repeat(48)));
@@ -103,8 +104,20 @@ async fn languages_are_accepted_by_name_in_any_case_and_by_code() {
     let universe = Universe::start().await;
     let backend = universe.backend(100).await;
     let named = [
-        ("english", "23"), ("hindi", "6"), ("marathi", "13"), ("gujarati", "5"), ("tamil", "20"), ("telugu", "21"), ("bengali", "2"),
-        ("kannada", "7"), ("malayalam", "11"), ("punjabi", "16"), ("urdu", "22"), ("assamese", "1"), ("oriya", "15"), ("nepali", "14"),
+        ("english", "23"),
+        ("hindi", "6"),
+        ("marathi", "13"),
+        ("gujarati", "5"),
+        ("tamil", "20"),
+        ("telugu", "21"),
+        ("bengali", "2"),
+        ("kannada", "7"),
+        ("malayalam", "11"),
+        ("punjabi", "16"),
+        ("urdu", "22"),
+        ("assamese", "1"),
+        ("oriya", "15"),
+        ("nepali", "14"),
     ];
     let mut cases: Vec<(Value, String)> = named.iter().map(|(name, code)| (json!(name), (*code).to_owned())).collect();
     cases.push((json!("HiNdI"), "6".to_owned()));

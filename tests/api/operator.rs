@@ -126,10 +126,8 @@ async fn the_tree_shows_every_supervised_actor_and_counts_live_transactions() {
     for opened in &opened {
         phone.approve(opened, "asha").await;
     }
-    eventually("the end of completed actors", PLENTY, || async {
-        (live(&operator.get("/admin/v1/tree").await.ok()) == 0).then_some(())
-    })
-    .await;
+    eventually("the end of completed actors", PLENTY, || async { (live(&operator.get("/admin/v1/tree").await.ok()) == 0).then_some(()) })
+        .await;
 }
 
 /// Live transactions over all registry shards.

@@ -18,7 +18,7 @@ fn production(key_path: &str) -> Vec<(&'static str, String)> {
     vec![
         ("PROFILE", text("production")),
         ("SERVER__PUBLIC_BASE_URL", text("https://verify.example")),
-        ("STORE__ENCRYPTION_KEY", text("BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=")),
+        ("STORE__ENCRYPTION_KEY", text("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")),
         ("ADMIN__TOKEN", text(TOKEN)),
         ("ADMIN__CONNECTOR_TOKEN", text("a-connectors-own-token-of-enough-length")),
         ("AUTHORITY__INTENT_KEY_PATH", text(key_path)),
@@ -73,7 +73,13 @@ async fn production_trusts_no_sandbox_and_serves_none() {
 fn check_config_lists_every_problem_at_once() {
     let ending = run(
         &["check-config"],
-        &[("SERVER__WORKERS", "many"), ("OVSE__WINDOW_S", "0"), ("AUTHORITY__KEY_BINDING", "maybe"), ("STORE__COLOUR", "red"), ("ADMIN__TOKEN", "short")],
+        &[
+            ("SERVER__WORKERS", "many"),
+            ("OVSE__WINDOW_S", "0"),
+            ("AUTHORITY__KEY_BINDING", "maybe"),
+            ("STORE__COLOUR", "red"),
+            ("ADMIN__TOKEN", "short"),
+        ],
     );
     assert_eq!(ending.status.code(), Some(1));
     for key in ["server.workers", "ovse.window_s", "authority.key_binding", "store.colour", "admin.token"] {
@@ -86,9 +92,20 @@ fn check_config_lists_every_problem_at_once() {
 fn check_config_says_what_production_demands_and_serve_refuses_to_start_without() {
     let bare = [("PROFILE", "production"), ("AUTHORITY__ISSUER", ""), ("AUTHORITY__JWKS_PATH", "")];
     let keys = [
-        "server.public_base_url", "store.encryption_key", "admin.token", "admin.connector_token", "authority.issuer",
-        "authority.jwks_path", "authority.intent_key_path", "authority.qr_host", "authority.client_id", "authority.registration",
-        "authority.android_web_action", "authority.android_app_action", "authority.ios_scheme", "authority.ios_host",
+        "server.public_base_url",
+        "store.encryption_key",
+        "admin.token",
+        "admin.connector_token",
+        "authority.issuer",
+        "authority.jwks_path",
+        "authority.intent_key_path",
+        "authority.qr_host",
+        "authority.client_id",
+        "authority.registration",
+        "authority.android_web_action",
+        "authority.android_app_action",
+        "authority.ios_scheme",
+        "authority.ios_host",
     ];
     let (checked, served) = (run(&["check-config"], &bare), run(&["serve"], &bare));
     assert_eq!((checked.status.code(), served.status.code()), (Some(1), Some(2)));
@@ -123,7 +140,7 @@ fn production_refuses_the_sandboxs_tokens_and_issuer() {
     let pairs: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
     let ending = run(&["check-config", "--show"], &pairs);
     assert_eq!(ending.status.code(), Some(0), "{}", ending.out);
-    assert!(!ending.out.contains(TOKEN) && !ending.out.contains("BwcHBwcH"), "secrets are withheld:\n{}", ending.out);
+    assert!(!ending.out.contains(TOKEN) && !ending.out.contains("AAECAwQF"), "secrets are withheld:\n{}", ending.out);
 }
 
 #[test]

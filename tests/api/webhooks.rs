@@ -123,10 +123,8 @@ async fn an_expired_transaction_sends_no_webhook() {
     let backend = universe.backend(1).await;
     let receiver = receiver(Behaviour::Answer(200)).await;
     let opened = open_for(&backend, &receiver, "order-7").await;
-    crate::harness::waiting::eventually("expiry", PLENTY, || async {
-        (backend.result(&opened.txn).await.status == 410).then_some(())
-    })
-    .await;
+    crate::harness::waiting::eventually("expiry", PLENTY, || async { (backend.result(&opened.txn).await.status == 410).then_some(()) })
+        .await;
     let path = format!("/admin/v1/transactions/{}/delivery", opened.txn);
     assert_eq!(universe.operator().get(&path).await.status, 404);
     assert!(receiver.received().is_empty());
@@ -183,8 +181,24 @@ async fn internal_addresses_are_blocked_where_the_operator_does_not_allow_them()
     let receiver = receiver(Behaviour::Answer(200)).await;
     let port = receiver.address().port();
     for host in [
-        "127.0.0.1", "localhost", "127.1", "2130706433", "0x7f000001", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]", "[::]", "10.0.0.1",
-        "172.16.0.1", "192.168.0.1", "169.254.169.254", "100.64.0.1", "[fe80::1]", "[fd00::1]", "[64:ff9b::7f00:1]", "224.0.0.1",
+        "127.0.0.1",
+        "localhost",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "0.0.0.0",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[::]",
+        "10.0.0.1",
+        "172.16.0.1",
+        "192.168.0.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "[fe80::1]",
+        "[fd00::1]",
+        "[64:ff9b::7f00:1]",
+        "224.0.0.1",
     ] {
         let opened = backend.open_reported(&["name"], &format!("http://{host}:{port}/")).await;
         phone.approve(&opened, "asha").await;

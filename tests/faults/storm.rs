@@ -16,7 +16,7 @@ use crate::journal::{Answered, Entries, Journal};
 use crate::load::{Worker, init, send};
 use crate::random::Random;
 
-const ROUNDS: u64 = 8;
+const ROUNDS: u64 = 14;
 const WORKERS: u64 = 12;
 const IN_FLIGHT: u64 = 8;
 const CREDITS: u64 = 100_000;
@@ -58,11 +58,16 @@ impl Storm {
             })
             .collect();
         // The moment of the kill is the one thing that is left to chance.
-        tokio::time::sleep(Duration::from_millis(self.random.below(900))).await;
+        let moment = Duration::from_millis(self.random.below(900));
+        tokio::time::sleep(moment).await;
         self.universe.kill().await;
         over.store(true, Ordering::Relaxed);
         for ended in join_all(workers).await {
             ended.expect("a worker ends");
+        }
+        // Recovery may be cut short as well as anything else.
+        if self.random.below(3) == 0 {
+            self.universe.launch_and_kill(Duration::from_millis(self.random.below(120))).await;
         }
         self.universe.launch().await;
     }

@@ -27,8 +27,7 @@ pub(crate) fn issue(library: Library, request: &Value) -> Value {
         Library::Python => (Command::new(root().join("target/contract/venv/bin/python")), "issue.py"),
         Library::Node => (Command::new("node"), "issue.mjs"),
     };
-    let mut child =
-        command.arg(scripts.join(script)).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the issuer can be run");
+    let mut child = command.arg(scripts.join(script)).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the issuer can be run");
     child.stdin.take().expect("a pipe").write_all(request.to_string().as_bytes()).expect("the issuer reads");
     let output = child.wait_with_output().expect("the issuer ends");
     assert!(output.status.success(), "{library:?} could not issue");

@@ -99,7 +99,8 @@ impl Universe {
         std::fs::write(directory.path().join("jwks.json"), jwks.to_string()).expect("a file");
         let environment = environment(directory.path(), settings);
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
-        let http = http.timeout(Duration::from_secs(60)).build().expect("an HTTP client");
+        // The service closes idle connections after 5 s; a client that holds them longer may meet the close.
+        let http = http.pool_idle_timeout(Duration::from_secs(2)).timeout(Duration::from_secs(60)).build().expect("an HTTP client");
         let (reach, secrets) = (Reach::default(), Secrets::default());
         let mut universe = Self { directory, forge, reach, secrets, http, environment, process: None, past: Vec::new() };
         universe.launch().await;
@@ -113,6 +114,13 @@ impl Universe {
         let addresses = process.listening().await;
         *self.reach.0.write().unwrap() = addresses;
         self.process = Some(process);
+    }
+
+    /// Starts the process and kills it while it may still be starting.
+    pub(crate) async fn launch_and_kill(&mut self, after: Duration) {
+        self.process = Some(Process::start(&["serve"], &self.environment, self.directory.path()));
+        tokio::time::sleep(after).await;
+        self.kill().await;
     }
 
     /// SIGKILL, and nothing of the process is left.

@@ -1,0 +1,44 @@
+# What a developer and the continuous integration run. `make test` is all of it.
+
+.PHONY: test check needs rust contract browser bench demo
+
+test: needs check rust contract browser
+
+# Programs that the suites run, with the Debian packages that bring them. Installed only when missing,
+# and only where that is allowed; otherwise the missing ones are named.
+needs:
+	@missing=""; \
+	need() { command -v "$$1" >/dev/null 2>&1 || missing="$$missing $$2"; }; \
+	need cc build-essential; need cmake cmake; need python3 python3; need node nodejs; need npm npm; need flock util-linux; \
+	python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing="$$missing python3-venv"; \
+	if [ -d tests/browser ]; then need chromium chromium; need zbarimg zbar-tools; fi; \
+	[ -z "$$missing" ] && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
+	else \
+		echo "please install:$$missing" >&2; exit 1; \
+	fi
+
+check: needs
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+rust: needs
+	cargo test --workspace
+
+# The independent issuers; the suites that use them have run with the rest.
+contract: needs
+	tests/contract/setup.sh
+
+browser: needs rust
+	@if [ -d tests/browser ]; then \
+		set -e; \
+		if [ -x tests/browser/setup.sh ]; then tests/browser/setup.sh; fi; \
+		node --test tests/browser/*.test.mjs; \
+	fi
+
+bench:
+	cargo run --release -p sakshi-benches
+
+demo:
+	cargo run --release -- demo
