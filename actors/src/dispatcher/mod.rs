@@ -26,6 +26,8 @@ use crate::admission::Admission;
 
 /// How often the outbox is looked through for deliveries whose notice was lost.
 const RESCAN: Duration = Duration::from_secs(2);
+/// How long a delivery that could not be begun is left alone before a scan may find it again.
+const AGAIN: Duration = Duration::from_secs(5);
 /// Deliveries read from the outbox at a time.
 const BATCH: usize = 500;
 
@@ -51,6 +53,7 @@ pub(crate) struct WebhookDispatcher {
     /// Where the next look through the outbox begins.
     scanned: Option<DeliveryId>,
     scanning: bool,
+    caught_up: bool,
     /// Tells attempts begun before a restart from those begun since.
     life: u64,
     paused: bool,
@@ -68,6 +71,7 @@ impl WebhookDispatcher {
             held: HashSet::new(),
             scanned: None,
             scanning: false,
+            caught_up: false,
             life: 0,
             paused: false,
         }
@@ -90,10 +94,12 @@ impl WebhookDispatcher {
         self.scanned = if full { due.last().map(|delivery| delivery.id) } else { None };
         due.into_iter().for_each(|delivery| self.enqueue(delivery));
         self.dispatch(ctx);
-        if full {
-            // A long backlog is read in one go, a batch at a time, with others' turns between.
+        if full && !self.caught_up {
+            // The backlog of an earlier life is read in one go, a batch at a time, with others'
+            // turns between; later scans only look for what was missed, a batch per round.
             ctx.run_later(Duration::from_millis(1), Self::scan);
         }
+        self.caught_up |= !full;
     }
 
     /// Puts a delivery into its lane, unless it is held already or the lane is full.
@@ -156,6 +162,7 @@ impl Supervised for WebhookDispatcher {
         self.held.clear();
         self.scanned = None;
         self.scanning = false;
+        self.caught_up = false;
         self.life += 1;
     }
 }
@@ -189,11 +196,14 @@ impl Handler<AttemptEnded> for WebhookDispatcher {
     type Result = ();
 
     fn handle(&mut self, ended: AttemptEnded, ctx: &mut Self::Context) {
-        if ended.again {
-            tracing::warn!(delivery.id = %ended.id, "a webhook could not be claimed and stays queued");
-        }
         if ended.life == self.life {
-            self.held.remove(&ended.id);
+            if ended.again {
+                ctx.run_later(AGAIN, move |dispatcher, _| {
+                    dispatcher.held.remove(&ended.id);
+                });
+            } else {
+                self.held.remove(&ended.id);
+            }
             let origin: Rc<str> = ended.origin.into();
             if let Some(lane) = self.lanes.get_mut(&origin) {
                 lane.end();

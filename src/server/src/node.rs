@@ -261,6 +261,7 @@ fn bounds(settings: &Settings) -> TreeBounds {
         shards: workers(settings),
         live_transactions: settings.limits.max_live_transactions,
         in_flight: settings.limits.max_in_flight,
+        mailbox_depth: settings.limits.mailbox_depth,
         patience: ASK_PATIENCE,
         lanes: LaneBounds { in_flight: settings.webhooks.max_in_flight, in_flight_per_host: settings.webhooks.max_in_flight_per_host },
         expired_grace: EXPIRED_GRACE,

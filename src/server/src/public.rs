@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
-use actix_web::http::header::{CONNECTION, HeaderValue};
+use actix_web::http::ConnectionType;
 use actix_web::middleware::{Next, from_fn};
 use actix_web::web::{self, Data};
 use actix_web::{App, Error};
@@ -73,7 +73,7 @@ async fn count<B: MessageBody>(request: ServiceRequest, next: Next<B>) -> Result
     let _under_way = drain.as_ref().map(crate::drain::Drain::enter);
     let mut response = next.call(request).await?;
     if drain.is_some_and(|drain| drain.has_begun()) {
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
     }
     Ok(response)
 }

@@ -1,5 +1,5 @@
 //! What every route shares: the error table, request ids with their log line and metrics, bodies,
-//! queries, callers.
+//! queries, callers, rates.
 //!
 //! Handlers decide nothing: they parse with these types, ask an actor, and render.
 

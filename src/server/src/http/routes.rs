@@ -39,11 +39,11 @@ const fn row(method: &'static str, path: &'static str, audience: Audience, route
 
 /// Every route of the public listener.
 pub const ROUTES: &[Row] = &[
-    row("GET", "/api/ping", Audience::Anybody, || web::get().to(ping)),
-    row("POST", "/api/v1/nationalid-ovse/init", Audience::Clients, || web::post().to(init::init)),
-    row("POST", "/api/v1/nationalid-ovse/qr-intent", Audience::Clients, || web::post().to(qr_intent::qr_intent)),
-    row("GET", "/api/v1/nationalid-ovse/result/{txnId}", Audience::Clients, || web::get().to(result::result)),
-    row("POST", "/cb/{txnId}/{capability}", Audience::Residents, || web::post().to(callback::receive)),
+    row("GET", "/api/ping", Audience::Anybody, || web::to(ping)),
+    row("POST", "/api/v1/nationalid-ovse/init", Audience::Clients, || web::to(init::init)),
+    row("POST", "/api/v1/nationalid-ovse/qr-intent", Audience::Clients, || web::to(qr_intent::qr_intent)),
+    row("GET", "/api/v1/nationalid-ovse/result/{txnId}", Audience::Clients, || web::to(result::result)),
+    row("POST", "/cb/{txnId}/{capability}", Audience::Residents, || web::to(callback::receive)),
 ];
 
 /// Declares every route.
