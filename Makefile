@@ -9,7 +9,7 @@ test: needs check rust contract browser
 needs:
 	@missing=""; \
 	need() { command -v "$$1" >/dev/null 2>&1 || missing="$$missing $$2"; }; \
-	need cc build-essential; need cmake cmake; need python3 python3; need node nodejs; need npm npm; need flock util-linux; \
+	need cc build-essential; need python3 python3; need node nodejs; need npm npm; need flock util-linux; \
 	python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing="$$missing python3-venv"; \
 	if [ -d tests/browser ]; then need chromium chromium; need zbarimg zbar-tools; fi; \
 	[ -z "$$missing" ] && exit 0; \
@@ -31,11 +31,7 @@ contract: needs
 	tests/contract/setup.sh
 
 browser: needs rust
-	@if [ -d tests/browser ]; then \
-		set -e; \
-		if [ -x tests/browser/setup.sh ]; then tests/browser/setup.sh; fi; \
-		node --test tests/browser/*.test.mjs; \
-	fi
+	@if [ -d tests/browser ]; then tests/browser/run.sh; fi
 
 bench:
 	cargo run --release -p sakshi-benches

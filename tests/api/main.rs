@@ -27,5 +27,6 @@ mod profiles;
 mod protocol;
 mod qr_intent;
 mod result;
+mod universe;
 mod webhook_lanes;
 mod webhooks;

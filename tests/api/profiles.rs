@@ -1,6 +1,7 @@
 //! Settings: what a profile demands, and what production has none of.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use sakshi_authority::intent::IntentKey;
 use serde_json::json;
@@ -12,7 +13,7 @@ use crate::harness::universe::{Universe, environment};
 
 const TOKEN: &str = "an-operators-own-token-of-enough-length";
 
-/// Everything that production demands, with the intent key in `directory`.
+/// Everything that production demands.
 fn production(key_path: &str) -> Vec<(&'static str, String)> {
     let text = |text: &str| text.to_owned();
     vec![
@@ -33,6 +34,13 @@ fn production(key_path: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// A fresh intent key in a directory.
+fn intent_key(directory: &Path) -> String {
+    let path = directory.join("intent.pem");
+    std::fs::write(&path, IntentKey::generate_rs256().unwrap().1).unwrap();
+    path.display().to_string()
+}
+
 fn run(arguments: &[&str], settings: &[(&str, &str)]) -> Ending {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("jwks.json"), Forge::new().jwks().to_string()).unwrap();
@@ -42,9 +50,7 @@ fn run(arguments: &[&str], settings: &[(&str, &str)]) -> Ending {
 #[tokio::test]
 async fn production_trusts_no_sandbox_and_serves_none() {
     let keys = tempfile::tempdir().unwrap();
-    let path = keys.path().join("intent.pem");
-    std::fs::write(&path, IntentKey::generate_rs256().unwrap().1).unwrap();
-    let settings = production(&path.display().to_string());
+    let settings = production(&intent_key(keys.path()));
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
     let universe = Universe::with(&settings).await;
     for path in ["/sandbox/app", "/sandbox/residents", "/sandbox/app/app.css"] {
@@ -118,7 +124,8 @@ fn check_config_says_what_production_demands_and_serve_refuses_to_start_without(
 
 #[test]
 fn production_refuses_the_sandboxs_tokens_and_issuer() {
-    let mut settings: BTreeMap<&str, String> = production("intent.pem").into_iter().collect();
+    let keys = tempfile::tempdir().unwrap();
+    let mut settings: BTreeMap<&str, String> = production(&intent_key(keys.path())).into_iter().collect();
     for (key, value, named) in [
         ("ADMIN__TOKEN", ADMIN_TOKEN, "admin.token"),
         ("ADMIN__CONNECTOR_TOKEN", "sandbox-connector-token-never-in-production", "admin.connector_token"),
