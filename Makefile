@@ -1,5 +1,7 @@
 # What a developer and the continuous integration run. `make test` is all of it.
 
+CARGO ?= cargo
+
 .PHONY: test check needs rust contract browser bench demo
 
 test: needs check rust contract browser
@@ -20,11 +22,11 @@ needs:
 	fi
 
 check: needs
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 rust: needs
-	cargo test --workspace
+	$(CARGO) test --workspace
 
 # The independent issuers; the suites that use them have run with the rest.
 contract: needs
@@ -34,7 +36,7 @@ browser: needs rust
 	@if [ -d tests/browser ]; then tests/browser/run.sh; fi
 
 bench:
-	cargo run --release -p sakshi-benches
+	$(CARGO) run --release -p sakshi-benches
 
 demo:
-	cargo run --release -- demo
+	$(CARGO) run --release -- demo
