@@ -14,6 +14,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod damage;
 mod journal;
 mod load;
 mod outbox;

@@ -107,6 +107,11 @@ impl Universe {
         universe
     }
 
+    /// Changes a setting of the processes to come.
+    pub(crate) fn set(&mut self, key: &str, value: &str) {
+        self.environment.insert(format!("SAKSHI__{key}"), value.to_owned());
+    }
+
     /// Starts the process on what the directory holds.
     pub(crate) async fn launch(&mut self) {
         assert!(self.process.is_none(), "it runs already");
