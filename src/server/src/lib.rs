@@ -19,4 +19,6 @@ pub mod settings;
 pub mod telemetry;
 
 #[cfg(test)]
+mod live;
+#[cfg(test)]
 mod universe;

@@ -14,6 +14,7 @@ use sakshi_sandbox::app::SandboxApp;
 
 use crate::http::body::BodyLimit;
 use crate::http::key_cache::KeyGate;
+use crate::http::openapi::Document;
 use crate::http::rate::Rates;
 use crate::http::request_id::edge;
 use crate::http::routes;
@@ -51,6 +52,7 @@ pub fn app(
     let gate = KeyGate::new(Arc::clone(&service.store), Arc::clone(&service.clock), shared.profile);
     let sandbox = shared.sandbox.clone();
     App::new()
+        .app_data(Data::new(Document::of(&service.agreement.public_base)))
         .app_data(Data::new(service))
         .app_data(Data::new(shared.rates.clone()))
         .app_data(gate)

@@ -17,6 +17,7 @@ use crate::service::Service;
 pub struct QrIntentRequest {
     /// A pending transaction of the calling app.
     #[serde(rename = "txnId", alias = "txn_id")]
+    #[schema(value_type = String, required = true, format = "uuid")]
     txn_id: Option<String>,
 }
 
