@@ -50,6 +50,7 @@ pub struct CallbackAddresses {
     base: String,
     audience: Arc<str>,
     secret: hmac::Key,
+    former: Vec<hmac::Key>,
 }
 
 impl fmt::Debug for CallbackAddresses {
@@ -76,13 +77,22 @@ impl CallbackAddresses {
             base: base.as_str().trim_end_matches('/').to_owned(),
             audience: base.origin().ascii_serialization().into(),
             secret: hmac::Key::new(hmac::HMAC_SHA256, secret),
+            former: Vec::new(),
         })
+    }
+
+    /// Recognises addresses that were made under former secrets too, and makes none: transactions
+    /// that were pending when the secret changed can still be answered.
+    #[must_use]
+    pub fn with_former_secrets<S: AsRef<[u8]>>(mut self, secrets: &[S]) -> Self {
+        self.former = secrets.iter().map(|secret| hmac::Key::new(hmac::HMAC_SHA256, secret.as_ref())).collect();
+        self
     }
 
     /// The address for a transaction.
     #[must_use]
     pub fn for_txn(&self, txn: TxnId) -> CallbackAddress {
-        let url = format!("{}/cb/{txn}/{}", self.base, self.capability(txn));
+        let url = format!("{}/cb/{txn}/{}", self.base, capability(&self.secret, txn));
         CallbackAddress { url, audience: Arc::clone(&self.audience) }
     }
 
@@ -95,16 +105,18 @@ impl CallbackAddresses {
     /// Whether the capability was made for this transaction. Takes the same time for any guess.
     #[must_use]
     pub fn is_genuine(&self, txn: TxnId, capability: &str) -> bool {
-        verify_slices_are_equal(self.capability(txn).as_bytes(), capability.as_bytes()).is_ok()
+        let secrets = std::iter::once(&self.secret).chain(&self.former);
+        let made = |secret| verify_slices_are_equal(self::capability(secret, txn).as_bytes(), capability.as_bytes()).is_ok();
+        secrets.fold(false, |genuine, secret| genuine | made(secret))
     }
+}
 
-    fn capability(&self, txn: TxnId) -> String {
-        let mut context = hmac::Context::with_key(&self.secret);
-        context.update(PURPOSE);
-        context.update(txn.as_bytes());
-        let tag = context.sign();
-        base64url(&tag.as_ref()[..CAPABILITY_BYTES])
-    }
+fn capability(secret: &hmac::Key, txn: TxnId) -> String {
+    let mut context = hmac::Context::with_key(secret);
+    context.update(PURPOSE);
+    context.update(txn.as_bytes());
+    let tag = context.sign();
+    base64url(&tag.as_ref()[..CAPABILITY_BYTES])
 }
 
 #[cfg(test)]
@@ -147,6 +159,16 @@ mod tests {
         for guess in ["", &capability[1..], &capability.to_lowercase(), &format!("{capability}A"), &format!("{capability}=")] {
             assert!(!ours.is_genuine(id, guess), "{guess}");
         }
+    }
+
+    #[test]
+    fn an_address_made_under_a_former_secret_is_recognised_and_no_longer_made() {
+        let (id, old) = (txn(), addresses("https://a.example", 1));
+        let new = addresses("https://a.example", 2).with_former_secrets(&[[9; 32], [1; 32]]);
+        let capability = |addresses: &CallbackAddresses| addresses.for_txn(id).url.rsplit('/').next().unwrap().to_owned();
+        assert!(new.is_genuine(id, &capability(&old)) && new.is_genuine(id, &capability(&new)));
+        assert_eq!(capability(&new), capability(&addresses("https://a.example", 2)));
+        assert!(!new.is_genuine(id, &capability(&addresses("https://a.example", 3))));
     }
 
     #[test]
