@@ -3,13 +3,17 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::harness::universe::Universe;
+use crate::harness::waiting::{PLENTY, eventually};
 
 #[tokio::test]
 async fn a_secret_in_a_log_line_fails_the_test() {
     let mut universe = Universe::start().await;
     let backend = universe.backend(1).await;
     backend.open(&["name"]).await;
-    let logged = universe.log().into_iter().find(|line| line.contains("transaction opened")).expect("a line about the transaction");
+    let logged = eventually("a line about the transaction", PLENTY, || async {
+        universe.log().into_iter().find(|line| line.contains("transaction opened"))
+    })
+    .await;
     universe.secrets.keep(logged.rsplit(' ').next().expect("a word"));
     assert!(catch_unwind(AssertUnwindSafe(|| universe.stop())).is_err());
 }
@@ -18,7 +22,7 @@ async fn a_secret_in_a_log_line_fails_the_test() {
 async fn a_process_that_dies_fails_the_test() {
     let mut universe = Universe::start().await;
     universe.process().signal("ABRT");
-    universe.process().ended(crate::harness::waiting::PLENTY).await;
+    universe.process().ended(PLENTY).await;
     assert!(catch_unwind(AssertUnwindSafe(|| universe.stop())).is_err());
     // What is dead already needs no end.
     drop(catch_unwind(AssertUnwindSafe(|| universe.take_process())));
