@@ -15,14 +15,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Context, Handler, Message, Supervised, WrapFuture as _};
+use actix::{Actor, ActorFutureExt as _, Addr, AsyncContext as _, Context, Handler, Message, Supervised, WrapFuture as _};
 use sakshi_domain::delivery::{DeliveryId, QueuedDelivery};
 use sakshi_outbound::client::WebhookClient;
 use sakshi_store::{Store, StoreError, Vault};
 
 use self::attempt::Attempter;
 use self::lane::Lane;
-use crate::admission::Admission;
+use crate::admission::{Admission, Permit};
 
 /// How often the outbox is looked through for deliveries whose notice was lost.
 const RESCAN: Duration = Duration::from_secs(2);
@@ -133,12 +133,13 @@ impl WebhookDispatcher {
             let Some(delivery) = self.lanes.get_mut(&origin).and_then(Lane::begin) else { continue };
             let (id, life) = (delivery.id, self.life);
             let attempter = Rc::clone(&self.attempter);
-            let me = ctx.address();
-            let of = Rc::clone(&origin);
+            let ended = AttemptEnded { origin: origin.as_ref().into(), id, life, again: true };
+            let mut report = ReportAtEnd { dispatcher: ctx.address(), ended: Some(ended), _permit: permit };
             actix_rt::spawn(async move {
                 let again = attempter.attempt(delivery).await;
-                drop(permit);
-                me.do_send(AttemptEnded { origin: of.as_ref().into(), id, life, again });
+                if let Some(ended) = &mut report.ended {
+                    ended.again = again;
+                }
             });
             self.take_turn(&origin);
         }
@@ -178,6 +179,21 @@ impl Handler<DeliveryQueued> for WebhookDispatcher {
     fn handle(&mut self, DeliveryQueued(delivery): DeliveryQueued, ctx: &mut Self::Context) {
         self.enqueue(delivery);
         self.dispatch(ctx);
+    }
+}
+
+/// Reports the end of an attempt when it is dropped, so that one that panics frees its place too.
+struct ReportAtEnd {
+    dispatcher: Addr<WebhookDispatcher>,
+    ended: Option<AttemptEnded>,
+    _permit: Permit,
+}
+
+impl Drop for ReportAtEnd {
+    fn drop(&mut self) {
+        if let Some(ended) = self.ended.take() {
+            self.dispatcher.do_send(ended);
+        }
     }
 }
 

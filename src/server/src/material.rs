@@ -21,18 +21,14 @@ use crate::settings::Settings;
 /// The `iss` of the sandbox issuer's credentials.
 const SANDBOX_ISSUER: &str = "https://issuer.sandbox.invalid";
 
-/// What the secret of callback addresses is derived for.
-const CALLBACKS: &[u8] = b"sakshi callback capability 1";
-
 /// Keys and trust.
 #[derive(Debug)]
 pub struct Material {
     /// Seals what is personal.
     pub vault: Arc<Vault>,
-    /// Makes callback addresses unguessable; the same on every node with the same encryption key.
-    pub callback_secret: Zeroizing<Vec<u8>>,
-    /// The same of the previous encryption keys, for transactions that were opened under them.
-    pub former_callback_secrets: Vec<Zeroizing<Vec<u8>>>,
+    /// Make callback addresses unguessable; the same on every node with the same encryption keys.
+    /// Those of previous keys are still recognised.
+    pub callback_secrets: Vec<Zeroizing<Vec<u8>>>,
     /// Signs intents.
     pub intent_key: IntentKey,
     /// Whose credentials are believed.
@@ -80,10 +76,9 @@ pub fn gather(settings: &Settings) -> Result<Material, MaterialError> {
         (None, Some(kept)) => kept.read_or_make("encryption.key", random_key)?,
         (None, None) => return Err(MaterialError::Missing("store.encryption_key")),
     };
-    let previous: Vec<_> = settings.store.previous_encryption_keys.iter().map(|key| key.bytes().clone()).collect();
-    let callback_secret = derive(&main_key, CALLBACKS);
-    let former_callback_secrets = previous.iter().map(|key| derive(key, CALLBACKS)).collect();
+    let previous = settings.store.previous_encryption_keys.iter().map(|key| key.bytes().clone());
     let keys: Vec<Zeroizing<Vec<u8>>> = std::iter::once(main_key).chain(previous).collect();
+    let callback_secrets = keys.iter().map(|key| derive(key, b"sakshi callback capability 1")).collect();
     let vault = Arc::new(Vault::new(&keys)?);
 
     let intent_pem = match (&settings.authority.intent_key_path, &kept) {
@@ -104,7 +99,7 @@ pub fn gather(settings: &Settings) -> Result<Material, MaterialError> {
         issuers.push(TrustedIssuer { issuer: SANDBOX_ISSUER.into(), jwks: Jwks::parse(issuer.jwks_json().as_bytes())? });
         sandbox_issuer = Some(Arc::new(issuer));
     }
-    Ok(Material { vault, callback_secret, former_callback_secrets, intent_key, issuers, sandbox_issuer })
+    Ok(Material { vault, callback_secrets, intent_key, issuers, sandbox_issuer })
 }
 
 /// A key for one purpose from the main key (HMAC as a PRF).
