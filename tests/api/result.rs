@@ -35,6 +35,7 @@ async fn another_apps_or_an_unknown_transaction_is_a_404() {
 async fn a_long_poll_is_answered_as_soon_as_the_transaction_completes() {
     let universe = Universe::start().await;
     let (backend, phone) = (universe.backend(3).await, universe.phone());
+    let mut delays = Vec::new();
     for _ in 0..3 {
         let opened = backend.open(&["name"]).await;
         let (path, caller) = (format!("{}?wait=30", result_path(&opened.txn)), backend.clone());
@@ -47,9 +48,11 @@ async fn a_long_poll_is_answered_as_soon_as_the_transaction_completes() {
         assert_eq!(accepted.status, 200);
         let (answer, answered) = poll.await.expect("the poll ends");
         assert_eq!(answer.ok()["data"]["verification_passed"], true);
-        let late = answered.saturating_duration_since(completed);
-        assert!(late < Duration::from_millis(100), "the poll was answered {late:?} after the callback");
+        delays.push(answered.saturating_duration_since(completed));
     }
+    // The median, so that a pause of the machine is not held against the service.
+    delays.sort_unstable();
+    assert!(delays[1] < Duration::from_millis(100), "the polls were answered {delays:?} after the callbacks");
 }
 
 #[tokio::test]
@@ -88,7 +91,7 @@ async fn after_the_window_operations_answer_410() {
 
 #[tokio::test]
 async fn a_completed_result_outlives_the_window_and_is_forgotten_after_its_own_time() {
-    let universe = Universe::with(&[("OVSE__WINDOW_S", "1"), ("OVSE__RESULT_TTL_S", "3")]).await;
+    let universe = Universe::with(&[("OVSE__WINDOW_S", "3"), ("OVSE__RESULT_TTL_S", "6")]).await;
     let (backend, phone) = (universe.backend(2).await, universe.phone());
     let (completed, left) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
     phone.approve(&completed, "asha").await;
