@@ -1,3 +1,5 @@
+//! What an intent says, who can have signed it, and what is no intent.
+
 use std::sync::OnceLock;
 use std::time::Duration;
 
