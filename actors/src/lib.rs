@@ -6,7 +6,6 @@
 //! guaranteed.
 
 mod admission;
-mod anchored_clock;
 mod dispatcher;
 mod heartbeat;
 mod ledger;
@@ -24,7 +23,6 @@ mod tree;
 mod tests;
 
 pub use admission::{Admission, Permit};
-pub use anchored_clock::AnchoredClock;
 pub use dispatcher::LaneBounds;
 pub use ledger::{CreditLedger, MoveCredits};
 pub use node::NodeView;

@@ -8,13 +8,14 @@ use actix::{Addr, Handler};
 use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::transaction::Completed;
 use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, StoreError, Vault};
+use tokio::time::sleep;
 use uuid::Uuid;
 
-use crate::admission::Admission;
+use crate::admission::{Admission, Permit};
 use crate::node::Node;
 use crate::registry::{Answered, Ask, OpenHere, TransactionRegistry, Unanswered};
 use crate::reveal::{RevealError, reveal};
-use crate::transaction::{Complete, CompleteReply, Look, Subscribe, TransactionActor, TransactionQuestion, View};
+use crate::transaction::{Complete, CompleteReply, Look, Subscribe, TransactionActor, TransactionQuestion, View, Watch};
 
 /// How often a question is asked when the actor ends before it answers.
 const TRIES: usize = 3;
@@ -76,6 +77,7 @@ pub struct Transactions {
     pub(crate) vault: Arc<Vault>,
     pub(crate) local: usize,
     pub(crate) patience: Duration,
+    pub(crate) depth: usize,
 }
 
 impl Transactions {
@@ -94,8 +96,8 @@ impl Transactions {
     /// # Errors
     /// [`AskError`]; the transaction may then have been opened or not.
     pub async fn open(&self, open: OpenTransaction) -> Result<OpenOutcome, AskError> {
-        let _permit = self.admission.enter().ok_or(AskError::Overloaded)?;
         let index = self.shard_of(open.pending.id);
+        let _permit = self.admit(index)?;
         let open = Arc::new(open);
         for _ in 0..TRIES {
             let shard = self.shards.get(index).ok_or(AskError::NoAnswer)?;
@@ -125,15 +127,20 @@ impl Transactions {
     pub async fn look_when_changed(&self, id: TxnId, wait: Duration) -> Result<View, AskError> {
         let end = tokio::time::Instant::now() + wait;
         loop {
-            let changed = self.ask(id, Subscribe).await?;
+            let watch = self.ask(id, Subscribe).await?;
             let view = self.look(id).await?;
             let left = end.saturating_duration_since(tokio::time::Instant::now());
             if !matches!(view, View::Pending(_)) || left.is_zero() {
                 return Ok(view);
             }
             // Whether the sender fired or fell silent, the next look tells what is.
-            let pause = tokio::time::sleep(left.min(RECHECK));
-            tokio::select! { _ = changed => {}, () = pause => {} }
+            match watch {
+                Watch::Until(changed) => {
+                    let pause = sleep(left.min(RECHECK));
+                    tokio::select! { _ = changed => {}, () = pause => {} }
+                }
+                Watch::Refused => sleep(left.min(UNWATCHED)).await,
+            }
         }
     }
 
@@ -153,6 +160,15 @@ impl Transactions {
         reveal(&self.vault, record)
     }
 
+    /// Lets a question in, unless the node has enough to do, or the shard's line is too long.
+    fn admit(&self, shard: usize) -> Result<Permit, AskError> {
+        let depth = usize::try_from(self.shards.nodes[shard].waiting()).unwrap_or(0);
+        if depth >= self.depth {
+            return Err(AskError::Overloaded);
+        }
+        self.admission.enter().ok_or(AskError::Overloaded)
+    }
+
     fn shard_of(&self, id: TxnId) -> usize {
         usize::from(id.lane()) % self.shards.nodes.len()
     }
@@ -163,8 +179,8 @@ impl Transactions {
         TransactionActor: Handler<Q>,
         TransactionRegistry: Handler<Ask<Q>>,
     {
-        let _permit = self.admission.enter().ok_or(AskError::Overloaded)?;
         let index = self.shard_of(id);
+        let _permit = self.admit(index)?;
         for _ in 0..TRIES {
             let shard = self.shards.get(index).ok_or(AskError::NoAnswer)?;
             let _asked = self.shards.nodes[index].asked();
@@ -183,3 +199,5 @@ impl Transactions {
 /// How long a watcher trusts its subscription before it looks again by itself: longer than any
 /// notice takes, and short beside a long poll.
 const RECHECK: Duration = Duration::from_secs(5);
+/// How often one looks who found too many watchers before them.
+const UNWATCHED: Duration = Duration::from_secs(1);

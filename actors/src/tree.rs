@@ -57,6 +57,8 @@ pub struct TreeBounds {
     pub live_transactions: usize,
     /// Questions being answered at once.
     pub in_flight: usize,
+    /// Questions that may wait for one shard.
+    pub mailbox_depth: usize,
     /// How long a question may take.
     pub patience: Duration,
     /// Webhook attempts in flight.
@@ -70,8 +72,8 @@ pub struct TreeBounds {
 pub struct Tree {
     root: Root,
     top: Arc<Node>,
-    shards: Arc<Shards>,
-    around: Arc<Surroundings>,
+    pub(crate) shards: Arc<Shards>,
+    pub(crate) around: Arc<Surroundings>,
     bounds: TreeBounds,
     admission: Admission,
     attempts: Admission,
@@ -143,6 +145,7 @@ impl Tree {
             vault: Arc::clone(&self.around.vault),
             local,
             patience: self.bounds.patience,
+            depth: self.bounds.mailbox_depth,
         }
     }
 

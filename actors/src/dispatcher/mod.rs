@@ -15,17 +15,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Context, Handler, Message, Supervised, WrapFuture as _};
+use actix::{Actor, ActorFutureExt as _, Addr, AsyncContext as _, Context, Handler, Message, Supervised, WrapFuture as _};
 use sakshi_domain::delivery::{DeliveryId, QueuedDelivery};
 use sakshi_outbound::client::WebhookClient;
 use sakshi_store::{Store, StoreError, Vault};
 
 use self::attempt::Attempter;
 use self::lane::Lane;
-use crate::admission::Admission;
+use crate::admission::{Admission, Permit};
 
 /// How often the outbox is looked through for deliveries whose notice was lost.
 const RESCAN: Duration = Duration::from_secs(2);
+/// How long a delivery that could not be begun is left alone before a scan may find it again.
+const AGAIN: Duration = Duration::from_secs(5);
 /// Deliveries read from the outbox at a time.
 const BATCH: usize = 500;
 
@@ -51,6 +53,7 @@ pub(crate) struct WebhookDispatcher {
     /// Where the next look through the outbox begins.
     scanned: Option<DeliveryId>,
     scanning: bool,
+    caught_up: bool,
     /// Tells attempts begun before a restart from those begun since.
     life: u64,
     paused: bool,
@@ -68,6 +71,7 @@ impl WebhookDispatcher {
             held: HashSet::new(),
             scanned: None,
             scanning: false,
+            caught_up: false,
             life: 0,
             paused: false,
         }
@@ -90,10 +94,12 @@ impl WebhookDispatcher {
         self.scanned = if full { due.last().map(|delivery| delivery.id) } else { None };
         due.into_iter().for_each(|delivery| self.enqueue(delivery));
         self.dispatch(ctx);
-        if full {
-            // A long backlog is read in one go, a batch at a time, with others' turns between.
+        if full && !self.caught_up {
+            // The backlog of an earlier life is read in one go, a batch at a time, with others'
+            // turns between; later scans only look for what was missed, a batch per round.
             ctx.run_later(Duration::from_millis(1), Self::scan);
         }
+        self.caught_up |= !full;
     }
 
     /// Puts a delivery into its lane, unless it is held already or the lane is full.
@@ -127,12 +133,13 @@ impl WebhookDispatcher {
             let Some(delivery) = self.lanes.get_mut(&origin).and_then(Lane::begin) else { continue };
             let (id, life) = (delivery.id, self.life);
             let attempter = Rc::clone(&self.attempter);
-            let me = ctx.address();
-            let of = Rc::clone(&origin);
+            let ended = AttemptEnded { origin: origin.as_ref().into(), id, life, again: true };
+            let mut report = ReportAtEnd { dispatcher: ctx.address(), ended: Some(ended), _permit: permit };
             actix_rt::spawn(async move {
                 let again = attempter.attempt(delivery).await;
-                drop(permit);
-                me.do_send(AttemptEnded { origin: of.as_ref().into(), id, life, again });
+                if let Some(ended) = &mut report.ended {
+                    ended.again = again;
+                }
             });
             self.take_turn(&origin);
         }
@@ -156,6 +163,7 @@ impl Supervised for WebhookDispatcher {
         self.held.clear();
         self.scanned = None;
         self.scanning = false;
+        self.caught_up = false;
         self.life += 1;
     }
 }
@@ -174,6 +182,21 @@ impl Handler<DeliveryQueued> for WebhookDispatcher {
     }
 }
 
+/// Reports the end of an attempt when it is dropped, so that one that panics frees its place too.
+struct ReportAtEnd {
+    dispatcher: Addr<WebhookDispatcher>,
+    ended: Option<AttemptEnded>,
+    _permit: Permit,
+}
+
+impl Drop for ReportAtEnd {
+    fn drop(&mut self) {
+        if let Some(ended) = self.ended.take() {
+            self.dispatcher.do_send(ended);
+        }
+    }
+}
+
 /// An attempt has ended, one way or another.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "()")]
@@ -189,11 +212,14 @@ impl Handler<AttemptEnded> for WebhookDispatcher {
     type Result = ();
 
     fn handle(&mut self, ended: AttemptEnded, ctx: &mut Self::Context) {
-        if ended.again {
-            tracing::warn!(delivery.id = %ended.id, "a webhook could not be claimed and stays queued");
-        }
         if ended.life == self.life {
-            self.held.remove(&ended.id);
+            if ended.again {
+                ctx.run_later(AGAIN, move |dispatcher, _| {
+                    dispatcher.held.remove(&ended.id);
+                });
+            } else {
+                self.held.remove(&ended.id);
+            }
             let origin: Rc<str> = ended.origin.into();
             if let Some(lane) = self.lanes.get_mut(&origin) {
                 lane.end();

@@ -1,8 +1,8 @@
 //! How a shard judges the failures of its transactions, and the root those of the shard.
 //!
 //! A transaction that panics is restarted, three times a minute at most; then it is let go, and
-//! whoever asks for it next gets a fresh actor. When five are let go within a minute something
-//! more is wrong: the shard starts over. When that does not help either, the root ends the process.
+//! whoever asks for it next gets a fresh actor. When more than five are let go within a minute
+//! something more is wrong: the shard starts over. When that does not help either, the root ends the process.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

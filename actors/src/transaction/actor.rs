@@ -18,11 +18,11 @@ use sakshi_store::{
 };
 use tokio::sync::oneshot;
 
-use super::message::{Complete, CompleteReply, Look, Open, Reply, Subscribe, TransactionQuestion, View};
+use super::message::{Complete, CompleteReply, Look, Open, Reply, Subscribe, TransactionQuestion, View, Watch};
 use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
 use crate::ledger::{CreditLedger, DebitAndOpen};
 
-/// Long polls that one transaction keeps waiting; one more is answered at once.
+/// Watchers that one transaction wakes; one more has to look by itself.
 const WATCHERS_MAX: usize = 64;
 
 /// What every transaction actor of a shard shares.
@@ -161,14 +161,14 @@ impl Handler<Subscribe> for TransactionActor {
         if let Some(answer) = self.answer_ended(&subscribe, ctx) {
             return MessageResult(Ok(answer));
         }
-        let (sender, receiver) = oneshot::channel();
-        if let State::Waiting { watchers, .. } = &mut self.state {
-            watchers.retain(|watcher| !watcher.is_closed());
-            if watchers.len() < WATCHERS_MAX {
-                watchers.push(sender);
-            }
+        let State::Waiting { watchers, .. } = &mut self.state else { return MessageResult(Ok(Watch::Refused)) };
+        watchers.retain(|watcher| !watcher.is_closed());
+        if watchers.len() >= WATCHERS_MAX {
+            return MessageResult(Ok(Watch::Refused));
         }
-        MessageResult(Ok(receiver))
+        let (sender, receiver) = oneshot::channel();
+        watchers.push(sender);
+        MessageResult(Ok(Watch::Until(receiver)))
     }
 }
 
@@ -284,7 +284,7 @@ impl Handler<Retire> for TransactionActor {
     }
 }
 
-/// Makes the actor panic while it handles a message.
+/// Makes the actor panic while it handles a message, with its state half changed.
 #[cfg(test)]
 #[derive(Clone, Copy, Message)]
 #[rtype(result = "()")]
@@ -294,6 +294,7 @@ pub(crate) struct Detonate;
 impl Handler<Detonate> for TransactionActor {
     type Result = ();
     fn handle(&mut self, _: Detonate, _: &mut Self::Context) {
+        self.state = State::Absent;
         panic!("as the test asked");
     }
 }

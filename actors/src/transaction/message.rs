@@ -60,24 +60,33 @@ impl TransactionQuestion for Look {
     }
 }
 
-/// Tell me when the transaction changes: the receiver ends when it has, or when nobody can tell.
+/// Tell me when the transaction changes.
 #[derive(Clone, Copy, Debug, Message)]
-#[rtype(result = "Result<oneshot::Receiver<()>, StoreError>")]
+#[rtype(result = "Result<Watch, StoreError>")]
 pub(crate) struct Subscribe;
 
+/// How a watcher learns of a change.
+#[derive(Debug)]
+pub(crate) enum Watch {
+    /// The receiver ends when the transaction has changed, or when nobody can tell any more.
+    Until(oneshot::Receiver<()>),
+    /// There is nothing to wait for, or there are too many watchers.
+    Refused,
+}
+
 impl TransactionQuestion for Subscribe {
-    type Answer = oneshot::Receiver<()>;
+    type Answer = Watch;
 
-    fn completed(&self, _: CompletedRecord) -> Self::Answer {
-        oneshot::channel().1
+    fn completed(&self, _: CompletedRecord) -> Watch {
+        Watch::Refused
     }
 
-    fn expired(&self, _: Arc<Pending>) -> Self::Answer {
-        oneshot::channel().1
+    fn expired(&self, _: Arc<Pending>) -> Watch {
+        Watch::Refused
     }
 
-    fn unknown(&self) -> Self::Answer {
-        oneshot::channel().1
+    fn unknown(&self) -> Watch {
+        Watch::Refused
     }
 }
 

@@ -6,7 +6,7 @@ mod message;
 pub(crate) use actor::TransactionActor;
 pub(crate) use actor::{DeadlineReached, Surroundings};
 pub use message::{Complete, CompleteReply, View};
-pub(crate) use message::{Look, Open, Subscribe, TransactionQuestion};
+pub(crate) use message::{Look, Open, Subscribe, TransactionQuestion, Watch};
 
 #[cfg(test)]
 pub(crate) use actor::Detonate;

@@ -49,7 +49,8 @@ impl fmt::Debug for CallbackAddress {
 pub struct CallbackAddresses {
     base: String,
     audience: Arc<str>,
-    secret: hmac::Key,
+    /// The first makes capabilities, every one is recognised.
+    secrets: Vec<hmac::Key>,
 }
 
 impl fmt::Debug for CallbackAddresses {
@@ -59,30 +60,31 @@ impl fmt::Debug for CallbackAddresses {
 }
 
 impl CallbackAddresses {
-    /// Addresses under the URL at which the public sees this service.
+    /// Addresses under the URL at which the public sees this service. The first secret makes them;
+    /// the others are those of earlier days, whose addresses are still out there.
     ///
     /// # Errors
-    /// A base that is no http(s) URL; a secret under 32 bytes.
-    pub fn new(public_base_url: &str, secret: &[u8]) -> Result<Self, CallbackAddressError> {
+    /// A base that is no http(s) URL; no secret, or one under 32 bytes.
+    pub fn new<S: AsRef<[u8]>>(public_base_url: &str, secrets: &[S]) -> Result<Self, CallbackAddressError> {
         let base = Url::parse(public_base_url).map_err(|_| CallbackAddressError::BaseUrl)?;
         let web = matches!(base.scheme(), "http" | "https");
         if !web || base.query().is_some() || base.fragment().is_some() {
             return Err(CallbackAddressError::BaseUrl);
         }
-        if secret.len() < 32 {
+        if secrets.is_empty() || secrets.iter().any(|secret| secret.as_ref().len() < 32) {
             return Err(CallbackAddressError::Secret);
         }
         Ok(Self {
             base: base.as_str().trim_end_matches('/').to_owned(),
             audience: base.origin().ascii_serialization().into(),
-            secret: hmac::Key::new(hmac::HMAC_SHA256, secret),
+            secrets: secrets.iter().map(|secret| hmac::Key::new(hmac::HMAC_SHA256, secret.as_ref())).collect(),
         })
     }
 
     /// The address for a transaction.
     #[must_use]
     pub fn for_txn(&self, txn: TxnId) -> CallbackAddress {
-        let url = format!("{}/cb/{txn}/{}", self.base, self.capability(txn));
+        let url = format!("{}/cb/{txn}/{}", self.base, capability(&self.secrets[0], txn));
         CallbackAddress { url, audience: Arc::clone(&self.audience) }
     }
 
@@ -95,16 +97,17 @@ impl CallbackAddresses {
     /// Whether the capability was made for this transaction. Takes the same time for any guess.
     #[must_use]
     pub fn is_genuine(&self, txn: TxnId, capability: &str) -> bool {
-        verify_slices_are_equal(self.capability(txn).as_bytes(), capability.as_bytes()).is_ok()
+        let is_of = |secret| verify_slices_are_equal(self::capability(secret, txn).as_bytes(), capability.as_bytes()).is_ok();
+        self.secrets.iter().any(is_of)
     }
+}
 
-    fn capability(&self, txn: TxnId) -> String {
-        let mut context = hmac::Context::with_key(&self.secret);
-        context.update(PURPOSE);
-        context.update(txn.as_bytes());
-        let tag = context.sign();
-        base64url(&tag.as_ref()[..CAPABILITY_BYTES])
-    }
+fn capability(secret: &hmac::Key, txn: TxnId) -> String {
+    let mut context = hmac::Context::with_key(secret);
+    context.update(PURPOSE);
+    context.update(txn.as_bytes());
+    let tag = context.sign();
+    base64url(&tag.as_ref()[..CAPABILITY_BYTES])
 }
 
 #[cfg(test)]
@@ -117,7 +120,7 @@ mod tests {
     }
 
     fn addresses(base: &str, secret: u8) -> CallbackAddresses {
-        CallbackAddresses::new(base, &[secret; 32]).unwrap()
+        CallbackAddresses::new(base, &[[secret; 32]]).unwrap()
     }
 
     #[test]
@@ -150,11 +153,21 @@ mod tests {
     }
 
     #[test]
+    fn an_address_of_an_earlier_secret_is_recognised_and_no_longer_made() {
+        let (old, id) = (addresses("https://a.example", 1), txn());
+        let rotated = CallbackAddresses::new("https://a.example", &[[2; 32], [1; 32]]).unwrap();
+        let url = old.for_txn(id).url;
+        assert!(rotated.is_genuine(id, url.rsplit('/').next().unwrap()));
+        assert_ne!(rotated.for_txn(id).url, url);
+    }
+
+    #[test]
     fn a_base_that_is_no_web_address_and_a_short_secret_are_refused() {
         for base in ["", "verify.example", "ftp://a.example", "https://a.example/?q", "https://a.example/#f", "data:,x"] {
-            assert_eq!(CallbackAddresses::new(base, &[1; 32]).unwrap_err(), CallbackAddressError::BaseUrl, "{base}");
+            assert_eq!(CallbackAddresses::new(base, &[[1; 32]]).unwrap_err(), CallbackAddressError::BaseUrl, "{base}");
         }
-        assert_eq!(CallbackAddresses::new("https://a.example", &[1; 31]).unwrap_err(), CallbackAddressError::Secret);
+        assert_eq!(CallbackAddresses::new("https://a.example", &[[1; 31]]).unwrap_err(), CallbackAddressError::Secret);
+        assert_eq!(CallbackAddresses::new::<[u8; 32]>("https://a.example", &[]).unwrap_err(), CallbackAddressError::Secret);
     }
 
     #[test]

@@ -18,7 +18,7 @@ impl RequestId {
     /// A fresh, unique id.
     #[must_use]
     pub fn mint() -> Self {
-        Self(Uuid::new_v4().to_string().into())
+        Self((&*Uuid::new_v4().hyphenated().encode_lower(&mut Uuid::encode_buffer())).into())
     }
 
     /// Accepts the caller's id.

@@ -79,7 +79,7 @@ pub fn reach(settings: &Settings, material: Material, public_base: String) -> Re
     };
     Ok(Agreement {
         signer: IntentSigner::new(material.intent_key, intent),
-        callbacks: CallbackAddresses::new(&public_base, &material.callback_secret)?,
+        callbacks: CallbackAddresses::new(&public_base, &material.callback_secrets)?,
         links: AppLinks {
             android_web_action: authority.android_web_action.clone(),
             android_app_action: authority.android_app_action.clone(),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::first_client::{self, FirstClient};
 use crate::node::Node;
 use crate::serve::{self, Signals};
-use crate::settings::{Sources, load};
+use crate::settings::{LogFormat, Sources, load};
 use crate::telemetry;
 
 /// How long the walk waits for its webhook.
@@ -25,6 +25,7 @@ type Failure = Box<dyn std::error::Error>;
 
 /// Runs the demo until it is told to stop.
 pub async fn run(sources: &Sources, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
+    let _log = telemetry::start_at(LogFormat::Text, "error");
     match walk(sources, out).await {
         Ok((node, signals, _receiver, _directory)) => serve::until_stopped(node, signals).await,
         Err(error) => {
@@ -65,7 +66,6 @@ async fn start(sources: &Sources, directory: &std::path::Path) -> Result<Node, F
         ];
         sources.overrides.extend(set.map(|(key, value)| (key.to_owned(), value.to_owned())));
         let settings = load(&sources)?.settings;
-        telemetry::start_at(settings.telemetry.log_format, "error");
         match Node::start(&settings, metrics.clone()).await {
             Ok(node) => return Ok(node),
             Err(error @ crate::node::StartError::Listen { .. }) => refused = error.into(),

@@ -12,11 +12,14 @@ pub mod http;
 pub mod internal;
 pub mod material;
 pub mod node;
+pub mod pages;
 pub mod public;
 pub mod serve;
 pub mod service;
 pub mod settings;
 pub mod telemetry;
 
+#[cfg(test)]
+mod live;
 #[cfg(test)]
 mod universe;

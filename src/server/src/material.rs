@@ -26,8 +26,9 @@ const SANDBOX_ISSUER: &str = "https://issuer.sandbox.invalid";
 pub struct Material {
     /// Seals what is personal.
     pub vault: Arc<Vault>,
-    /// Makes callback addresses unguessable; the same on every node with the same encryption key.
-    pub callback_secret: Zeroizing<Vec<u8>>,
+    /// Make callback addresses unguessable; the same on every node with the same encryption keys.
+    /// Those of previous keys are still recognised.
+    pub callback_secrets: Vec<Zeroizing<Vec<u8>>>,
     /// Signs intents.
     pub intent_key: IntentKey,
     /// Whose credentials are believed.
@@ -75,9 +76,9 @@ pub fn gather(settings: &Settings) -> Result<Material, MaterialError> {
         (None, Some(kept)) => kept.read_or_make("encryption.key", random_key)?,
         (None, None) => return Err(MaterialError::Missing("store.encryption_key")),
     };
-    let callback_secret = derive(&main_key, b"sakshi callback capability 1");
     let previous = settings.store.previous_encryption_keys.iter().map(|key| key.bytes().clone());
     let keys: Vec<Zeroizing<Vec<u8>>> = std::iter::once(main_key).chain(previous).collect();
+    let callback_secrets = keys.iter().map(|key| derive(key, b"sakshi callback capability 1")).collect();
     let vault = Arc::new(Vault::new(&keys)?);
 
     let intent_pem = match (&settings.authority.intent_key_path, &kept) {
@@ -98,7 +99,7 @@ pub fn gather(settings: &Settings) -> Result<Material, MaterialError> {
         issuers.push(TrustedIssuer { issuer: SANDBOX_ISSUER.into(), jwks: Jwks::parse(issuer.jwks_json().as_bytes())? });
         sandbox_issuer = Some(Arc::new(issuer));
     }
-    Ok(Material { vault, callback_secret, intent_key, issuers, sandbox_issuer })
+    Ok(Material { vault, callback_secrets, intent_key, issuers, sandbox_issuer })
 }
 
 /// A key for one purpose from the main key (HMAC as a PRF).

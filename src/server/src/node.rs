@@ -2,7 +2,7 @@
 //! and taken down in the opposite one.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use sakshi_outbound::client::{ClientError, WebhookClient, WebhookClientOptions};
 use sakshi_sandbox::app::SandboxApp;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{CreditOutcome, Store, StoreError, StoreFuture};
+use socket2::SockRef;
 use tokio::net::TcpSocket;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
@@ -94,6 +95,8 @@ pub struct Node {
     drain: Drain,
     drain_timeout: Duration,
     servers: Vec<ServerHandle>,
+    /// The public listener's socket, to be closed while its connections are still served.
+    public_socket: TcpListener,
 }
 
 impl Node {
@@ -151,6 +154,7 @@ impl Node {
             body_bytes: settings.limits.body_bytes,
             sandbox,
         };
+        let public_socket = public.try_clone()?;
         let public_server = HttpServer::new(move || public::app(&shared))
             .workers(workers(settings))
             .disable_signals()
@@ -185,7 +189,19 @@ impl Node {
         actix_rt::spawn(public_server);
         actix_rt::spawn(internal_server);
         let drain_timeout = settings.server.drain_timeout;
-        let node = Self { public_addr, internal_addr, public_base, store, escalations, embedded, tree, drain, drain_timeout, servers };
+        let node = Self {
+            public_addr,
+            internal_addr,
+            public_base,
+            store,
+            escalations,
+            embedded,
+            tree,
+            drain,
+            drain_timeout,
+            servers,
+            public_socket,
+        };
         node.wait_for_workers().await?;
         Ok(node)
     }
@@ -201,6 +217,14 @@ impl Node {
         Ok(())
     }
 
+    /// Refuses new connections from now on. A paused listener would let them wait in the kernel's
+    /// queue, where nobody answers them.
+    fn stop_listening(&self) {
+        if let Err(error) = SockRef::from(&self.public_socket).shutdown(Shutdown::Read) {
+            tracing::warn!(%error, "the public listener could not be closed early");
+        }
+    }
+
     /// Ends the node in good order: unready, no new connections, requests and webhooks under way
     /// finish within the drain's time, then actors, store and listeners go.
     pub async fn stop(self) {
@@ -209,6 +233,7 @@ impl Node {
         self.drain.begin();
         let [public, internal] = self.servers.as_slice() else { return };
         public.pause().await;
+        self.stop_listening();
         let requests = self.drain.finish(end.saturating_duration_since(Instant::now())).await;
         let attempts = self.tree.drain(end.saturating_duration_since(Instant::now())).await;
         if requests + attempts > 0 {
@@ -262,6 +287,7 @@ fn bounds(settings: &Settings) -> TreeBounds {
         shards: workers(settings),
         live_transactions: settings.limits.max_live_transactions,
         in_flight: settings.limits.max_in_flight,
+        mailbox_depth: settings.limits.mailbox_depth,
         patience: ASK_PATIENCE,
         lanes: LaneBounds { in_flight: settings.webhooks.max_in_flight, in_flight_per_host: settings.webhooks.max_in_flight_per_host },
         expired_grace: EXPIRED_GRACE,

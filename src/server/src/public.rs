@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
-use actix_web::http::header::{CONNECTION, HeaderValue};
+use actix_web::http::ConnectionType;
 use actix_web::middleware::{Next, from_fn};
 use actix_web::web::{self, Data};
 use actix_web::{App, Error};
@@ -14,6 +14,7 @@ use sakshi_sandbox::app::SandboxApp;
 
 use crate::http::body::BodyLimit;
 use crate::http::key_cache::KeyGate;
+use crate::http::openapi::Document;
 use crate::http::rate::Rates;
 use crate::http::request_id::edge;
 use crate::http::routes;
@@ -51,6 +52,7 @@ pub fn app(
     let gate = KeyGate::new(Arc::clone(&service.store), Arc::clone(&service.clock), shared.profile);
     let sandbox = shared.sandbox.clone();
     App::new()
+        .app_data(Data::new(Document::of(&service.agreement.public_base)))
         .app_data(Data::new(service))
         .app_data(Data::new(shared.rates.clone()))
         .app_data(gate)
@@ -73,7 +75,7 @@ async fn count<B: MessageBody>(request: ServiceRequest, next: Next<B>) -> Result
     let _under_way = drain.as_ref().map(crate::drain::Drain::enter);
     let mut response = next.call(request).await?;
     if drain.is_some_and(|drain| drain.has_begun()) {
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
     }
     Ok(response)
 }

@@ -5,23 +5,37 @@
 
 use std::panic::{PanicHookInfo, set_hook};
 
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
 use crate::settings::LogFormat;
 
+/// Lines that may wait to be written; further ones are dropped, because a service that waits for
+/// whoever reads its log stands still with them.
+const LINES_MAX: usize = 64_000;
+
+/// Keeps the log's writer alive; what waits is written when it is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct LogWriter {
+    _writer: WorkerGuard,
+}
+
 /// Starts logging to stderr at the level of `SAKSHI_LOG`, else of `RUST_LOG`, else `info`.
 ///
-/// A second call changes nothing.
-pub fn start(format: LogFormat) {
-    start_at(format, "info");
+/// Lines are written by a thread of their own. A second call changes nothing.
+pub fn start(format: LogFormat) -> LogWriter {
+    start_at(format, "info,actix_server=warn")
 }
 
 /// As [`start`], with another level where the environment names none.
-pub fn start_at(format: LogFormat, default: &str) {
+pub fn start_at(format: LogFormat, default: &str) -> LogWriter {
     let level = std::env::var("SAKSHI_LOG").or_else(|_| std::env::var("RUST_LOG")).unwrap_or_default();
     let filter = EnvFilter::new(if level.is_empty() { default } else { &level });
-    let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(true);
+    let (writer, guard) =
+        NonBlockingBuilder::default().buffered_lines_limit(LINES_MAX).lossy(true).thread_name("log").finish(std::io::stderr());
+    let builder = fmt().with_env_filter(filter).with_writer(writer).with_target(true);
     let started = match format {
         LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init(),
@@ -29,6 +43,7 @@ pub fn start_at(format: LogFormat, default: &str) {
     if started.is_ok() {
         set_hook(Box::new(report));
     }
+    LogWriter { _writer: guard }
 }
 
 fn report(panic: &PanicHookInfo<'_>) {

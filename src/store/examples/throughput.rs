@@ -117,6 +117,17 @@ impl Bench {
     }
 }
 
+/// What it costs to write the terms of a transaction as JSON and to seal them.
+fn sealing(vault: &Vault, open: &OpenTransaction) -> Result<Duration, Failure> {
+    const ROUNDS: u32 = 100_000;
+    let begin = Instant::now();
+    for _ in 0..ROUNDS {
+        let json = serde_json::to_vec(&open.pending.terms)?;
+        std::hint::black_box(vault.seal(open.pending.id.as_bytes(), &json).to_bytes());
+    }
+    Ok(begin.elapsed() / ROUNDS)
+}
+
 fn resident_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().trim_end_matches(" kB").parse().ok()
@@ -151,6 +162,9 @@ fn main() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut out = std::io::stdout().lock();
     writeln!(out, "raw, 1 caller: {:.0} syncs/s", raw_syncs(&root, span.min(Duration::from_secs(2)))?)?;
+    let probe = runtime.block_on(Bench::start(root.join("sealing")))?;
+    writeln!(out, "sealing the terms: {:?}", sealing(&probe.vault, &probe.opening())?)?;
+    probe.store.close();
     for (name, work) in [("open", Work::Open), ("open + complete", Work::OpenAndComplete)] {
         for callers in [1, 16, 64, 256] {
             let directory = root.join(format!("{}-{callers}", name.len()));

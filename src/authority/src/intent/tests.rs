@@ -1,3 +1,5 @@
+//! What an intent says, who can have signed it, and what is no intent.
+
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -47,7 +49,7 @@ fn settings() -> IntentSettings {
 }
 
 fn callback(pending: &Pending) -> CallbackAddress {
-    CallbackAddresses::new("https://verify.example/base", &[3; 32]).unwrap().for_txn(pending.id)
+    CallbackAddresses::new("https://verify.example/base", &[[3; 32]]).unwrap().for_txn(pending.id)
 }
 
 fn now() -> Timestamp {

@@ -2,7 +2,6 @@
 
 use std::str::FromStr;
 
-use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_domain::time::Timestamp;
 use serde_json::{Map, Value};
 
@@ -52,11 +51,11 @@ impl KeyBinding {
     }
 }
 
-/// Verifies a KB-JWT against the processed payload and the text it was presented with.
+/// Verifies a KB-JWT against the processed payload and the SHA-256 of the text it was presented with.
 pub(super) fn verify(
     key_binding: &str,
     payload: &Map<String, Value>,
-    presented: &str,
+    presented: &[u8; 32],
     expected: &Expectation<'_>,
 ) -> Result<(), CredentialRefusal> {
     let jws = Jws::read(key_binding).map_err(|_| CredentialRefusal::KeyBindingMalformed)?;
@@ -74,7 +73,7 @@ pub(super) fn verify(
     if !jws.payload.get("iat").is_some_and(|made_at| is_near(made_at, expected.now)) {
         return Err(CredentialRefusal::KeyBindingTime);
     }
-    if text("sd_hash") != Some(&*base64url(digest(&SHA256, presented.as_bytes()).as_ref())) {
+    if text("sd_hash") != Some(&*base64url(presented)) {
         return Err(CredentialRefusal::KeyBindingHash);
     }
     Ok(())

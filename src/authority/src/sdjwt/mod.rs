@@ -1,10 +1,10 @@
 //! Verifies the authority's credentials: SD-JWT (RFC 9901) in the authority's profile (protocol,
 //! section 6).
 //!
-//! A credential passes these stages, each in a file of its own: [`segments`] takes the text apart,
-//! [`jose`] judges headers, [`keys`] finds the issuer's key, [`processing`] puts the
-//! [`disclosure`]s where their digests are, [`validity`] checks issuer and times, [`key_binding`]
-//! the holder, and [`normalise`] keeps what was asked for. [`verifier`] runs them in that order.
+//! A credential passes these stages, each in a file of its own: `segments` takes the text apart,
+//! `jose` judges headers, `keys` finds the issuer's key, `processing` puts each `disclosure` where
+//! its digest is, `validity` checks issuer and times, `key_binding` the holder, and `normalise`
+//! keeps what was asked for. `verifier` runs them in that order.
 //! Every refusal has a reason of its own. The text comes from a public endpoint: nothing panics.
 
 mod disclosure;

@@ -12,6 +12,9 @@ const DIGESTS: &str = "_sd";
 const HASH_ALGORITHM: &str = "_sd_alg";
 const ARRAY_DIGEST: &str = "...";
 
+/// The authority has forty claims; more digests than that only cost a re-hash.
+const DIGESTS_EXPECTED: usize = 64;
+
 /// The payload with every disclosure in its place, and without digests.
 pub(super) fn process(mut payload: Map<String, Value>, disclosures: Disclosures) -> Result<Map<String, Value>, CredentialRefusal> {
     match payload.remove(HASH_ALGORITHM) {
@@ -19,7 +22,7 @@ pub(super) fn process(mut payload: Map<String, Value>, disclosures: Disclosures)
         Some(Value::String(name)) if name == "sha-256" || name == "SHA-256" => {}
         Some(_) => return Err(CredentialRefusal::HashAlgorithmNotAllowed),
     }
-    let mut placing = Placing { disclosures, seen: HashSet::new() };
+    let mut placing = Placing { disclosures, seen: HashSet::with_capacity(DIGESTS_EXPECTED) };
     let payload = placing.object(payload, 1)?;
     if placing.disclosures.are_all_placed() { Ok(payload) } else { Err(CredentialRefusal::DisclosureUnreferenced) }
 }

@@ -58,7 +58,10 @@ impl VerifiedCredential {
 /// Identifies a credential, verified or not: see [`VerifiedCredential::digest`].
 #[must_use]
 pub fn credential_digest(credential: &str) -> AnswerDigest {
-    let presented = credential.rfind('~').map_or(credential, |last| &credential[..=last]);
+    identity(credential.rfind('~').map_or(credential, |last| &credential[..=last]))
+}
+
+fn identity(presented: &str) -> AnswerDigest {
     let mut identity = [0; 32];
     identity.copy_from_slice(digest(&SHA256, presented.as_bytes()).as_ref());
     AnswerDigest(identity)
@@ -90,12 +93,13 @@ impl Verifier {
         let issuer = self.authenticate(&jws, kid)?;
         let payload = processing::process(jws.payload, Disclosures::read(&segments.disclosures)?)?;
         validity::check(&payload, issuer, expected.now)?;
+        // One pass over what may be megabytes serves `sd_hash` and the answer's identity alike.
+        let digest = identity(segments.presented);
         if let Some(key_binding) = key_binding {
-            key_binding::verify(key_binding, &payload, segments.presented, expected)?;
+            key_binding::verify(key_binding, &payload, &digest.0, expected)?;
         }
         let (claims, missing) = normalise::requested_claims(payload, expected.requested);
-        let holder_bound = key_binding.is_some();
-        Ok(VerifiedCredential { claims, missing, digest: credential_digest(credential), holder_bound })
+        Ok(VerifiedCredential { claims, missing, digest, holder_bound: key_binding.is_some() })
     }
 
     /// Finds the key by the issuer and key id that the token claims, and verifies the signature

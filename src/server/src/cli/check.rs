@@ -1,21 +1,20 @@
 //! `sakshi check-config`
 
+use std::fs::File;
 use std::io::Write;
 
 use super::{CheckConfig, CliError};
-use crate::settings::{Sources, load};
+use crate::settings::{Authority, Problems, Sources, load};
 
 pub(super) fn run(options: CheckConfig, sources: &Sources, out: &mut dyn Write) -> Result<bool, CliError> {
     let loaded = match load(sources) {
         Ok(loaded) => loaded,
-        Err(problems) => {
-            for problem in &problems.0 {
-                writeln!(out, "problem: {problem}")?;
-            }
-            writeln!(out, "{} to solve; the service would not start.", counted(problems.0.len(), "problem"))?;
-            return Ok(false);
-        }
+        Err(problems) => return refuse(&problems, out),
     };
+    let problems = unreadable(&loaded.settings.authority);
+    if !problems.0.is_empty() {
+        return refuse(&problems, out);
+    }
     if options.show {
         let mut section = "";
         for (key, value) in &loaded.effective {
@@ -34,6 +33,25 @@ pub(super) fn run(options: CheckConfig, sources: &Sources, out: &mut dyn Write) 
     let warnings = counted(loaded.warnings.len(), "warning");
     writeln!(out, "The settings of the {} profile are good; {warnings}.", loaded.settings.profile.as_str())?;
     Ok(true)
+}
+
+fn refuse(problems: &Problems, out: &mut dyn Write) -> Result<bool, CliError> {
+    for problem in &problems.0 {
+        writeln!(out, "problem: {problem}")?;
+    }
+    writeln!(out, "{} to solve; the service would not start.", counted(problems.0.len(), "problem"))?;
+    Ok(false)
+}
+
+/// Files that the settings name and that this user cannot open.
+fn unreadable(authority: &Authority) -> Problems {
+    let mut problems = Problems::default();
+    for (key, path) in [("authority.jwks_path", &authority.jwks_path), ("authority.intent_key_path", &authority.intent_key_path)] {
+        if let Some(Err(error)) = path.as_ref().map(File::open) {
+            problems.add(key, format!("the file cannot be read: {error}"));
+        }
+    }
+    problems
 }
 
 fn counted(number: usize, thing: &str) -> String {

@@ -112,6 +112,10 @@ async fn check_config_lists_every_problem_and_shows_no_secret() {
     let (code, out, _) = typed(&["--config", &path, "check-config"]).await;
     assert_eq!(code, ExitCode::from(1));
     assert!(out.contains("problem: server.public_addr") && out.contains("problem: server.colour"), "{out}");
+    let mut absent = tempfile::NamedTempFile::new().unwrap();
+    absent.write_all(b"[authority]\nissuer = \"i\"\njwks_path = \"/nonexistent/jwks.json\"\n").unwrap();
+    let (code, out, _) = typed(&["--config", absent.path().to_str().unwrap(), "check-config"]).await;
+    assert!(code == ExitCode::from(1) && out.contains("problem: authority.jwks_path: the file cannot be read"), "{out}");
     let (code, out, _) = typed(&["check-config", "--show"]).await;
     assert_eq!(code, ExitCode::SUCCESS);
     assert!(out.contains("[ovse]\nwindow_s = 900") && !out.contains("sandbox-admin-token"), "{out}");

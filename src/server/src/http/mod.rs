@@ -1,5 +1,5 @@
 //! What every route shares: the error table, request ids with their log line and metrics, bodies,
-//! queries, callers.
+//! queries, callers, rates.
 //!
 //! Handlers decide nothing: they parse with these types, ask an actor, and render.
 
@@ -7,9 +7,12 @@ pub mod api_key;
 pub mod body;
 pub mod called;
 pub mod caller;
+pub mod credits;
+pub mod docs;
 pub mod error;
 pub mod idempotency;
 pub mod key_cache;
+pub mod openapi;
 pub mod ovse;
 pub mod query;
 pub mod rate;

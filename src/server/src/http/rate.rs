@@ -1,9 +1,10 @@
 //! Rates per app and per address. A limit of 0 is no limit; a refusal says when to come again.
 
 use std::hash::Hash;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use actix_web::HttpRequest;
@@ -14,18 +15,35 @@ use sakshi_domain::ids::AppId;
 
 use super::error::ApiError;
 
-/// Keys remembered before those at rest are dropped.
+/// Keys remembered before those at rest are dropped for the first time.
 const KEYS_KEPT: usize = 10_000;
 
 /// A rate per key, shared by all workers of the process.
 #[derive(Clone)]
-pub struct Rate<K: Hash + Eq + Clone + Send + Sync + 'static>(Option<Arc<DefaultKeyedRateLimiter<K>>>);
+pub struct Rate<K: Hash + Eq + Clone + Send + Sync + 'static>(Option<Arc<Bounded<K>>>);
+
+struct Bounded<K: Hash + Eq + Clone + Send + Sync + 'static> {
+    limiter: DefaultKeyedRateLimiter<K>,
+    /// Forgetting looks at every key, so it is done when their number has doubled since the last time.
+    forget_above: AtomicUsize,
+}
+
+impl<K: Hash + Eq + Clone + Send + Sync + 'static> Bounded<K> {
+    fn forget_those_at_rest(&self) {
+        if self.limiter.len() > self.forget_above.load(Ordering::Relaxed) {
+            self.limiter.retain_recent();
+            self.forget_above.store(self.limiter.len().saturating_mul(2).max(KEYS_KEPT), Ordering::Relaxed);
+        }
+    }
+}
 
 impl<K: Hash + Eq + Clone + Send + Sync + 'static> Rate<K> {
     /// At most `per_second` with bursts of as many; 0 for no limit.
     #[must_use]
     pub fn per_second(per_second: u32) -> Self {
-        Self(NonZeroU32::new(per_second).map(|rate| Arc::new(RateLimiter::keyed(Quota::per_second(rate)))))
+        Self(NonZeroU32::new(per_second).map(|rate| {
+            Arc::new(Bounded { limiter: RateLimiter::keyed(Quota::per_second(rate)), forget_above: AtomicUsize::new(KEYS_KEPT) })
+        }))
     }
 
     /// Takes one.
@@ -33,11 +51,9 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Rate<K> {
     /// # Errors
     /// [`ApiError::RateLimited`] when there is none left.
     pub fn take(&self, key: &K) -> Result<(), ApiError> {
-        let Some(limiter) = &self.0 else { return Ok(()) };
-        if limiter.len() > KEYS_KEPT {
-            limiter.retain_recent();
-        }
-        limiter.check_key(key).map_err(|wait| {
+        let Some(bounded) = &self.0 else { return Ok(()) };
+        bounded.forget_those_at_rest();
+        bounded.limiter.check_key(key).map_err(|wait| {
             let retry_after = wait.wait_time_from(DefaultClock::default().now()).max(Duration::from_millis(1));
             ApiError::RateLimited { retry_after }
         })
@@ -61,9 +77,17 @@ pub struct Rates {
 
 impl Rates {
     /// The address of the person or server behind a request: the peer's, or the last address of
-    /// `X-Forwarded-For` that no trusted proxy has.
+    /// `X-Forwarded-For` that no trusted proxy has. Of an IPv6 address the /64 network, which one
+    /// subscriber has to itself.
     #[must_use]
     pub fn address(&self, request: &HttpRequest) -> IpAddr {
+        match self.host(request) {
+            IpAddr::V6(six) => Ipv6Addr::from(u128::from(six) >> 64 << 64).into(),
+            four => four,
+        }
+    }
+
+    fn host(&self, request: &HttpRequest) -> IpAddr {
         let peer = request.peer_addr().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.ip().to_canonical());
         let trusted = |address: &IpAddr| self.trusted_proxies.iter().any(|net| net.contains(address));
         if !trusted(&peer) {
@@ -113,6 +137,13 @@ mod tests {
     fn behind_trusted_proxies_the_last_untrusted_hop_counts() {
         assert_eq!(seen("10.0.0.1", "6.6.6.6, 198.51.100.7, 10.2.3.4"), "198.51.100.7");
         assert_eq!(seen("10.0.0.1", "garbage"), "10.0.0.1");
+    }
+
+    #[test]
+    fn an_ipv6_subscriber_is_one_network_and_a_mapped_ipv4_address_is_itself() {
+        assert_eq!(seen("[2001:db8:1:2:3:4:5:6]", ""), "2001:db8:1:2::");
+        assert_eq!(seen("[::ffff:203.0.113.9]", ""), "203.0.113.9");
+        assert_eq!(seen("10.0.0.1", "::ffff:198.51.100.7"), "198.51.100.7");
     }
 
     #[test]

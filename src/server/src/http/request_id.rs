@@ -4,13 +4,16 @@
 //! On a good answer it costs one header, one counter and one histogram entry; whatever else it
 //! does is paid for by refusals only.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
 use actix_web::body::{BodySize, EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::error::InternalError;
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpMessage, HttpRequest};
+use futures_util::FutureExt as _;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::request_id::RequestId;
 
@@ -30,28 +33,39 @@ pub fn request_id(request: &HttpRequest) -> RequestId {
 
 /// The middleware, to be wrapped with [`actix_web::middleware::from_fn`] outside all others.
 ///
+/// Turns a panic of a handler into a 500.
+///
 /// # Errors
-/// Those of a middleware inside it; a handler's are answers by then.
+/// The rendered refusal after a panic, or after an error of a middleware inside.
 pub async fn edge<B: MessageBody + 'static>(request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<EitherBody<B>>, Error> {
     let started = Instant::now();
-    let (id, refusal) = accept(request.headers());
-    request.extensions_mut().insert(id);
-    let response = match refusal {
-        None => next.call(request).await?.map_into_left_body(),
-        Some(refusal) => {
-            let answer = refusal.render(&request_id(request.request()));
-            request.into_response(answer).map_into_right_body()
-        }
-    };
-    Ok(finish(response, started))
+    let (id, accepted) = accept(request.headers());
+    request.extensions_mut().insert(id.clone());
+    if let Err(refusal) = accepted {
+        let answer = refusal.render(&id);
+        metrics::counter!("sakshi_http_refusals_total", "code" => refusal.code()).increment(1);
+        return Ok(finish(request.into_response(answer).map_into_right_body(), started));
+    }
+    match AssertUnwindSafe(next.call(request)).catch_unwind().await {
+        Ok(Ok(response)) => Ok(finish(response.map_into_left_body(), started)),
+        Ok(Err(error)) => Err(lost(&refusal_from(&error), &id)),
+        Err(_) => Err(lost(&ApiError::Internal("a handler panicked".to_owned()), &id)),
+    }
 }
 
-fn accept(headers: &HeaderMap) -> (RequestId, Option<ApiError>) {
+/// The answer when the request itself did not come back.
+fn lost(refusal: &ApiError, id: &RequestId) -> Error {
+    tracing::error!(request.id = %id, error.code = refusal.code(), error.detail = refusal.detail(), "request lost");
+    metrics::counter!("sakshi_http_refusals_total", "code" => refusal.code()).increment(1);
+    InternalError::from_response(refusal.code(), refusal.render(id)).into()
+}
+
+fn accept(headers: &HeaderMap) -> (RequestId, Result<(), ApiError>) {
     match headers.get(X_REQUEST_ID) {
-        None => (RequestId::mint(), None),
+        None => (RequestId::mint(), Ok(())),
         Some(value) => match RequestId::parse(value.to_str().unwrap_or_default()) {
-            Ok(id) => (id, None),
-            Err(message) => (RequestId::mint(), Some(Invalid::one("X-Request-ID", message).into())),
+            Ok(id) => (id, Ok(())),
+            Err(message) => (RequestId::mint(), Err(Invalid::one("X-Request-ID", message).into())),
         },
     }
 }
@@ -94,12 +108,17 @@ fn finish<B: MessageBody + 'static>(mut response: ServiceResponse<EitherBody<B>>
 fn refusal_of<B: MessageBody + 'static>(response: &ServiceResponse<EitherBody<B>>) -> Option<ApiError> {
     let inner = response.response();
     if let Some(error) = inner.error() {
-        let known = error.as_error::<ApiError>().cloned();
-        return Some(known.unwrap_or_else(|| match response.status().as_u16() {
-            500.. => ApiError::Internal(error.to_string()),
-            _ => ApiError::from_status(response.status(), None),
-        }));
+        return Some(refusal_from(error));
     }
     let bare = matches!(inner.body().size(), BodySize::None | BodySize::Sized(0));
     bare.then(|| ApiError::from_status(response.status(), inner.headers().get(header::ALLOW)))
+}
+
+/// Our own refusal, or the one that stands for an error of the framework's.
+fn refusal_from(error: &Error) -> ApiError {
+    let known = error.as_error::<ApiError>().cloned();
+    known.unwrap_or_else(|| match error.as_response_error().status_code() {
+        status if status.is_server_error() => ApiError::Internal(error.to_string()),
+        status => ApiError::from_status(status, None),
+    })
 }

@@ -9,6 +9,8 @@ use serde_json::json;
 
 use super::ovse::{callback, init, qr_intent, result};
 use super::routing::resource;
+use super::{credits, docs, openapi};
+use crate::pages::{files, live, verify};
 
 /// Who may use a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,7 @@ pub struct Row {
     pub path: &'static str,
     /// Who may use it.
     pub audience: Audience,
+    /// Without a guard of its own: [`resource`] sets it, which lets `HEAD` in where there is `GET`.
     route: fn() -> Route,
 }
 
@@ -39,11 +42,21 @@ const fn row(method: &'static str, path: &'static str, audience: Audience, route
 
 /// Every route of the public listener.
 pub const ROUTES: &[Row] = &[
-    row("GET", "/api/ping", Audience::Anybody, || web::get().to(ping)),
-    row("POST", "/api/v1/nationalid-ovse/init", Audience::Clients, || web::post().to(init::init)),
-    row("POST", "/api/v1/nationalid-ovse/qr-intent", Audience::Clients, || web::post().to(qr_intent::qr_intent)),
-    row("GET", "/api/v1/nationalid-ovse/result/{txnId}", Audience::Clients, || web::get().to(result::result)),
-    row("POST", "/cb/{txnId}/{capability}", Audience::Residents, || web::post().to(callback::receive)),
+    row("GET", "/api/ping", Audience::Anybody, || web::to(ping)),
+    row("POST", "/api/v1/nationalid-ovse/init", Audience::Clients, || web::to(init::init)),
+    row("POST", "/api/v1/nationalid-ovse/qr-intent", Audience::Clients, || web::to(qr_intent::qr_intent)),
+    row("GET", "/api/v1/nationalid-ovse/result/{txnId}", Audience::Clients, || web::to(result::result)),
+    row("GET", "/api/v1/credits", Audience::Clients, || web::to(credits::balance)),
+    row("GET", "/api/v1/credits/statement", Audience::Clients, || web::to(credits::statement)),
+    row("GET", "/openapi.json", Audience::Anybody, || web::to(openapi::document)),
+    row("GET", "/docs", Audience::Residents, || web::to(docs::enter)),
+    row("GET", "/docs/{file:.*}", Audience::Residents, || web::to(docs::file)),
+    row("POST", "/cb/{txnId}/{capability}", Audience::Residents, || web::to(callback::receive)),
+    row("GET", "/v/{txnId}", Audience::Residents, || web::to(verify::verify)),
+    row("GET", "/v/{txnId}/events", Audience::Residents, || web::to(live::events)),
+    row("GET", "/v/{txnId}/status", Audience::Residents, || web::to(live::status)),
+    row("GET", "/assets/page.css", Audience::Residents, || web::to(files::style)),
+    row("GET", "/assets/page.js", Audience::Residents, || web::to(files::script)),
 ];
 
 /// Declares every route.
@@ -58,7 +71,34 @@ pub fn configure(config: &mut ServiceConfig) {
 }
 
 /// Says that the service is there; asks nobody else.
-#[utoipa::path(get, path = "/api/ping", tag = "Health", responses((status = 200, description = "The service is there.")))]
+#[utoipa::path(get, path = "/api/ping", tag = "Service",
+    responses((status = 200, body = super::schema::Pong, description = "The service is there.")))]
 pub async fn ping() -> HttpResponse {
     HttpResponse::Ok().json(json!({ "success": true, "message": "pong" }))
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::App;
+    use actix_web::http::header::ALLOW;
+    use actix_web::middleware::from_fn;
+    use actix_web::test::{TestRequest, call_service, init_service};
+
+    use super::*;
+    use crate::http::request_id::edge;
+
+    #[actix_web::test]
+    async fn a_path_takes_exactly_the_methods_that_its_405_lists() {
+        let app = init_service(App::new().wrap(from_fn(edge)).configure(configure)).await;
+        for row in ROUTES {
+            let ask = |method: &Method| TestRequest::default().method(method.clone()).uri(row.path).to_request();
+            let refused = call_service(&app, ask(&Method::TRACE)).await;
+            assert_eq!(refused.status(), 405, "{}", row.path);
+            let allow = refused.headers().get(ALLOW).unwrap().to_str().unwrap().to_owned();
+            for method in [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+                let taken = call_service(&app, ask(&method)).await.status() != 405;
+                assert_eq!(taken, allow.split(", ").any(|listed| listed == method.as_str()), "{method} {} lists {allow}", row.path);
+            }
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! How a path is declared: its pattern, its methods and their handlers, and with them what the
 //! framework leaves out: `Allow` on a 405, `HEAD` wherever there is `GET`, metrics by pattern.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -20,27 +21,18 @@ struct Meter {
     other: MethodMeter,
 }
 
+/// Handles of one method; each is made when it is first needed, so that nothing is reported that
+/// never happened.
+#[derive(Default)]
 struct MethodMeter {
-    classes: [Counter; 5],
-    duration: Histogram,
-}
-
-impl MethodMeter {
-    fn new(pattern: &'static str, method: &str) -> Self {
-        let method = method.to_owned();
-        let class =
-            |class: &'static str| counter!("sakshi_http_requests_total", "route" => pattern, "method" => method.clone(), "status" => class);
-        Self {
-            classes: ["1xx", "2xx", "3xx", "4xx", "5xx"].map(class),
-            duration: histogram!("sakshi_http_request_seconds", "route" => pattern, "method" => method.clone()),
-        }
-    }
+    classes: [OnceCell<Counter>; 5],
+    duration: OnceCell<Histogram>,
 }
 
 impl RouteMeter {
     fn new(pattern: &'static str, methods: &[Method]) -> Self {
-        let one = |method: &Method| (method.clone(), MethodMeter::new(pattern, method.as_str()));
-        Self(Rc::new(Meter { pattern, methods: methods.iter().map(one).collect(), other: MethodMeter::new(pattern, "other") }))
+        let methods = methods.iter().map(|method| (method.clone(), MethodMeter::default())).collect();
+        Self(Rc::new(Meter { pattern, methods, other: MethodMeter::default() }))
     }
 
     /// For requests that no route takes; put it into the app's data.
@@ -57,10 +49,18 @@ impl RouteMeter {
 
     /// Counts one request.
     pub fn record(&self, method: &Method, status: u16, duration: Duration) {
-        let meter = self.0.methods.iter().find(|(known, _)| known == method).map_or(&self.0.other, |(_, meter)| meter);
+        const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+        let pattern = self.0.pattern;
+        let known = self.0.methods.iter().find(|(known, _)| known == method);
+        let (word, meter) = known.map_or(("other", &self.0.other), |(known, meter)| (known.as_str(), meter));
         let class = usize::from(status / 100).clamp(1, 5) - 1;
-        meter.classes[class].increment(1);
-        meter.duration.record(duration.as_secs_f64());
+        let count = meter.classes[class].get_or_init(
+            || counter!("sakshi_http_requests_total", "route" => pattern, "method" => word.to_owned(), "status" => CLASSES[class]),
+        );
+        count.increment(1);
+        let time =
+            meter.duration.get_or_init(|| histogram!("sakshi_http_request_seconds", "route" => pattern, "method" => word.to_owned()));
+        time.record(duration.as_secs_f64());
     }
 }
 

@@ -1,10 +1,10 @@
 //! The edge as a caller sees it: ids, refusals, and the framework's own answers in our form.
 
-use actix_web::body::MessageBody;
-use actix_web::dev::ServiceResponse;
+use actix_web::body::{MessageBody, to_bytes};
+use actix_web::dev::{Service as _, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::middleware::from_fn;
-use actix_web::test::{TestRequest, call_service, init_service};
+use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use actix_web::{App, HttpResponse, web};
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ async fn refusal(request: TestRequest) -> (u16, Value, Option<String>) {
     assert_eq!(response.headers().get("content-type").unwrap(), "application/json");
     let status = response.status().as_u16();
     let allow = response.headers().get("allow").map(|allow| allow.to_str().unwrap().to_owned());
-    let body: Value = serde_json::from_slice(&actix_web::test::read_body(response).await).unwrap();
+    let body: Value = serde_json::from_slice(&read_body(response).await).unwrap();
     let members: Vec<&str> = body.as_object().unwrap().keys().map(String::as_str).filter(|name| *name != "errors").collect();
     assert_eq!(members, ["code", "error", "errorId", "message", "statusCode", "success"]);
     assert_eq!((&body["success"], &body["statusCode"], &body["errorId"]), (&json!(false), &json!(status), &json!("req-7")));
@@ -65,10 +65,10 @@ async fn refusal(request: TestRequest) -> (u16, Value, Option<String>) {
 async fn a_request_id_is_accepted_and_echoed_or_minted() {
     let response = ask(TestRequest::get().uri("/echo").insert_header(("X-Request-ID", "my-id-1"))).await;
     assert_eq!(response.headers().get("x-request-id").unwrap(), "my-id-1");
-    assert_eq!(actix_web::test::read_body(response).await, "my-id-1");
+    assert_eq!(read_body(response).await, "my-id-1");
     let minted = ask(TestRequest::get().uri("/echo")).await;
     let header = minted.headers().get("x-request-id").unwrap().clone();
-    assert_eq!(actix_web::test::read_body(minted).await, header.as_bytes());
+    assert_eq!(read_body(minted).await, header.as_bytes());
 }
 
 #[actix_web::test]
@@ -77,7 +77,7 @@ async fn a_bad_request_id_is_a_400_that_names_it() {
         let response = ask(TestRequest::get().uri("/echo").insert_header(("x-request-id", id))).await;
         assert_eq!(response.status(), 400);
         let minted = response.headers().get("x-request-id").unwrap().to_str().unwrap().to_owned();
-        let body: Value = serde_json::from_slice(&actix_web::test::read_body(response).await).unwrap();
+        let body: Value = serde_json::from_slice(&read_body(response).await).unwrap();
         assert_eq!((&body["errors"][0]["field"], &body["errorId"]), (&json!("X-Request-ID"), &json!(minted)));
     }
 }
@@ -122,5 +122,18 @@ async fn a_page_keeps_its_own_body() {
     let response = ask(TestRequest::get().uri("/page")).await;
     assert_eq!(response.status(), 410);
     assert!(response.headers().contains_key("x-request-id"));
-    assert_eq!(actix_web::test::read_body(response).await, "<p>too late</p>");
+    assert_eq!(read_body(response).await, "<p>too late</p>");
+}
+
+#[actix_web::test]
+async fn a_panic_is_a_500_under_the_request_s_id() {
+    let panicking = web::get().to(|| async { if true { panic!("a secret detail") } else { "" } });
+    let app = init_service(App::new().wrap(from_fn(edge)).route("/", panicking)).await;
+    let request = TestRequest::get().uri("/").insert_header(("x-request-id", "req-8")).to_request();
+    let error = app.call(request).await.map(|_| ()).unwrap_err();
+    let response = error.error_response();
+    assert_eq!((response.status().as_u16(), response.headers().get("x-request-id").unwrap().as_bytes()), (500, &b"req-8"[..]));
+    let body: Value = serde_json::from_slice(&to_bytes(response.into_body()).await.unwrap()).unwrap();
+    assert_eq!((&body["code"], &body["errorId"]), (&json!("internal_error"), &json!("req-8")));
+    assert!(!body.to_string().contains("secret"));
 }

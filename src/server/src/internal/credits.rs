@@ -12,6 +12,7 @@ use serde_json::json;
 use super::fields;
 use super::operator::Operator;
 use crate::http::body::Body;
+use crate::http::credits::{Balance, Statement};
 use crate::http::error::ApiError;
 use crate::http::query::page_of;
 
@@ -68,7 +69,7 @@ pub(super) async fn change(operator: Operator, path: web::Path<String>, body: Bo
 
 pub(super) async fn balance(operator: Operator, path: web::Path<String>) -> Result<HttpResponse, ApiError> {
     let (_, balance) = fields::known_client(operator.0.store.as_ref(), &path).await?;
-    Ok(HttpResponse::Ok().json(json!({ "balance": balance })))
+    Ok(Balance::answer(balance))
 }
 
 pub(super) async fn statement(operator: Operator, path: web::Path<String>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
@@ -76,8 +77,7 @@ pub(super) async fn statement(operator: Operator, path: web::Path<String>, reque
     let store = &operator.0.store;
     let (client, _) = fields::known_client(store.as_ref(), &path).await?;
     let found = store.statement(client, page).await?;
-    let body = json!({ "page": page.page, "page_size": page.page_size, "total": found.total, "entries": found.items });
-    Ok(HttpResponse::Ok().json(body))
+    Ok(Statement::answer(page, found))
 }
 
 pub(super) async fn audit(operator: Operator) -> Result<HttpResponse, ApiError> {

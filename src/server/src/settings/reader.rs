@@ -11,6 +11,9 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::problem::Problems;
 
+/// The names that are sections and not keys.
+const SECTIONS: [&str; 8] = ["server", "store", "admin", "authority", "ovse", "webhooks", "limits", "telemetry"];
+
 /// The table that is being read, and what was found so far.
 #[derive(Debug)]
 pub(super) struct Reader {
@@ -86,8 +89,7 @@ impl Reader {
             Some(ValueKind::I64(number)) => u64::try_from(number).ok(),
             Some(ValueKind::U64(number)) => Some(number),
             Some(ValueKind::String(text)) => text.trim().parse().ok(),
-            Some(_) => None,
-            None => return *range.start(),
+            Some(_) | None => None,
         };
         if let Some(number) = number.filter(|number| range.contains(number)) {
             self.show(path, number.to_string());
@@ -107,8 +109,7 @@ impl Reader {
         let flag = match self.take(path) {
             Some(ValueKind::Boolean(flag)) => Some(flag),
             Some(ValueKind::String(text)) => text.trim().parse().ok(),
-            Some(_) => None,
-            None => return false,
+            Some(_) | None => None,
         };
         match flag {
             Some(flag) => self.show(path, flag.to_string()),
@@ -123,6 +124,7 @@ impl Reader {
         for (name, value) in &self.table {
             match &value.kind {
                 ValueKind::Table(section) => unknown.extend(section.keys().map(|key| format!("{name}.{key}"))),
+                _ if SECTIONS.contains(&name.as_str()) => self.problems.add(name, format!("must be a section, [{name}]")),
                 _ => unknown.push(name.clone()),
             }
         }

@@ -98,6 +98,12 @@ fn every_problem_is_reported_at_once_with_its_key() {
 }
 
 #[test]
+fn a_value_where_a_section_belongs_is_named() {
+    let problems = load(&environment(&[("SAKSHI__OVSE", "900")])).unwrap_err();
+    assert!(problems.0.iter().any(|problem| problem.key == "ovse" && problem.message == "must be a section, [ovse]"), "{problems}");
+}
+
+#[test]
 fn a_complete_production_is_accepted() {
     let loaded = load(&environment(&production())).unwrap();
     assert_eq!(loaded.settings.profile, Profile::Production);

@@ -84,12 +84,16 @@ impl WriterSide {
         }
     }
 
-    /// Leaves no log behind when the store closes.
-    pub(super) fn last(self, connection: &Connection) {
+    /// Lets the thread end.
+    pub(super) fn stop(self) {
         drop(self.nudge);
-        if checkpoint(connection, "TRUNCATE").is_err() {
-            tracing::warn!("the last checkpoint failed; the next start reads the log");
-        }
+    }
+}
+
+/// Leaves no log behind when the store closes.
+pub(super) fn last_checkpoint(connection: &Connection) {
+    if checkpoint(connection, "TRUNCATE").is_err() {
+        tracing::warn!("the last checkpoint failed; the next start reads the log");
     }
 }
 

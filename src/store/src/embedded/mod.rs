@@ -70,7 +70,7 @@ pub struct EmbeddedStore {
 struct Shared {
     vault: Arc<Vault>,
     queues: RwLock<Option<Queues>>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct Queues {
@@ -102,19 +102,20 @@ impl EmbeddedStore {
         let (writes, write_jobs) = sync_channel(max_waiting.max(1));
         let (reads, read_jobs) = sync_channel(max_waiting.max(1));
         let read_jobs = Arc::new(Mutex::new(read_jobs));
-        let shared = Shared { vault, queues: RwLock::new(Some(Queues { writes, reads })), threads: Mutex::default() };
+        let mut others = Vec::new();
         for connection in readers {
             let (reader, queue) = (Reader { connection, clock: Arc::clone(&clock), health: Arc::clone(&health) }, Arc::clone(&read_jobs));
-            shared.start("store-reader", move || reader.run(&queue))?;
+            others.push(start("store-reader", move || reader.run(&queue))?);
         }
-        shared.start("store-checkpoint", move || thread_side.run())?;
-        let writer = Writer { connection: main, clock, health, checkpoints: writer_side };
-        shared.start("store-writer", move || {
+        others.push(start("store-checkpoint", move || thread_side.run())?);
+        let writer = Writer { connection: main, clock, health, checkpoints: writer_side, others };
+        let thread = start("store-writer", move || {
             writer.run(&write_jobs);
             // The lock is the last thing to go.
             drop(held);
         })?;
-        Ok(Self { shared: Arc::new(shared) })
+        let queues = RwLock::new(Some(Queues { writes, reads }));
+        Ok(Self { shared: Arc::new(Shared { vault, queues, writer: Mutex::new(Some(thread)) }) })
     }
 
     /// Finishes what waits, refuses what comes later, and ends the threads. Blocks until the
@@ -186,21 +187,15 @@ fn verify(connection: &rusqlite::Connection, held: &Held) -> Result<(), StoreErr
     held.check_length(size(number("PRAGMA page_count")?), size(number("PRAGMA page_size")?))
 }
 
-impl Shared {
-    fn start(&self, name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
-        let thread = Builder::new().name(name.into()).spawn(body).map_err(|error| unavailable(format!("no thread: {error}")))?;
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
-        Ok(())
-    }
+fn start(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
+    Builder::new().name(name.into()).spawn(body).map_err(|error| unavailable(format!("no thread: {error}")))
+}
 
+impl Shared {
     fn close(&self) {
         drop(self.queues.write().unwrap_or_else(PoisonError::into_inner).take());
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in threads {
-            if thread.join().is_err() {
-                tracing::error!("a thread of the store panicked");
-            }
-        }
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        writer::join(writer);
     }
 }
 

@@ -6,11 +6,12 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 use sakshi_domain::clock::Clock;
 
-use super::checkpoint::WriterSide;
+use super::checkpoint::{WriterSide, last_checkpoint};
 use super::fault::Health;
 use super::job::{Job, Session, in_one_transaction};
 
@@ -24,6 +25,8 @@ pub(super) struct Writer {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) health: Arc<Health>,
     pub(super) checkpoints: WriterSide,
+    /// The threads with the other connections; they end by themselves when the queues do.
+    pub(super) others: Vec<JoinHandle<()>>,
 }
 
 impl Writer {
@@ -35,7 +38,10 @@ impl Writer {
             self.carry_out(group);
             self.checkpoints.after_group(&self.connection, &self.health, size, bytes);
         }
-        self.checkpoints.last(&self.connection);
+        self.checkpoints.stop();
+        join(self.others);
+        // Only a connection that is alone removes the log as it closes.
+        last_checkpoint(&self.connection);
     }
 
     fn carry_out(&self, mut group: Vec<Box<dyn Job>>) {
@@ -62,4 +68,13 @@ fn gather(first: Box<dyn Job>, jobs: &Receiver<Box<dyn Job>>) -> Vec<Box<dyn Job
         group.push(job);
     }
     group
+}
+
+/// Waits for threads to end.
+pub(super) fn join(threads: impl IntoIterator<Item = JoinHandle<()>>) {
+    for thread in threads {
+        if thread.join().is_err() {
+            tracing::error!("a thread of the store panicked");
+        }
+    }
 }

@@ -20,45 +20,53 @@ use crate::http::error::ApiError;
 use crate::http::idempotency::OnceOnly;
 use crate::http::rate::Rates;
 use crate::http::request_id::request_id;
+use crate::http::schema;
 use crate::service::Service;
 
 /// What a client asks for.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub struct InitRequest {
-    /// 1 to 30 claim names.
+    #[schema(schema_with = schema::claims, required = true)]
     claims: Option<Vec<String>>,
-    /// `web`, `qr` or `app`.
+    #[schema(schema_with = schema::channel, required = true)]
     channel: Option<String>,
-    /// A language name or a code from 1 to 23; default `english`.
+    #[schema(schema_with = schema::language, required = false)]
     language: Option<LanguageField>,
-    /// Whether a face scan is required; default true.
+    /// Whether a face scan is required.
+    #[schema(default = true)]
     #[serde(alias = "faceAuth")]
     face_auth: Option<bool>,
     /// Receives one webhook when the transaction completes.
+    #[schema(format = "uri", max_length = 2048)]
     #[serde(alias = "webhookUrl")]
     webhook_url: Option<String>,
-    /// Android package id; channel `app` on Android only.
+    /// Android package id; channel `app` on Android only, together with `app_signature`.
+    #[schema(max_length = 255)]
     #[serde(alias = "appId")]
     app_id: Option<String>,
     /// Base64 SHA-256 of the signing certificate; together with `app_id`.
     #[serde(alias = "appSignature")]
     app_signature: Option<String>,
     /// Helps the identity app to choose a profile.
+    #[schema(min_length = 1, max_length = 100)]
     #[serde(alias = "nameHint")]
     name_hint: Option<String>,
     /// The client's own reference, echoed in result and webhook.
+    #[schema(min_length = 1, max_length = 128)]
     #[serde(alias = "clientReferenceId")]
     client_reference_id: Option<String>,
     /// Where the verify page sends the user afterwards.
+    #[schema(format = "uri", max_length = 2048)]
     #[serde(alias = "redirectUrl")]
     redirect_url: Option<String>,
     /// The correlation id, when it is not sent as `X-Request-ID`.
+    #[schema(min_length = 1, max_length = 128)]
     #[serde(alias = "requestId")]
     request_id: Option<String>,
 }
 
 /// A language by name or by code.
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum LanguageField {
     Code(u64),
@@ -91,11 +99,14 @@ pub struct InitResponse {
 /// 400, 401, 402, 422, 429 and 503 of the error table; only an answer of 200 has cost a credit.
 #[utoipa::path(
     post, path = "/api/v1/nationalid-ovse/init", tag = "OVSE", request_body = InitRequest,
-    params(("Idempotency-Key" = Option<String>, Header, description = "Repeats of the request under this key get the first answer for 24 hours.")),
-    responses((status = 200, body = InitResponse, description = "The transaction is open and one credit was debited."),
+    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255,
+        description = "Repeats of the request under this key get the first answer for 24 hours; nothing is debited again.")),
+    responses((status = 200, body = InitResponse, description = "The transaction is open and one credit was debited.",
+               headers(("Idempotency-Replayed" = String, description = "`true` on an answer that was given before."))),
               (status = 400, description = "Unknown claim, invalid channel, or another field that is not acceptable."),
               (status = 402, description = "Insufficient credits."),
-              (status = 422, description = "The Idempotency-Key came before with another body.")),
+              (status = 422, description = "The Idempotency-Key came before with another body."),
+              (status = 429, description = "The app opens more transactions per second than it may.")),
     security(("api_key" = [], "app_id" = []))
 )]
 pub async fn init(

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::http::body::Body;
 use crate::http::called::Called;
 use crate::http::error::ApiError;
+use crate::http::rate::Rates;
 use crate::service::Service;
 
 /// Which transaction.
@@ -17,6 +18,7 @@ use crate::service::Service;
 pub struct QrIntentRequest {
     /// A pending transaction of the calling app.
     #[serde(rename = "txnId", alias = "txn_id")]
+    #[schema(value_type = String, required = true, format = "uuid")]
     txn_id: Option<String>,
 }
 
@@ -40,8 +42,13 @@ pub struct QrIntentResponse {
               (status = 410, description = "The transaction has expired.")),
     security(("api_key" = [], "app_id" = []))
 )]
-pub async fn qr_intent(called: Called<Body<QrIntentRequest>>, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+pub async fn qr_intent(
+    called: Called<Body<QrIntentRequest>>,
+    service: Data<Service>,
+    rates: Data<Rates>,
+) -> Result<HttpResponse, ApiError> {
     let Called { caller, sent: body } = called;
+    rates.polls.take(&caller.app.app_id)?;
     let text = body.value.txn_id.ok_or_else(|| Invalid::one("txnId", "is required"))?;
     let id: TxnId = text.parse().map_err(|problem: &str| Invalid::one("txnId", problem))?;
     let app = &caller.app.app_id;

@@ -21,11 +21,12 @@ use crate::service::Service;
 /// 404 unless the app has such a transaction, 410 when it has expired.
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/result/{txnId}", tag = "OVSE",
-    params(("txnId" = String, Path, description = "As returned by init."),
+    params(("txnId" = String, Path, format = "uuid", description = "As returned by init."),
            ("wait" = Option<u32>, Query, minimum = 0, maximum = 30, description = "Seconds to wait for an outcome; default 0.")),
     responses((status = 200, body = crate::http::schema::OvseResult, description = "The outcome in the webhook's shape, or a stub with `pending: true`."),
               (status = 404, description = "No such transaction of this app, or its result is no longer kept."),
-              (status = 410, description = "The transaction has expired.")),
+              (status = 410, description = "The transaction has expired."),
+              (status = 429, description = "The app polls more often per second than it may; wait with `?wait=` instead.")),
     security(("api_key" = [], "app_id" = []))
 )]
 pub async fn result(

@@ -89,22 +89,19 @@ async fn a_file_of_a_newer_program_is_refused() {
 #[tokio::test]
 async fn damage_that_shows_later_stops_the_store_and_is_said_from_then_on() {
     let (universe, path) = closed().await;
+    let number = |sql: &str| -> u32 { rusqlite::Connection::open(&path).unwrap().query_row(sql, [], |row| row.get(0)).unwrap() };
+    let first = (number("SELECT rootpage FROM sqlite_schema WHERE name = 'ledger'") as usize - 1) * 4_096;
     let mut bytes = fs::read(&path).unwrap();
-    // The schema stays readable; every page of every table does not.
-    let schema_pages = 4;
-    bytes[schema_pages * 4_096..].fill(0xA5);
+    bytes[first..first + 4_096].fill(0xA5);
     fs::write(&path, &bytes).unwrap();
-    let error = match open(universe.directory.path()) {
-        Err(error) => error,
-        Ok(store) => {
-            let damaged = Universe { store, clock: universe.clock.clone(), directory: tempfile::tempdir().unwrap() };
-            let first = damaged.store.audit().await.unwrap_err();
-            assert_eq!(damaged.store.check().await, Err(first.clone()), "a write is refused after a read has seen damage");
-            assert_eq!(damaged.store.audit().await, Err(first.clone()));
-            first
-        }
-    };
-    assert!(matches!(error, StoreError::Corrupt(_)), "{error:?}");
+    let store = open(universe.directory.path()).unwrap();
+    assert_eq!(store.check().await, Ok(()), "the damage is not seen yet");
+    let seen = store.audit().await.unwrap_err();
+    assert!(matches!(seen, StoreError::Corrupt(_)), "{seen:?}");
+    assert_eq!(store.check().await, Err(seen.clone()), "even what touches no damaged page");
+    assert_eq!(store.read(|_| Ok(()), |(), _| Ok(())).await, Err(seen));
+    store.close();
+    assert!(path.exists());
 }
 
 #[tokio::test]

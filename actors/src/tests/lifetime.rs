@@ -1,0 +1,91 @@
+//! How long a transaction's actor lives, and how its window passes.
+
+use std::time::{Duration, Instant};
+
+use sakshi_domain::transaction::Outcome;
+
+use super::{Universe, WINDOW, declined, run, until, verified};
+use crate::{CompleteReply, View};
+
+#[test]
+fn no_actor_outlives_its_terminal_transition() {
+    run(async {
+        let universe = Universe::new().await;
+        let (first, second) = (universe.open().await, universe.open().await);
+        assert_eq!(universe.tree.live_transactions(), 2);
+        assert_eq!(universe.complete(first, verified(1)).await, CompleteReply::Accepted);
+        assert_eq!(universe.complete(second, declined()).await, CompleteReply::Accepted);
+        until("both actors have ended", || universe.tree.live_transactions() == 0).await;
+        let View::Completed(record) = universe.door.look(first).await.unwrap() else { panic!("not completed") };
+        assert!(matches!(universe.door.reveal(*record).unwrap().outcome, Outcome::Verified(_)));
+        assert_eq!(universe.tree.live_transactions(), 0, "a look at the end starts no actor");
+        universe.end().await;
+    });
+}
+
+#[test]
+fn fifteen_minutes_pass_and_the_actor_ends_with_its_window() {
+    run(async {
+        let universe = Universe::new().await;
+        let id = universe.open().await;
+        tokio::time::pause();
+        let began = Instant::now();
+        universe.clock.advance(WINDOW - Duration::from_millis(1));
+        tokio::time::advance(WINDOW - Duration::from_secs(1)).await;
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(universe.tree.live_transactions(), 1, "a millisecond before the end it lives");
+        universe.clock.advance(Duration::from_millis(1));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        until("the actor has ended", || universe.tree.live_transactions() == 0).await;
+        tokio::time::resume();
+        assert!(began.elapsed() < Duration::from_secs(5), "nobody waited for the window");
+        assert!(matches!(universe.door.look(id).await.unwrap(), View::Expired(_)));
+        assert_eq!(universe.complete(id, verified(1)).await, CompleteReply::Expired);
+        assert_eq!(universe.spent().await, 1, "an abandoned transaction is not refunded");
+        universe.end().await;
+    });
+}
+
+#[test]
+fn a_transaction_expires_at_its_last_millisecond_whether_a_timer_fires_or_not() {
+    run(async {
+        let universe = Universe::new().await;
+        let id = universe.open().await;
+        universe.clock.advance(WINDOW);
+        assert!(matches!(universe.door.look(id).await.unwrap(), View::Expired(_)));
+        until("the actor has ended", || universe.tree.live_transactions() == 0).await;
+        universe.end().await;
+    });
+}
+
+#[test]
+fn a_long_poll_is_woken_by_the_answer_and_not_by_the_clock() {
+    run(async {
+        let universe = Universe::new().await;
+        let id = universe.open().await;
+        let door = universe.door.clone();
+        let poll = actix_rt::spawn(async move { door.look_when_changed(id, Duration::from_secs(30)).await.unwrap() });
+        until("the poll waits", || universe.tree.view().children.iter().all(|node| node.mailbox == 0)).await;
+        let began = Instant::now();
+        universe.complete(id, verified(1)).await;
+        assert!(matches!(poll.await.unwrap(), View::Completed(_)));
+        assert!(began.elapsed() < Duration::from_secs(2));
+        universe.end().await;
+    });
+}
+
+#[test]
+fn the_same_answer_again_is_accepted_and_another_one_conflicts_live_or_not() {
+    run(async {
+        let universe = Universe::new().await;
+        let id = universe.open().await;
+        let replies = futures_util::future::join(universe.complete(id, verified(1)), universe.complete(id, verified(2))).await;
+        assert_eq!(replies, (CompleteReply::Accepted, CompleteReply::AlreadyCompleted));
+        until("the actor has ended", || universe.tree.live_transactions() == 0).await;
+        assert_eq!(universe.complete(id, verified(1)).await, CompleteReply::Accepted);
+        assert_eq!(universe.complete(id, verified(2)).await, CompleteReply::AlreadyCompleted);
+        universe.end().await;
+    });
+}

@@ -1,0 +1,160 @@
+//! What the tree promises, proved on a real store: each test owns its store, its arbiters and its
+//! clock.
+
+mod bounds;
+mod dispatch;
+mod lifetime;
+mod restarts;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sakshi_domain::claims::{Claim, ClaimSet};
+use sakshi_domain::clock::{Clock as _, ManualClock};
+use sakshi_domain::credits::{CreditMove, EntryKind};
+use sakshi_domain::ids::{AppId, ClientId, TxnId};
+use sakshi_domain::language::Language;
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::tenancy::Client;
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::{Answer, AnswerDigest, Failure, Pending, Terms};
+use sakshi_domain::web_address::{Schemes, WebAddress};
+use sakshi_domain::{channel::Channel, transaction::VerifiedClaims};
+use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
+use sakshi_store::{OpenOutcome, OpenTransaction, Store, Vault};
+use tokio::sync::mpsc;
+use zeroize::Zeroizing;
+
+use crate::{AskError, Complete, CompleteReply, Escalation, Ground, LaneBounds, Transactions, Tree, TreeBounds};
+
+pub(super) const WINDOW: Duration = Duration::from_secs(900);
+const CREDITS: i64 = 1_000;
+
+/// A tree with one shard on the test's own arbiter, over a store of its own.
+pub(super) struct Universe {
+    pub(super) tree: Tree,
+    pub(super) door: Transactions,
+    pub(super) store: EmbeddedStore,
+    pub(super) clock: Arc<ManualClock>,
+    pub(super) client: ClientId,
+    pub(super) escalations: mpsc::UnboundedReceiver<Escalation>,
+    app: AppId,
+    _directory: tempfile::TempDir,
+}
+
+pub(super) fn roomy() -> TreeBounds {
+    TreeBounds {
+        shards: 1,
+        live_transactions: 1_000,
+        in_flight: 1_000,
+        mailbox_depth: 1_000,
+        patience: Duration::from_secs(5),
+        lanes: LaneBounds { in_flight: 64, in_flight_per_host: 16 },
+        expired_grace: Duration::from_secs(3_600),
+    }
+}
+
+/// Runs a test on an actix system of its own.
+pub(super) fn run(test: impl Future<Output = ()>) {
+    actix_rt::System::new().block_on(test);
+}
+
+impl Universe {
+    pub(super) async fn new() -> Self {
+        Self::with(roomy()).await
+    }
+
+    pub(super) async fn with(bounds: TreeBounds) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::starting_at(Timestamp::parse_rfc3339("2026-01-01T00:00:00Z").unwrap()));
+        let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap());
+        let options = EmbeddedOptions {
+            directory: directory.path().join("store"),
+            clock: clock.clone(),
+            vault: vault.clone(),
+            max_waiting: 1_000,
+            max_pages: None,
+        };
+        let store = EmbeddedStore::open(options).unwrap();
+        let second = Duration::from_secs(2);
+        let options = WebhookClientOptions { allow_private: true, connect_timeout: second, total_timeout: second, extra_roots_pem: None };
+        let client = WebhookClient::new(&options).unwrap();
+        let ground = Ground { store: Arc::new(store.clone()), vault, clock: clock.clone(), client };
+        let (tree, escalations) = Tree::start(ground, bounds).await.unwrap();
+        let door = tree.start_shard().unwrap();
+        let client = Client { client_id: ClientId::generate(), name: "Test".into(), created_at: clock.now() };
+        let id = client.client_id.clone();
+        store.create_client(client).await.unwrap();
+        let grant = CreditMove { kind: EntryKind::Grant, amount: CREDITS, reference: "start".into() };
+        store.move_credits(id.clone(), grant).await.unwrap();
+        Self { tree, door, store, clock, client: id, escalations, app: AppId::generate(), _directory: directory }
+    }
+
+    pub(super) fn opening(&self, id: TxnId, webhook: Option<&str>) -> OpenTransaction {
+        let now = self.clock.now();
+        let terms = Terms {
+            claims: ClaimSet::from_iter([Claim::Name]),
+            channel: Channel::Web,
+            language: Language::ENGLISH,
+            face_auth: true,
+            webhook_url: webhook.map(|url| WebAddress::parse(url, Schemes::HttpAndHttps).unwrap()),
+            request_id: RequestId::mint(),
+            extras: None,
+        };
+        let (client, app) = (self.client.clone(), self.app.clone());
+        let pending = Pending { id, client, app, opened_at: now, expires_at: now + WINDOW, terms };
+        OpenTransaction { pending, cost: 1, idempotency: None }
+    }
+
+    pub(super) async fn open(&self) -> TxnId {
+        self.open_for(None).await.unwrap()
+    }
+
+    pub(super) async fn open_for(&self, webhook: Option<&str>) -> Result<TxnId, AskError> {
+        let id = self.door.new_id(&self.client);
+        let outcome = self.door.open(self.opening(id, webhook)).await?;
+        assert!(matches!(outcome, OpenOutcome::Opened { .. }), "{outcome:?}");
+        Ok(id)
+    }
+
+    pub(super) async fn complete(&self, id: TxnId, answer: Answer) -> CompleteReply {
+        let complete = Complete { answer, replay_window: WINDOW, result_ttl: WINDOW };
+        self.door.complete(id, complete).await.unwrap()
+    }
+
+    pub(super) async fn spent(&self) -> u64 {
+        u64::try_from(CREDITS).unwrap() - self.store.balance(self.client.clone()).await.unwrap().unwrap()
+    }
+
+    /// Every ledger adds up, and nothing has escalated.
+    pub(super) async fn end(mut self) {
+        assert!(self.store.audit().await.unwrap().iter().all(sakshi_store::Audit::is_clean));
+        assert!(self.escalations.try_recv().is_err(), "nothing was to escalate");
+        self.tree.stop();
+    }
+}
+
+pub(super) fn verified(mark: u8) -> Answer {
+    let claims = [("residentName".to_owned(), "Asha".into())].into_iter().collect();
+    Answer::Credential {
+        claims: Arc::new(VerifiedClaims::new(claims)),
+        missing: ClaimSet::default(),
+        holder_bound: true,
+        digest: AnswerDigest([mark; 32]),
+    }
+}
+
+pub(super) fn declined() -> Answer {
+    Answer::Failure { failure: Failure::new("User Reject", Some("301")), digest: AnswerDigest([1; 32]) }
+}
+
+/// Lets others run until the condition holds; fails when it does not within ten seconds.
+pub(super) async fn until(what: &str, holds: impl Fn() -> bool) {
+    let end = std::time::Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(std::time::Instant::now() < end, "waited in vain until {what}");
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,126 @@
+//! `GET /openapi.json`: the API's document (OpenAPI 3.1), made from the routes' own declarations.
+//!
+//! What every operation shares (refusals, common headers, security, examples) is added here, so
+//! that a handler declares only what is its own. Tests hold the document against the route table,
+//! against the specification, and every example in it against its schema.
+
+mod examples;
+mod refusals;
+mod webhook;
+
+use actix_web::HttpResponse;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use actix_web::web::{Bytes, Data};
+use serde_json::{Map, Value, json};
+use utoipa::OpenApi;
+
+use super::{credits, ovse, routes, schema};
+
+const DESCRIPTION: &str = "\
+Verifies identities on behalf of a client application: open a transaction, let the person consent in the identity app, and get the \
+outcome by webhook or by polling.
+
+Request fields of more than one word are read in `snake_case` and in `camelCase`; a field in both spellings, or one that is not listed, is a 400. \
+Times are RFC 3339 in UTC with milliseconds. Every answer that is neither 2xx nor 3xx has the body `Refusal`, unknown paths and malformed \
+JSON included. What is kept for an `Idempotency-Key` is the answer to the first request that succeeded.";
+
+/// What the handlers declare.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "sakshi", description = DESCRIPTION, license(name = "Apache-2.0", identifier = "Apache-2.0")),
+    paths(
+        ovse::init::init,
+        ovse::qr_intent::qr_intent,
+        ovse::result::result,
+        credits::balance,
+        credits::statement,
+        routes::ping,
+        document,
+    ),
+    components(schemas(schema::Refusal)),
+    tags(
+        (name = "OVSE", description = "Offline verification: one person, one transaction, one credit."),
+        (name = "Credits", description = "What verifications cost."),
+        (name = "Service", description = "The service itself.")
+    )
+)]
+struct Declared;
+
+/// The document as it is served.
+#[derive(Clone, Debug)]
+pub struct Document(Bytes);
+
+impl Document {
+    /// The document of a service that the public reaches under this URL.
+    #[must_use]
+    pub fn of(public_base: &str) -> Self {
+        Self(describe(public_base).to_string().into())
+    }
+}
+
+/// Answers with this document.
+#[utoipa::path(
+    get, path = "/openapi.json", tag = "Service", operation_id = "openapi",
+    responses((status = 200, body = Object, description = "This document; `/docs` shows it as a page."))
+)]
+pub async fn document(document: Data<Document>) -> HttpResponse {
+    HttpResponse::Ok().insert_header((CONTENT_TYPE, "application/json")).insert_header((CACHE_CONTROL, "no-cache")).body(document.0.clone())
+}
+
+/// Puts the document together.
+fn describe(public_base: &str) -> Value {
+    // The derived document is plain data; that it cannot be written as JSON is not possible.
+    let mut document = serde_json::to_value(Declared::openapi()).unwrap_or_default();
+    document["servers"] = json!([{ "url": public_base, "description": "This service." }]);
+    document["webhooks"] = webhook::describe();
+    let components = &mut document["components"];
+    components["securitySchemes"] = json!({
+        "api_key": { "type": "apiKey", "in": "header", "name": "X-API-KEY",
+            "description": "The client's secret key, issued by the operator. For servers only, never for a browser or an app." },
+        "app_id": { "type": "apiKey", "in": "header", "name": "X-API-APP-ID", "description": "The application of that client." },
+    });
+    components["parameters"] = json!({ "RequestId": {
+        "name": "X-Request-ID", "in": "header", "required": false,
+        "description": "A correlation id of your own. It is echoed, stands in `errorId` of a refusal, and is the `request_id` of the \
+            webhook of what this request starts. Absent: one is made.",
+        "schema": { "type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[!-~]+$" }, "example": "order-42-try-1",
+    } });
+    components["headers"] = json!({
+        "RequestId": { "description": "The request's id: yours, or one that was made.", "schema": { "type": "string" } },
+        "RetryAfter": { "description": "Whole seconds after which it is worth coming again.", "schema": { "type": "integer", "minimum": 1 } },
+        "Allow": { "description": "The methods that the path takes; with 405.", "schema": { "type": "string" } },
+    });
+    components["responses"] = refusals::shared();
+    for operation in operations(&mut document) {
+        common(operation);
+        refusals::complete(operation);
+    }
+    examples::attach(&mut document);
+    document
+}
+
+/// The operations of all paths.
+fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let paths = document["paths"].as_object_mut().into_iter().flat_map(Map::values_mut);
+    paths.filter_map(Value::as_object_mut).flat_map(Map::values_mut)
+}
+
+/// What every operation takes and gives.
+fn common(operation: &mut Value) {
+    // What a handler tells its readers about errors, the responses tell the client.
+    if let Some((description, _)) = operation["description"].as_str().and_then(|text| text.split_once("# Errors")) {
+        operation["description"] = json!(description.trim());
+    }
+    if operation["security"].is_null() {
+        operation["security"] = json!([]);
+    }
+    let parameter = json!({ "$ref": "#/components/parameters/RequestId" });
+    match operation["parameters"].as_array_mut() {
+        Some(parameters) => parameters.push(parameter),
+        None => operation["parameters"] = json!([parameter]),
+    }
+    operation["responses"]["200"]["headers"]["X-Request-ID"] = json!({ "$ref": "#/components/headers/RequestId" });
+}
+
+#[cfg(test)]
+mod tests;
