@@ -88,6 +88,7 @@ async fn plant(store: &Arc<dyn Store>, vault: &Arc<Vault>, clock: Arc<dyn Clock>
         shards: load::cores(),
         live_transactions: 10_000_000,
         in_flight: 4_096,
+        mailbox_depth: 8_192,
         patience: Duration::from_secs(30),
         lanes: LaneBounds { in_flight: 64, in_flight_per_host: 64 },
         expired_grace: Duration::from_secs(86_400),
