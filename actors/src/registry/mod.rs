@@ -27,8 +27,8 @@ use crate::transaction::{DeadlineReached, Open, Surroundings, TransactionActor, 
 
 /// Timers that are served before other work gets a turn.
 const SLICE: usize = 256;
-/// Wheel buckets looked through per tick for transactions that ended early.
-const BUCKETS_TIDIED: usize = 64;
+/// Timers looked at per tick for transactions that ended early; a bucket is not left half-way.
+const TIMERS_TIDIED: usize = 512;
 
 /// One shard of the registry.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl Actor for TransactionRegistry {
         ctx.run_interval(TICK, |registry, ctx| {
             registry.tick(ctx);
             let children = &registry.children;
-            registry.wheel.tidy(BUCKETS_TIDIED, |id| children.get(id).is_some());
+            registry.wheel.tidy(TIMERS_TIDIED, |id| children.get(id).is_some());
         });
     }
 }

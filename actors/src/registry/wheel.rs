@@ -48,20 +48,22 @@ impl Wheel {
         due
     }
 
-    /// Looks through the next `buckets` buckets and drops the ids that are not to be kept.
-    pub(super) fn tidy(&mut self, buckets: usize, keep: impl Fn(&TxnId) -> bool) {
+    /// Looks through the next buckets, until it has seen `most` ids, and drops those that are not
+    /// to be kept.
+    pub(super) fn tidy(&mut self, most: usize, keep: impl Fn(&TxnId) -> bool) {
         let mut seen = 0;
-        for (step, ids) in self.buckets.range_mut(self.tidied..).take(buckets) {
+        for (step, ids) in self.buckets.range_mut(self.tidied..) {
+            if seen >= most {
+                return;
+            }
+            seen += ids.len();
             ids.retain(&keep);
             if ids.len() < ids.capacity() / 2 {
                 ids.shrink_to_fit();
             }
             self.tidied = step + 1;
-            seen += 1;
         }
-        if seen < buckets {
-            self.tidied = i64::MIN;
-        }
+        self.tidied = i64::MIN;
     }
 }
 

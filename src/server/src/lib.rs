@@ -12,6 +12,7 @@ pub mod http;
 pub mod internal;
 pub mod material;
 pub mod node;
+pub mod pages;
 pub mod public;
 pub mod serve;
 pub mod service;

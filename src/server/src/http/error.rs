@@ -151,7 +151,8 @@ impl ApiError {
     }
 
     /// The whole seconds after which it is worth coming again, at least one.
-    fn retry_after(&self) -> Option<u64> {
+    #[must_use]
+    pub fn retry_after(&self) -> Option<u64> {
         let wait = match self {
             Self::RateLimited { retry_after } | Self::Unavailable { retry_after, .. } => *retry_after,
             Self::Overloaded | Self::Unfit(_) => Duration::from_secs(1),

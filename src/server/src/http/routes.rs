@@ -10,6 +10,7 @@ use serde_json::json;
 use super::ovse::{callback, init, qr_intent, result};
 use super::routing::resource;
 use super::{credits, docs, openapi};
+use crate::pages::{files, live, verify};
 
 /// Who may use a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,11 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/docs", Audience::Residents, || web::to(docs::enter)),
     row("GET", "/docs/{file:.*}", Audience::Residents, || web::to(docs::file)),
     row("POST", "/cb/{txnId}/{capability}", Audience::Residents, || web::to(callback::receive)),
+    row("GET", "/v/{txnId}", Audience::Residents, || web::to(verify::verify)),
+    row("GET", "/v/{txnId}/events", Audience::Residents, || web::to(live::events)),
+    row("GET", "/v/{txnId}/status", Audience::Residents, || web::to(live::status)),
+    row("GET", "/assets/page.css", Audience::Residents, || web::to(files::style)),
+    row("GET", "/assets/page.js", Audience::Residents, || web::to(files::script)),
 ];
 
 /// Declares every route.

@@ -1,0 +1,98 @@
+//! Pages that say one thing: how a transaction ended, that there is none, or to wait a moment.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, ResponseError as _};
+use askama::Template;
+use sakshi_domain::language::Language;
+use url::Url;
+
+use super::render::{Frame, page};
+use super::standing::Standing;
+use super::text::Texts;
+use crate::http::error::ApiError;
+
+/// The way on.
+#[derive(Debug)]
+struct Link {
+    address: String,
+    label: String,
+    /// Whether the script follows it after a moment.
+    followed: bool,
+}
+
+/// Colour and mark of a notice.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    tone: &'static str,
+    /// SVG path data within 48 by 48.
+    mark: &'static str,
+}
+
+const CHECK: Look = Look { tone: "good", mark: "m15 24.5 6.5 6.5L34 18" };
+const CROSS: Look = Look { tone: "bad", mark: "m17 17 14 14M31 17 17 31" };
+const CLOCK: Look = Look { tone: "quiet", mark: "M24 14v11l7 4" };
+const QUESTION: Look = Look { tone: "quiet", mark: "M18.8 19a5.3 5.3 0 1 1 8 4.6c-1.9 1.2-2.8 2.2-2.8 4.4M24 34h.1" };
+const DOTS: Look = Look { tone: "quiet", mark: "M14.5 24h.1M24 24h.1M33.5 24h.1" };
+
+#[derive(Template)]
+#[template(path = "notice.html")]
+struct Notice {
+    frame: Frame,
+    look: Look,
+    heading: &'static str,
+    words: Vec<&'static str>,
+    link: Option<Link>,
+    /// Seconds after which the page is asked for again.
+    retry_s: Option<u64>,
+    reference: Option<String>,
+}
+
+/// A transaction that is not waiting.
+pub(super) fn ended(standing: &Standing, sandbox: bool) -> HttpResponse {
+    let texts = Texts::of(standing.opened().map_or(Language::ENGLISH, |opened| opened.terms.language));
+    let (status, look, heading, mut words) = match standing {
+        Standing::Waiting(_) => (StatusCode::OK, CLOCK, texts.waiting_heading, vec![texts.waiting]),
+        Standing::Verified(_) => (StatusCode::OK, CHECK, texts.verified_heading, vec![texts.verified]),
+        Standing::NotVerified(_, failure) => {
+            (StatusCode::OK, CROSS, texts.not_verified_heading, vec![texts.reason(failure), texts.start_again])
+        }
+        Standing::Expired(_) => (StatusCode::GONE, CLOCK, texts.expired_heading, vec![texts.expired]),
+        Standing::Unknown => (StatusCode::NOT_FOUND, QUESTION, texts.unknown_heading, vec![texts.unknown]),
+    };
+    let followed = matches!(standing, Standing::Verified(_) | Standing::NotVerified(..));
+    let link = standing.redirect_url().map(|address| Link {
+        address: address.to_owned(),
+        label: texts.continue_to.replace("{host}", &host(address)),
+        followed,
+    });
+    if link.is_none() && matches!(standing, Standing::Verified(_)) {
+        words.push(texts.close_page);
+    }
+    let reference = standing.opened().map(|opened| opened.id.to_string());
+    let frame = Frame::new(texts, sandbox);
+    page(status, None, &Notice { frame, look, heading, words, link, retry_s: None, reference })
+}
+
+/// The service cannot answer now.
+pub(super) fn busy(error: &ApiError, path: &str, sandbox: bool) -> HttpResponse {
+    if let Some(detail) = error.detail() {
+        tracing::error!(error.detail = detail, "a page could not be made");
+    }
+    let texts = Texts::of(Language::ENGLISH);
+    let seconds = error.retry_after().unwrap_or(5);
+    let notice = Notice {
+        frame: Frame::new(texts, sandbox),
+        look: DOTS,
+        heading: texts.busy_heading,
+        words: vec![texts.busy],
+        link: Some(Link { address: path.to_owned(), label: texts.try_again.to_owned(), followed: false }),
+        retry_s: Some(seconds),
+        reference: None,
+    };
+    page(error.status_code(), Some(seconds), &notice)
+}
+
+/// The host of an address, as it is written in URLs: lookalike letters stay visible.
+fn host(address: &str) -> String {
+    Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+}

@@ -1,0 +1,210 @@
+//! What a test of the pages owns: the public app over a real tree and a real store, and a clock
+//! that it moves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::body::BoxBody;
+use actix_web::dev::ServiceResponse;
+use actix_web::test::{TestRequest, call_service, init_service, read_body};
+use sakshi_actors::{Complete, CompleteReply, Ground, LaneBounds, Tree, TreeBounds};
+use sakshi_domain::channel::Channel;
+use sakshi_domain::claims::Claim;
+use sakshi_domain::clock::{Clock as _, ManualClock};
+use sakshi_domain::language::Language;
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::tenancy::App;
+use sakshi_domain::transaction::{Answer, AnswerDigest, Extras, Failure, Pending, Terms, VerifiedClaims};
+use sakshi_domain::web_address::{Schemes, WebAddress};
+use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use sakshi_store::OpenOutcome;
+use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
+use sakshi_store::{OpenTransaction, Store as _};
+use serde_json::json;
+
+use crate::agreement;
+use crate::drain::Drain;
+use crate::first_client;
+use crate::http::rate::{Rate, Rates};
+use crate::material;
+use crate::public::{self, Shared};
+use crate::service::{Rules, Service};
+use crate::settings::{Settings, Sources, load};
+
+const BASE: &str = "https://v.example";
+pub(super) const WINDOW: Duration = Duration::from_secs(900);
+pub(super) const ANDROID: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) Chrome/126.0 Mobile Safari/537.36";
+pub(super) const IPHONE: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) Mobile/15E148 Safari/604.1";
+pub(super) const DESKTOP: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/126.0 Safari/537.36";
+
+pub(super) struct Scene {
+    pub(super) shared: Shared,
+    pub(super) clock: Arc<ManualClock>,
+    app: App,
+    tree: Tree,
+    _directory: tempfile::TempDir,
+}
+
+impl Scene {
+    pub(super) async fn new() -> Self {
+        Self::set(&[]).await
+    }
+
+    pub(super) async fn set(more: &[(&str, &str)]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = settings(&directory.path().join("store"), more);
+        let clock = Arc::new(ManualClock::starting_at(sakshi_domain::time::Timestamp::from_millis(1_700_000_000_000)));
+        let material = material::gather(&settings).unwrap();
+        let vault = Arc::clone(&material.vault);
+        let store = EmbeddedStore::open(EmbeddedOptions {
+            directory: settings.store.path.clone(),
+            clock: clock.clone(),
+            vault: Arc::clone(&vault),
+            max_waiting: 64,
+            max_pages: None,
+        })
+        .unwrap();
+        let client = WebhookClient::new(&client_options());
+        let first = first_client::ensure(&store, clock.now()).await.unwrap().unwrap();
+        let app = store.load_app(first.app).await.unwrap().unwrap();
+        let ground = Ground { store: Arc::new(store.clone()), vault: Arc::clone(&vault), clock: clock.clone(), client: client.unwrap() };
+        let (tree, _escalations) = Tree::start(ground, bounds()).await.unwrap();
+        let transactions = tree.start_shard().unwrap();
+        let service = Service {
+            transactions,
+            store: Arc::new(store),
+            vault,
+            clock: clock.clone(),
+            agreement: Arc::new(agreement::reach(&settings, material, BASE.to_owned()).unwrap()),
+            rules: rules(),
+            drain: Drain::new(),
+        };
+        let rates = Rates {
+            init: Rate::per_second(0),
+            polls: Rate::per_second(0),
+            callbacks: Rate::per_second(0),
+            pages: Rate::per_second(settings.limits.pages_per_second_per_address),
+            trusted_proxies: Vec::new().into(),
+        };
+        let shared = Shared { service, tree: tree.clone(), rates, profile: settings.profile, body_bytes: 4_096, sandbox: None };
+        Self { shared, clock, app, tree, _directory: directory }
+    }
+
+    pub(super) async fn open(&self, change: impl FnOnce(&mut Terms)) -> Pending {
+        let mut terms = Terms {
+            claims: [Claim::Name, Claim::AgeAbove18].into_iter().collect(),
+            channel: Channel::Web,
+            language: Language::ENGLISH,
+            face_auth: true,
+            webhook_url: None,
+            request_id: RequestId::mint(),
+            extras: None,
+        };
+        change(&mut terms);
+        let now = self.clock.now();
+        let service = &self.shared.service;
+        let pending = Pending {
+            id: service.transactions.new_id(&self.app.client_id),
+            client: self.app.client_id.clone(),
+            app: self.app.app_id.clone(),
+            opened_at: now,
+            expires_at: now + WINDOW,
+            terms,
+        };
+        let open = OpenTransaction { pending: pending.clone(), cost: 1, idempotency: None };
+        assert!(matches!(service.transactions.open(open).await, Ok(OpenOutcome::Opened { .. })));
+        pending
+    }
+
+    pub(super) async fn verify(&self, pending: &Pending) {
+        let serde_json::Value::Object(claims) = json!({"residentName": "Asha Rao", "ageAbove18": true}) else { unreachable!() };
+        let digest = AnswerDigest([1; 32]);
+        let claims = Arc::new(VerifiedClaims::new(claims));
+        self.complete(pending, Answer::Credential { claims, missing: Default::default(), holder_bound: false, digest }).await;
+    }
+
+    pub(super) async fn fail(&self, pending: &Pending, message: &str, code: &str) {
+        let failure = Failure::new(message, Some(code));
+        self.complete(pending, Answer::Failure { failure, digest: AnswerDigest([2; 32]) }).await;
+    }
+
+    async fn complete(&self, pending: &Pending, answer: Answer) {
+        let Rules { replay_window, result_ttl, .. } = rules();
+        let reply = self.shared.service.transactions.complete(pending.id, Complete { answer, replay_window, result_ttl }).await;
+        assert_eq!(reply, Ok(CompleteReply::Accepted));
+    }
+
+    /// From now on nothing is admitted any more.
+    pub(super) async fn shut_the_door(&mut self) {
+        let Service { store, vault, clock, .. } = &self.shared.service;
+        let client = WebhookClient::new(&client_options()).unwrap();
+        let ground = Ground { store: Arc::clone(store), vault: Arc::clone(vault), clock: Arc::clone(clock), client };
+        let (tree, _escalations) = Tree::start(ground, TreeBounds { in_flight: 0, ..bounds() }).await.unwrap();
+        self.tree.stop();
+        self.shared.tree = tree.clone();
+        self.shared.service.transactions = tree.door(0);
+        self.tree = tree;
+    }
+
+    pub(super) async fn ask(&self, request: TestRequest) -> ServiceResponse<BoxBody> {
+        let request = request.peer_addr("203.0.113.7:4444".parse().unwrap()).to_request();
+        call_service(&init_service(public::app(&self.shared)).await, request).await.map_into_boxed_body()
+    }
+
+    /// The page as a browser on such a device gets it.
+    pub(super) async fn page(&self, path: &str, agent: &str) -> (u16, String) {
+        let accept = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+        let response = self.ask(TestRequest::get().uri(path).insert_header(("user-agent", agent)).insert_header(accept)).await;
+        let status = response.status().as_u16();
+        (status, text(response).await)
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        self.tree.stop();
+    }
+}
+
+pub(super) async fn text(response: ServiceResponse<BoxBody>) -> String {
+    String::from_utf8(read_body(response).await.to_vec()).unwrap()
+}
+
+pub(super) fn redirecting_to(address: &str) -> impl FnOnce(&mut Terms) + use<> {
+    let redirect_url = Some(WebAddress::parse(address, Schemes::HttpsOnly).unwrap());
+    move |terms| terms.extras = Some(Box::new(Extras { redirect_url, ..Extras::default() }))
+}
+
+fn settings(store: &std::path::Path, more: &[(&str, &str)]) -> Settings {
+    let mut sources = Sources::default();
+    sources.overrides.push(("store.path".to_owned(), store.to_string_lossy().into_owned()));
+    sources.overrides.extend(more.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+    load(&sources).unwrap().settings
+}
+
+fn rules() -> Rules {
+    Rules {
+        window: WINDOW,
+        result_ttl: Duration::from_secs(3_600),
+        replay_window: Duration::from_secs(3_600),
+        schemes: Schemes::HttpsOnly,
+        callback_bytes: 4_096,
+    }
+}
+
+fn client_options() -> WebhookClientOptions {
+    let second = Duration::from_secs(1);
+    WebhookClientOptions { allow_private: true, connect_timeout: second, total_timeout: second, extra_roots_pem: None }
+}
+
+fn bounds() -> TreeBounds {
+    TreeBounds {
+        shards: 1,
+        live_transactions: 100,
+        in_flight: 100,
+        mailbox_depth: 16,
+        patience: Duration::from_secs(5),
+        lanes: LaneBounds { in_flight: 1, in_flight_per_host: 1 },
+        expired_grace: Duration::from_secs(3_600),
+    }
+}

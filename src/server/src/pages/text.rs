@@ -1,0 +1,106 @@
+//! Every word that a resident reads, one table per language.
+//!
+//! A language is added as a file of its own with a [`Texts`] in it and a place in [`TABLES`]; the
+//! compiler asks for every text and every claim.
+
+use sakshi_domain::claims::Claim;
+use sakshi_domain::language::Language;
+use sakshi_domain::transaction::Failure;
+
+mod english;
+
+/// Every language that is spoken here.
+const TABLES: &[&Texts] = &[&english::TEXTS];
+
+/// The words of one language.
+#[derive(Debug)]
+pub(super) struct Texts {
+    /// BCP 47 tag of these words.
+    pub(super) tag: &'static str,
+    /// `ltr` or `rtl`.
+    pub(super) direction: &'static str,
+    pub(super) brand: &'static str,
+    pub(super) sandbox_badge: &'static str,
+    pub(super) reference: &'static str,
+
+    pub(super) waiting_heading: &'static str,
+    pub(super) requested_by: &'static str,
+    pub(super) lead_phone: &'static str,
+    pub(super) lead_scan: &'static str,
+    pub(super) face_scan: &'static str,
+    pub(super) open_app: &'static str,
+    pub(super) app_did_not_open: &'static str,
+    pub(super) help_heading: &'static str,
+    pub(super) help: &'static str,
+    pub(super) qr_label: &'static str,
+    pub(super) app_code: &'static str,
+    pub(super) app_code_words: &'static str,
+    pub(super) app_code_label: &'static str,
+    pub(super) same_device: &'static str,
+    pub(super) open_on_android: &'static str,
+    pub(super) open_on_ios: &'static str,
+    pub(super) sandbox_words: &'static str,
+    pub(super) open_sandbox: &'static str,
+    pub(super) waiting: &'static str,
+    pub(super) time_left: &'static str,
+    pub(super) valid_until: &'static str,
+    pub(super) reconnecting: &'static str,
+    pub(super) claims_heading: &'static str,
+    pub(super) promise: &'static str,
+
+    pub(super) verified_heading: &'static str,
+    pub(super) verified: &'static str,
+    pub(super) not_verified_heading: &'static str,
+    pub(super) start_again: &'static str,
+    pub(super) expired_heading: &'static str,
+    pub(super) expired: &'static str,
+    pub(super) unknown_heading: &'static str,
+    pub(super) unknown: &'static str,
+    pub(super) busy_heading: &'static str,
+    pub(super) busy: &'static str,
+    pub(super) try_again: &'static str,
+    pub(super) close_page: &'static str,
+    /// With `{host}` where the site's name belongs.
+    pub(super) continue_to: &'static str,
+    pub(super) taken_there: &'static str,
+
+    pub(super) reasons: Reasons,
+    pub(super) claim: fn(Claim) -> &'static str,
+}
+
+/// Why a verification did not pass, in plain words.
+#[derive(Debug)]
+pub(super) struct Reasons {
+    pub(super) declined: &'static str,
+    pub(super) not_live: &'static str,
+    pub(super) aborted: &'static str,
+    pub(super) face_mismatch: &'static str,
+    pub(super) biometric_lock: &'static str,
+    pub(super) face_service_down: &'static str,
+    pub(super) connection: &'static str,
+    pub(super) claims_missing: &'static str,
+    pub(super) other: &'static str,
+}
+
+impl Texts {
+    /// The words for a language; English where there are none yet.
+    pub(super) fn of(language: Language) -> &'static Self {
+        TABLES.iter().find(|texts| texts.tag == language.tag()).unwrap_or(&&english::TEXTS)
+    }
+
+    /// The reason for a failure, by its code: what the identity app wrote is not shown, because
+    /// anything could stand there.
+    pub(super) fn reason(&self, failure: &Failure) -> &'static str {
+        match failure.code.as_deref() {
+            Some("301") => self.reasons.declined,
+            Some("302") => self.reasons.not_live,
+            Some("303") => self.reasons.aborted,
+            Some("304") => self.reasons.face_mismatch,
+            Some("305") => self.reasons.biometric_lock,
+            Some("306") => self.reasons.face_service_down,
+            Some("307") => self.reasons.connection,
+            Some("claims_missing") => self.reasons.claims_missing,
+            _ => self.reasons.other,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The page of a transaction that waits: who asks for what, how the identity app is reached from
+//! this device, and how much time is left.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use askama::Template;
+use sakshi_authority::intent::decode_unverified;
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::Pending;
+
+use super::picture;
+use super::platform::Platform;
+use super::render::{Frame, page};
+use super::text::Texts;
+use super::time_left::{TimeLeft, clock_face};
+use crate::http::error::ApiError;
+use crate::service::Service;
+
+/// Seconds before an intent ends at which a page that still shows it is loaded again.
+const STALE_MARGIN: i64 = 30;
+
+/// How the identity app is reached.
+#[derive(Debug)]
+enum Way {
+    /// A link of this phone.
+    Link(String),
+    /// A code for another device, one for the app's own scanner, and links for tablets that
+    /// present themselves as desktops.
+    Scan { page_code: String, app_code: Option<String>, android: String, ios: String },
+}
+
+impl Way {
+    const fn is_scan(&self) -> bool {
+        matches!(self, Self::Scan { .. })
+    }
+}
+
+#[derive(Template)]
+#[template(path = "waiting.html")]
+struct Waiting<'a> {
+    frame: Frame,
+    path: String,
+    asker: Option<String>,
+    claims: Vec<&'static str>,
+    face_scan: bool,
+    way: Way,
+    sandbox_link: Option<String>,
+    left: TimeLeft,
+    until: String,
+    expires_at: Timestamp,
+    /// Seconds after which the links have to be signed afresh, when that is before the end.
+    stale_s: Option<i64>,
+    help: bool,
+    reference: &'a str,
+}
+
+/// Renders the page.
+///
+/// # Errors
+/// An intent that cannot be signed or drawn.
+pub(super) async fn waiting(service: &Service, pending: &Pending, platform: Platform, help: bool) -> Result<HttpResponse, ApiError> {
+    let now = service.clock.now();
+    let agreement = &service.agreement;
+    let texts = Texts::of(pending.terms.language);
+    let intent = agreement.intent(pending, now).map_err(|error| ApiError::Internal(error.to_string()))?;
+    let request_url = agreement.request_url(pending.id);
+    // A page without the name is better than none, so a store in trouble does not matter here.
+    let asker = service.store.load_app(pending.app.clone()).await.ok().flatten().map(|app| app.name);
+    let android = || agreement.links.android_browser(&intent, &format!("{request_url}?help=1"));
+    let way = match platform {
+        Platform::Android => Way::Link(android()),
+        Platform::Ios => Way::Link(agreement.links.ios(&intent)),
+        Platform::Other => Way::Scan {
+            page_code: picture::svg(&request_url).map_err(|error| ApiError::Internal(error.to_string()))?,
+            app_code: picture::svg(&agreement.qr_payload(&intent)).ok(),
+            android: android(),
+            ios: agreement.links.ios(&intent),
+        },
+    };
+    let reference = pending.id.to_string();
+    let template = Waiting {
+        frame: Frame::new(texts, agreement.sandbox),
+        path: format!("/v/{reference}"),
+        asker,
+        claims: pending.terms.claims.iter().map(texts.claim).collect(),
+        face_scan: pending.terms.face_auth,
+        way,
+        sandbox_link: agreement.sandbox.then(|| format!("/sandbox/app?req={intent}")),
+        left: TimeLeft::of(pending, now),
+        until: clock_face(pending.expires_at),
+        expires_at: pending.expires_at,
+        stale_s: stale_after(&intent, pending, now),
+        help,
+        reference: &reference,
+    };
+    Ok(page(StatusCode::OK, None, &template))
+}
+
+/// When an intent ends well before its transaction does, the seconds until a fresh one is wanted.
+fn stale_after(intent: &str, pending: &Pending, now: Timestamp) -> Option<i64> {
+    let exp = decode_unverified(intent).ok()?.exp;
+    (exp + STALE_MARGIN < pending.expires_at.seconds()).then(|| (exp - STALE_MARGIN - now.seconds()).max(STALE_MARGIN))
+}

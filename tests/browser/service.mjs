@@ -1,0 +1,87 @@
+// A sakshi process of one's own: free ports, a fresh store, and a client that may call it.
+
+import { spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { once } from "node:events";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+export class Service {
+  // `settings` are further SAKSHI__… variables.
+  static async start(settings = {}) {
+    const service = new Service();
+    service.directory = await mkdtemp(join(tmpdir(), "sakshi-browser-"));
+    service.settings = settings;
+    const { base, key, app } = await service.run({ SAKSHI__SERVER__PUBLIC_ADDR: "127.0.0.1:0" }, { key: /X-API-KEY: (\S+)/, app: /X-API-APP-ID: (\S+)/ });
+    service.base = base;
+    service.headers = { "X-API-KEY": key, "X-API-APP-ID": app };
+    return service;
+  }
+
+  // Ends the process without warning and starts another one on its store and address.
+  async killAndRestart() {
+    await this.end("SIGKILL");
+    await this.run({ SAKSHI__SERVER__PUBLIC_ADDR: new URL(this.base).host }, {});
+  }
+
+  // Starts the process; resolves when it listens and has told everything wanted on stderr.
+  async run(address, wanted) {
+    this.process = spawn(process.env.SAKSHI_BIN, ["serve"], {
+      cwd: this.directory,
+      env: {
+        SAKSHI__SERVER__INTERNAL_ADDR: "127.0.0.1:0",
+        SAKSHI__STORE__PATH: join(this.directory, "store"),
+        RUST_LOG: "warn",
+        ...address,
+        ...this.settings,
+      },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    this.log = "";
+    const lines = Object.fromEntries(["stdout", "stderr"].map((from) => [from, createInterface({ input: this.process[from] })]));
+    for (const from of Object.values(lines)) from.on("line", (line) => { this.log += `${line}\n`; });
+    const found = (from, pattern) => new Promise((resolve) => {
+      from.on("line", (line) => { const match = pattern.exec(line); if (match) resolve(match[1]); });
+    });
+    const told = Promise.all([
+      found(lines.stdout, /^(\{.*"listening".*\})$/).then((line) => ["base", JSON.parse(line).public]),
+      ...Object.entries(wanted).map(async ([name, pattern]) => [name, await found(lines.stderr, pattern)]),
+    ]);
+    const ended = once(this.process, "exit").then(() => { throw new Error(`the service ended at once:\n${this.log}`); });
+    ended.catch(() => {});
+    return Object.fromEntries(await Promise.race([told, ended]));
+  }
+
+  async call(path, body) {
+    const init = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+    const headers = { ...this.headers, "Content-Type": "application/json" };
+    const answer = await fetch(`${this.base}/api/v1/nationalid-ovse/${path}`, { ...init, headers });
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+    return answer.json();
+  }
+
+  open(more = {}) {
+    return this.call("init", { claims: ["name", "dob", "photo"], channel: "web", ...more });
+  }
+
+  // Ends a transaction as the resident would, without a page.
+  async answer(opened, action) {
+    const body = JSON.stringify({ intent: opened.intentJwt, resident: "asha", action });
+    const headers = { "Content-Type": "application/json" };
+    const answer = await fetch(`${this.base}/sandbox/app/answer`, { method: "POST", body, headers });
+    if (!answer.ok) throw new Error(`answer: ${answer.status} ${await answer.text()}`);
+  }
+
+  async end(signal) {
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return;
+    const gone = once(this.process, "exit");
+    this.process.kill(signal);
+    await gone;
+  }
+
+  async stop() {
+    await this.end("SIGTERM");
+    await rm(this.directory, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,139 @@
+// A verification as people see it: pages that follow by themselves, with and without JavaScript.
+
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { createServer } from "node:http";
+import { once } from "node:events";
+
+import { launch, visit } from "./browser.mjs";
+import { Service } from "./service.mjs";
+
+// Longer than anything here takes, shorter than anybody's patience.
+const SOON = { timeout: 20_000 };
+
+let service, browser;
+before(async () => { [service, browser] = await Promise.all([Service.start(), launch()]); });
+after(() => Promise.all([service?.stop(), browser?.close()]));
+
+const heading = (page, words) => page.getByRole("heading", { level: 1, name: words }).waitFor(SOON);
+
+// Follows the sandbox button of a verify page and decides there.
+async function decide(page, button) {
+  await page.locator("#sandbox").click();
+  await page.getByRole("button", { name: button, exact: false }).first().click();
+  await page.getByRole("link", { name: "Back to the verify page" }).waitFor(SOON);
+}
+
+for (const [manner, more] of [["with JavaScript", {}], ["without JavaScript", { javaScriptEnabled: false }]]) {
+  describe(manner, () => {
+    test("a page in another tab turns to verified by itself when the person approves", async () => {
+      const opened = await service.open();
+      const watching = await visit(browser, "desktop", opened.requestUrl, more);
+      const acting = await visit(browser, "android", opened.requestUrl, more);
+      await heading(watching, "Confirm who you are");
+      await decide(acting, "Face matches");
+      await heading(watching, "You are verified");
+      await acting.getByRole("link", { name: "Back to the verify page" }).click();
+      await heading(acting, "You are verified");
+      const result = await service.call(`result/${opened.txnId}`);
+      assert.equal(result.data.verification_passed, true);
+      assert.deepEqual([watching.troubles, acting.troubles], [[], []]);
+      await Promise.all([watching.context().close(), acting.context().close()]);
+    });
+
+    test("a page turns to not verified with the reason when the person declines", async () => {
+      const opened = await service.open();
+      const watching = await visit(browser, "iphone", opened.requestUrl, more);
+      const acting = await visit(browser, "iphone", opened.requestUrl, more);
+      await decide(acting, "Decline");
+      await heading(watching, "You were not verified");
+      await watching.getByText("You declined the request in the identity app.").waitFor(SOON);
+      assert.deepEqual(watching.troubles, []);
+      await Promise.all([watching.context().close(), acting.context().close()]);
+    });
+  });
+}
+
+test("a page turns to expired by itself when the time is over", async () => {
+  const hasty = await Service.start({ SAKSHI__OVSE__WINDOW_S: "3" });
+  try {
+    const { requestUrl } = await hasty.open();
+    const page = await visit(browser, "android", requestUrl);
+    await heading(page, "Confirm who you are");
+    await heading(page, "This request has expired");
+    assert.equal((await fetch(requestUrl)).status, 410);
+    await page.context().close();
+  } finally {
+    await hasty.stop();
+  }
+});
+
+test("the countdown runs by the server's time even when the phone's clock is wrong", async () => {
+  const { requestUrl } = await service.open();
+  const page = await visit(browser, "android", "about:blank");
+  await page.clock.install({ time: new Date("2031-01-01T00:00:00Z") });
+  await page.goto(requestUrl);
+  const shown = await page.locator("#left").textContent();
+  assert.match(shown, /^1[45]:\d\d$/);
+  await page.clock.runFor(61_000);
+  assert.match(await page.locator("#left").textContent(), /^1[34]:\d\d$/);
+  await page.context().close();
+});
+
+test("a page whose stream is held back asks for the state instead", async () => {
+  const opened = await service.open();
+  const page = await visit(browser, "android", "about:blank");
+  await page.route("**/events", () => {});
+  await page.goto(opened.requestUrl);
+  await service.answer(opened, "approve");
+  await heading(page, "You are verified");
+  await page.context().close();
+});
+
+test("a page that loses its connection says so and recovers", async () => {
+  const opened = await service.open();
+  const page = await visit(browser, "android", opened.requestUrl);
+  await page.context().setOffline(true);
+  // As when the person comes back from the identity app.
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await page.getByText("The connection is interrupted").waitFor(SOON);
+  await page.context().setOffline(false);
+  await page.getByText("The connection is interrupted").waitFor({ state: "detached", ...SOON });
+  await service.answer(opened, "approve");
+  await heading(page, "You are verified");
+  await page.context().close();
+});
+
+test("a page outlives a kill and a restart of the service", async () => {
+  const mortal = await Service.start();
+  try {
+    const opened = await mortal.open();
+    const page = await visit(browser, "android", opened.requestUrl);
+    await mortal.killAndRestart();
+    await mortal.answer(opened, "approve");
+    await heading(page, "You are verified");
+    await page.context().close();
+  } finally {
+    await mortal.stop();
+  }
+});
+
+test("afterwards the person is taken to the redirect_url, and the way back does not lead here", async () => {
+  const shop = createServer((_, answer) => answer.setHeader("content-type", "text/html").end("<title>shop</title><h1>Shop</h1>"));
+  await once(shop.listen(0, "127.0.0.1"), "listening");
+  try {
+    const back = `http://127.0.0.1:${shop.address().port}/back?order=7`;
+    const opened = await service.open({ redirect_url: back });
+    const page = await visit(browser, "android", `http://127.0.0.1:${shop.address().port}/`, { mayLeave: true });
+    await page.goto(opened.requestUrl);
+    await service.answer(opened, "approve");
+    await page.getByRole("link", { name: "Continue to 127.0.0.1" }).waitFor(SOON);
+    await page.waitForURL(back, SOON);
+    await page.goBack();
+    assert.equal(new URL(page.url()).pathname, "/");
+    await page.context().close();
+  } finally {
+    shop.close();
+    shop.closeAllConnections();
+  }
+});
