@@ -127,7 +127,7 @@ impl Tree {
     /// door to all transactions as seen from here; `None` when all places are taken.
     #[must_use]
     pub fn start_shard(&self) -> Option<Transactions> {
-        let bounds = Bounds { live: self.bounds.live_transactions.div_ceil(self.shards.nodes.len()), patience: self.bounds.patience };
+        let bounds = Bounds { live: self.bounds.live_transactions.div_ceil(self.shards.nodes.len()) };
         let local = self.shards.take_place(|index| {
             self.heartbeats.beat_here(&format!("worker-{index}"));
             let node = Arc::clone(&self.shards.nodes[index]);

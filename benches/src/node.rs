@@ -38,7 +38,7 @@ pub(crate) async fn serve(directory: &Path, intent_key: Option<&Path>) -> Result
     ];
     overrides.extend(intent_key.map(|path| set("authority.intent_key_path", path.display().to_string())));
     let settings = load(&Sources { overrides, ..Sources::default() })?.settings;
-    telemetry::start(settings.telemetry.log_format);
+    let _log = telemetry::start(settings.telemetry.log_format);
     let node = Node::start(&settings, serve::recorder()?).await?;
     let first = first_client::ensure(&*node.store, SystemClock.now()).await?.ok_or("the store is not fresh")?;
     let FirstClient { client, app, key } = first;

@@ -45,8 +45,6 @@ pub(crate) struct TransactionRegistry {
 pub(crate) struct Bounds {
     /// Live transactions.
     pub(crate) live: usize,
-    /// How long a transaction may take to answer.
-    pub(crate) patience: Duration,
 }
 
 impl TransactionRegistry {
@@ -138,7 +136,7 @@ impl Handler<OpenHere> for TransactionRegistry {
             let actor = TransactionActor::unopened(open.pending.id, Arc::clone(&self.around));
             self.start_child(actor, &open.pending)
         });
-        let ask = child.send(Open(open)).timeout(self.bounds.patience);
+        let ask = child.send(Open(open));
         Box::pin(async move { Ok(ask.await?) })
     }
 }
@@ -166,7 +164,7 @@ where
 
     fn handle(&mut self, Ask { id, question }: Ask<Q>, ctx: &mut Self::Context) -> Self::Result {
         if let Some(child) = self.children.get(&id) {
-            let ask = child.send(question).timeout(self.bounds.patience);
+            let ask = child.send(question);
             return Box::pin(async move { Ok(ask.await?) });
         }
         let around = Arc::clone(&self.around);
@@ -211,7 +209,7 @@ where
             let actor = TransactionActor::adopted(Arc::clone(&pending), Arc::clone(&self.around));
             self.start_child(actor, &pending)
         });
-        let ask = child.send(question).timeout(self.bounds.patience);
+        let ask = child.send(question);
         Box::pin(async move { Ok(ask.await?) })
     }
 }
