@@ -80,6 +80,12 @@ fn json_form(headers: &HeaderMap) -> Result<(), ApiError> {
 /// # Errors
 /// [`ApiError::MalformedBody`] when it is not JSON, [`ApiError::Validation`] otherwise.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    // Serde would take an array for an object whose members come in the order of their declaration,
+    // and name the type in Rust's words for anything else.
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first.is_some_and(|first| *first != b'{') && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok() {
+        return Err(Invalid::one("body", "must be a JSON object").into());
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let mut track = serde_path_to_error::Track::new();
     let mut invalid = Invalid::none();
