@@ -8,6 +8,13 @@
   const POLL_MS = 3000, PATIENCE_MS = 6000, FOLLOW_MS = 4000;
 
   if (live) wait();
+  // Two taps on a slow line are one start.
+  const once = document.querySelector("form[data-once]");
+  once?.addEventListener("submit", () => setTimeout(() => once.querySelector("button").disabled = true));
+  addEventListener("pageshow", (event) => event.persisted && once && location.reload());
+  for (const time of document.querySelectorAll("time[data-local]")) {
+    time.textContent = new Date(time.dateTime).toLocaleString(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
+  }
   if (retry) setTimeout(() => location.reload(), Math.max(1, Number(retry)) * 1000);
   if (onward) whenSeen(() => {
     document.getElementById("taken").hidden = false;

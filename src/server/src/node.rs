@@ -314,6 +314,7 @@ fn rates(settings: &Settings) -> Rates {
         polls: Rate::per_second(limits.polls_per_second_per_app),
         callbacks: Rate::per_second(limits.callbacks_per_second_per_address),
         pages: Rate::per_second(limits.pages_per_second_per_address),
+        event_starts: Rate::per_second(limits.event_starts_per_second_per_address),
         trusted_proxies: settings.server.trusted_proxies.clone().into(),
     }
 }

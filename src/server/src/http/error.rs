@@ -28,6 +28,8 @@ pub enum ApiError {
     Unauthorized,
     /// No acceptable bearer token on the internal listener.
     BearerUnauthorized,
+    /// A page of another site sent the request.
+    CrossSite,
     /// The client's balance does not cover the operation.
     InsufficientCredits,
     /// No such transaction of this app.
@@ -98,6 +100,7 @@ impl ApiError {
             }
             Self::Unauthorized => row(StatusCode::UNAUTHORIZED, "unauthorized", "Missing or invalid X-API-KEY header"),
             Self::BearerUnauthorized => row(StatusCode::UNAUTHORIZED, "unauthorized", "Missing or invalid Authorization header"),
+            Self::CrossSite => row(StatusCode::FORBIDDEN, "cross_site", "Other sites may not send this request."),
             Self::InsufficientCredits => {
                 row(StatusCode::PAYMENT_REQUIRED, "insufficient_credits", "The credit balance does not cover this operation.")
             }

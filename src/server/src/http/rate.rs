@@ -71,6 +71,8 @@ pub struct Rates {
     pub callbacks: Rate<IpAddr>,
     /// Pages by address.
     pub pages: Rate<IpAddr>,
+    /// Verifications that guests start, each at the cost of a credit, by address.
+    pub event_starts: Rate<IpAddr>,
     /// Whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Arc<[IpNet]>,
 }
@@ -119,6 +121,7 @@ mod tests {
             polls: Rate::per_second(0),
             callbacks: Rate::per_second(0),
             pages: Rate::per_second(0),
+            event_starts: Rate::per_second(0),
             trusted_proxies: ["10.0.0.0/8".parse().unwrap()].into(),
         }
     }

@@ -11,7 +11,8 @@ use super::events::{create, patch, read, registrations};
 use super::ovse::{callback, init, qr_intent, result};
 use super::routing::resource;
 use super::{credits, docs, openapi};
-use crate::pages::{files, live, verify};
+use crate::pages::event::{show, start};
+use crate::pages::{files, kiosk, live, poster, verify};
 
 /// Who may use a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,10 @@ pub const ROUTES: &[Row] = &[
     row("GET", EVENT, Audience::Clients, || web::to(read::show)),
     row("PATCH", EVENT, Audience::Clients, || web::to(patch::patch)),
     row("GET", "/api/v1/nationalid-ovse/events/{eventId}/registrations", Audience::Clients, || web::to(registrations::list)),
+    row("GET", "/api/v1/nationalid-ovse/events/{eventId}/poster", Audience::Clients, || web::to(poster::page)),
+    row("GET", "/api/v1/nationalid-ovse/events/{eventId}/poster.svg", Audience::Clients, || web::to(poster::svg)),
+    row("GET", "/api/v1/nationalid-ovse/events/{eventId}/qr.svg", Audience::Clients, || web::to(poster::qr_svg)),
+    row("GET", "/api/v1/nationalid-ovse/events/{eventId}/qr.png", Audience::Clients, || web::to(poster::qr_png)),
     row("GET", "/api/v1/credits", Audience::Clients, || web::to(credits::balance)),
     row("GET", "/api/v1/credits/statement", Audience::Clients, || web::to(credits::statement)),
     row("GET", "/openapi.json", Audience::Anybody, || web::to(openapi::document)),
@@ -64,8 +69,14 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/v/{txnId}", Audience::Residents, || web::to(verify::verify)),
     row("GET", "/v/{txnId}/events", Audience::Residents, || web::to(live::events)),
     row("GET", "/v/{txnId}/status", Audience::Residents, || web::to(live::status)),
+    row("GET", "/e/{eventId}", Audience::Residents, || web::to(show::show)),
+    row("POST", "/e/{eventId}/start", Audience::Residents, || web::to(start::start)),
+    row("GET", "/e/{eventId}/kiosk", Audience::Residents, || web::to(kiosk::page)),
+    row("GET", "/e/{eventId}/kiosk/events", Audience::Residents, || web::to(kiosk::events)),
     row("GET", "/assets/page.css", Audience::Residents, || web::to(files::style)),
     row("GET", "/assets/page.js", Audience::Residents, || web::to(files::script)),
+    row("GET", "/assets/kiosk.js", Audience::Residents, || web::to(files::kiosk)),
+    row("GET", "/assets/poster.css", Audience::Residents, || web::to(files::poster)),
 ];
 
 /// Declares every route.

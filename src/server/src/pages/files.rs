@@ -1,4 +1,4 @@
-//! The style sheet and the script of the pages, built into the binary and named by their content.
+//! The style sheets and the scripts of the pages, built into the binary and named by their content.
 
 use actix_web::http::header::{CACHE_CONTROL, ETAG, EntityTag, Header as _, IfNoneMatch, X_CONTENT_TYPE_OPTIONS};
 use actix_web::{HttpRequest, HttpResponse};
@@ -44,6 +44,11 @@ pub(super) const STYLE: File = File::new("/assets/page.css", "text/css; charset=
 /// The script.
 pub(super) const SCRIPT: File = File::new("/assets/page.js", "text/javascript; charset=utf-8", include_bytes!("../../assets/page.js"));
 
+/// The script of a kiosk's screen.
+pub(super) const KIOSK: File = File::new("/assets/kiosk.js", "text/javascript; charset=utf-8", include_bytes!("../../assets/kiosk.js"));
+/// The style sheet of a poster.
+pub(super) const POSTER: File = File::new("/assets/poster.css", "text/css; charset=utf-8", include_bytes!("../../assets/poster.css"));
+
 /// `GET /assets/page.css`
 pub async fn style(request: HttpRequest) -> HttpResponse {
     STYLE.answer(&request)
@@ -52,6 +57,16 @@ pub async fn style(request: HttpRequest) -> HttpResponse {
 /// `GET /assets/page.js`
 pub async fn script(request: HttpRequest) -> HttpResponse {
     SCRIPT.answer(&request)
+}
+
+/// `GET /assets/kiosk.js`
+pub async fn kiosk(request: HttpRequest) -> HttpResponse {
+    KIOSK.answer(&request)
+}
+
+/// `GET /assets/poster.css`
+pub async fn poster(request: HttpRequest) -> HttpResponse {
+    POSTER.answer(&request)
 }
 
 /// FNV-1a: tells versions of our own files apart, at compile time.

@@ -13,38 +13,38 @@ use crate::http::error::ApiError;
 
 /// The way on.
 #[derive(Debug)]
-struct Link {
-    address: String,
-    label: String,
+pub(super) struct Link {
+    pub(super) address: String,
+    pub(super) label: String,
     /// Whether the script follows it after a moment.
-    followed: bool,
+    pub(super) followed: bool,
 }
 
 /// Colour and mark of a notice.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+pub(super) struct Look {
     tone: &'static str,
     /// SVG path data within 48 by 48.
     mark: &'static str,
 }
 
 const CHECK: Look = Look { tone: "good", mark: "m15 24.5 6.5 6.5L34 18" };
-const CROSS: Look = Look { tone: "bad", mark: "m17 17 14 14M31 17 17 31" };
-const CLOCK: Look = Look { tone: "quiet", mark: "M24 14v11l7 4" };
-const QUESTION: Look = Look { tone: "quiet", mark: "M18.8 19a5.3 5.3 0 1 1 8 4.6c-1.9 1.2-2.8 2.2-2.8 4.4M24 34h.1" };
-const DOTS: Look = Look { tone: "quiet", mark: "M14.5 24h.1M24 24h.1M33.5 24h.1" };
+pub(super) const CROSS: Look = Look { tone: "bad", mark: "m17 17 14 14M31 17 17 31" };
+pub(super) const CLOCK: Look = Look { tone: "quiet", mark: "M24 14v11l7 4" };
+pub(super) const QUESTION: Look = Look { tone: "quiet", mark: "M18.8 19a5.3 5.3 0 1 1 8 4.6c-1.9 1.2-2.8 2.2-2.8 4.4M24 34h.1" };
+pub(super) const DOTS: Look = Look { tone: "quiet", mark: "M14.5 24h.1M24 24h.1M33.5 24h.1" };
 
 #[derive(Template)]
 #[template(path = "notice.html")]
-struct Notice {
-    frame: Frame,
-    look: Look,
-    heading: &'static str,
-    words: Vec<&'static str>,
-    link: Option<Link>,
+pub(super) struct Notice {
+    pub(super) frame: Frame,
+    pub(super) look: Look,
+    pub(super) heading: &'static str,
+    pub(super) words: Vec<&'static str>,
+    pub(super) link: Option<Link>,
     /// Seconds after which the page is asked for again.
-    retry_s: Option<u64>,
-    reference: Option<String>,
+    pub(super) retry_s: Option<u64>,
+    pub(super) reference: Option<String>,
 }
 
 /// A transaction that is not waiting.
@@ -73,20 +73,28 @@ pub(super) fn ended(standing: &Standing, sandbox: bool) -> HttpResponse {
     page(status, None, &Notice { frame, look, heading, words, link, retry_s: None, reference })
 }
 
-/// The service cannot answer now.
-pub(super) fn busy(error: &ApiError, path: &str, sandbox: bool) -> HttpResponse {
+/// How a page is asked for again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    /// After a while, without anybody's doing.
+    ByItself,
+    /// By the person: what was asked for must not be asked for twice unseen.
+    ByHand,
+}
+
+/// The service cannot answer now; the page is at `path`.
+pub(super) fn busy(error: &ApiError, texts: &'static Texts, path: &str, again: Again, sandbox: bool) -> HttpResponse {
     if let Some(detail) = error.detail() {
         tracing::error!(error.detail = detail, "a page could not be made");
     }
-    let texts = Texts::of(Language::ENGLISH);
     let seconds = error.retry_after().unwrap_or(5);
     let notice = Notice {
         frame: Frame::new(texts, sandbox),
         look: DOTS,
         heading: texts.busy_heading,
-        words: vec![texts.busy],
+        words: if again == Again::ByItself { vec![texts.busy, texts.busy_again] } else { vec![texts.busy] },
         link: Some(Link { address: path.to_owned(), label: texts.try_again.to_owned(), followed: false }),
-        retry_s: Some(seconds),
+        retry_s: (again == Again::ByItself).then_some(seconds),
         reference: None,
     };
     page(error.status_code(), Some(seconds), &notice)

@@ -7,10 +7,12 @@ use std::time::Duration;
 use actix_web::body::BoxBody;
 use actix_web::dev::ServiceResponse;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
-use sakshi_actors::{Complete, CompleteReply, Ground, LaneBounds, Tree, TreeBounds};
+use sakshi_actors::{Complete, CompleteReply, Doors, Ground, LaneBounds, Tree, TreeBounds, View};
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::clock::{Clock as _, ManualClock};
+use sakshi_domain::event::{Event, EventCounts, EventName, EventTerms, MaxGuests};
+use sakshi_domain::ids::TxnId;
 use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::App;
@@ -19,12 +21,12 @@ use sakshi_domain::web_address::{Schemes, WebAddress};
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_store::OpenOutcome;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{OpenTransaction, Store as _};
+use sakshi_store::{CreateEvent, CreateEventOutcome, OpenTransaction, Retention, Store as _};
 use serde_json::json;
 
 use crate::agreement;
 use crate::drain::Drain;
-use crate::first_client;
+use crate::first_client::{self, FirstClient};
 use crate::http::rate::{Rate, Rates};
 use crate::material;
 use crate::public::{self, Shared};
@@ -40,7 +42,8 @@ pub(super) const DESKTOP: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chro
 pub(super) struct Scene {
     pub(super) shared: Shared,
     pub(super) clock: Arc<ManualClock>,
-    app: App,
+    pub(super) app: App,
+    first: FirstClient,
     tree: Tree,
     _directory: tempfile::TempDir,
 }
@@ -66,12 +69,13 @@ impl Scene {
         .unwrap();
         let client = WebhookClient::new(&client_options());
         let first = first_client::ensure(&store, clock.now()).await.unwrap().unwrap();
-        let app = store.load_app(first.app).await.unwrap().unwrap();
+        let app = store.load_app(first.app.clone()).await.unwrap().unwrap();
         let ground = Ground { store: Arc::new(store.clone()), vault: Arc::clone(&vault), clock: clock.clone(), client: client.unwrap() };
         let (tree, _escalations) = Tree::start(ground, bounds()).await.unwrap();
-        let transactions = tree.start_shard().unwrap();
+        let Doors { transactions, events } = tree.start_shard().unwrap();
         let service = Service {
             transactions,
+            events,
             store: Arc::new(store),
             vault,
             clock: clock.clone(),
@@ -84,10 +88,11 @@ impl Scene {
             polls: Rate::per_second(0),
             callbacks: Rate::per_second(0),
             pages: Rate::per_second(settings.limits.pages_per_second_per_address),
+            event_starts: Rate::per_second(settings.limits.event_starts_per_second_per_address),
             trusted_proxies: Vec::new().into(),
         };
         let shared = Shared { service, tree: tree.clone(), rates, profile: settings.profile, body_bytes: 4_096, sandbox: None };
-        Self { shared, clock, app, tree, _directory: directory }
+        Self { shared, clock, app, first, tree, _directory: directory }
     }
 
     pub(super) async fn open(&self, change: impl FnOnce(&mut Terms)) -> Pending {
@@ -107,6 +112,7 @@ impl Scene {
             id: service.transactions.new_id(&self.app.client_id),
             client: self.app.client_id.clone(),
             app: self.app.app_id.clone(),
+            event: None,
             opened_at: now,
             expires_at: now + WINDOW,
             terms,
@@ -116,9 +122,45 @@ impl Scene {
         pending
     }
 
+    /// An event of the first app that lasts an hour.
+    pub(super) async fn event(&self, change: impl FnOnce(&mut EventTerms)) -> Event {
+        let service = &self.shared.service;
+        let now = self.clock.now();
+        let mut terms = EventTerms {
+            name: EventName::parse("Open day & tour").unwrap(),
+            claims: [Claim::Name, Claim::AgeAbove18].into_iter().collect(),
+            language: Language::ENGLISH,
+            max_guests: MaxGuests::new(10).unwrap(),
+            expires_at: now + Duration::from_secs(3_600),
+            webhook_url: None,
+            is_active: true,
+        };
+        change(&mut terms);
+        let (client, app) = (self.app.client_id.clone(), self.app.app_id.clone());
+        let id = service.events.new_id(&client);
+        let event = Event { id, client, app, created_at: now, terms, counts: EventCounts::default() };
+        let created = service.store.create_event(CreateEvent { event: event.clone(), idempotency: None }).await.unwrap();
+        assert!(matches!(created, CreateEventOutcome::Created));
+        event
+    }
+
+    /// A transaction that waits.
+    pub(super) async fn pending(&self, id: TxnId) -> Pending {
+        match self.shared.service.transactions.look(id).await.unwrap() {
+            View::Pending(pending) => (*pending).clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What the client has left.
+    pub(super) async fn balance(&self) -> u64 {
+        self.shared.service.store.balance(self.app.client_id.clone()).await.unwrap().unwrap()
+    }
+
     pub(super) async fn verify(&self, pending: &Pending) {
         let serde_json::Value::Object(claims) = json!({"residentName": "Asha Rao", "ageAbove18": true}) else { unreachable!() };
-        let digest = AnswerDigest([1; 32]);
+        // Every credential is another one.
+        let digest = AnswerDigest(std::array::from_fn(|at| pending.id.as_bytes()[at % 16]));
         let claims = Arc::new(VerifiedClaims::new(claims));
         self.complete(pending, Answer::Credential { claims, missing: Default::default(), holder_bound: false, digest }).await;
     }
@@ -142,13 +184,20 @@ impl Scene {
         let (tree, _escalations) = Tree::start(ground, TreeBounds { in_flight: 0, ..bounds() }).await.unwrap();
         self.tree.stop();
         self.shared.tree = tree.clone();
-        self.shared.service.transactions = tree.door(0);
+        let Doors { transactions, events } = tree.doors(0);
+        (self.shared.service.transactions, self.shared.service.events) = (transactions, events);
         self.tree = tree;
     }
 
     pub(super) async fn ask(&self, request: TestRequest) -> ServiceResponse<BoxBody> {
         let request = request.peer_addr("203.0.113.7:4444".parse().unwrap()).to_request();
         call_service(&init_service(public::app(&self.shared)).await, request).await.map_into_boxed_body()
+    }
+
+    /// Asks as the client.
+    pub(super) async fn organiser(&self, path: &str) -> ServiceResponse<BoxBody> {
+        let key = ("x-api-key", self.first.key.reveal().to_owned());
+        self.ask(TestRequest::get().uri(path).insert_header(key).insert_header(("x-api-app-id", self.first.app.as_str()))).await
     }
 
     /// The page as a browser on such a device gets it.
@@ -205,6 +254,7 @@ fn bounds() -> TreeBounds {
         mailbox_depth: 16,
         patience: Duration::from_secs(5),
         lanes: LaneBounds { in_flight: 1, in_flight_per_host: 1 },
-        expired_grace: Duration::from_secs(3_600),
+        live_events: 100,
+        retention: Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600) },
     }
 }

@@ -4,6 +4,7 @@
 //! compiler asks for every text and every claim.
 
 use sakshi_domain::claims::Claim;
+use sakshi_domain::event::EventStatus;
 use sakshi_domain::language::Language;
 use sakshi_domain::transaction::Failure;
 
@@ -58,14 +59,62 @@ pub(super) struct Texts {
     pub(super) unknown: &'static str,
     pub(super) busy_heading: &'static str,
     pub(super) busy: &'static str,
+    pub(super) busy_again: &'static str,
     pub(super) try_again: &'static str,
     pub(super) close_page: &'static str,
     /// With `{host}` where the site's name belongs.
     pub(super) continue_to: &'static str,
     pub(super) taken_there: &'static str,
 
+    pub(super) event: EventTexts,
     pub(super) reasons: Reasons,
     pub(super) claim: fn(Claim) -> &'static str,
+}
+
+/// What guests of an event read: on its page, its kiosk and its poster.
+#[derive(Debug)]
+pub(super) struct EventTexts {
+    /// Stands above the event's name.
+    pub(super) kind: &'static str,
+    pub(super) lead: &'static str,
+    pub(super) start: &'static str,
+    pub(super) resume: &'static str,
+    pub(super) resume_words: &'static str,
+    pub(super) open_until: &'static str,
+
+    pub(super) full_heading: &'static str,
+    pub(super) full: &'static str,
+    pub(super) closed_heading: &'static str,
+    pub(super) closed: &'static str,
+    pub(super) ended_heading: &'static str,
+    pub(super) ended: &'static str,
+    pub(super) unknown_heading: &'static str,
+    pub(super) unknown: &'static str,
+    pub(super) unavailable_heading: &'static str,
+    pub(super) unavailable: &'static str,
+    pub(super) elsewhere_heading: &'static str,
+    pub(super) elsewhere: &'static str,
+    pub(super) to_event: &'static str,
+
+    pub(super) scan: &'static str,
+    pub(super) steps: [&'static str; 3],
+    pub(super) qr_label: &'static str,
+    /// On the kiosk, while guests can be verified.
+    pub(super) open: &'static str,
+    pub(super) places_left: &'static str,
+    pub(super) offline: &'static str,
+}
+
+impl EventTexts {
+    /// How the event stands, in a few words.
+    pub(super) const fn status(&self, status: EventStatus) -> &'static str {
+        match status {
+            EventStatus::Active => self.open,
+            EventStatus::AtCapacity => self.full_heading,
+            EventStatus::Disabled => self.closed_heading,
+            EventStatus::Expired => self.ended_heading,
+        }
+    }
 }
 
 /// Why a verification did not pass, in plain words.

@@ -2,21 +2,22 @@
 //! follows a scanned `requestUrl` (specification, OVSE rules 1 and 2).
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{ACCEPT, RETRY_AFTER};
+use actix_web::http::header::RETRY_AFTER;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
+use sakshi_domain::language::Language;
+use sakshi_domain::transaction::Pending;
 
-use super::notice::{busy, ended};
+use super::asked::{JWT, wants_intent};
+use super::notice::{Again, busy, ended};
 use super::platform::Platform;
 use super::render::private;
 use super::standing::Standing;
+use super::text::Texts;
 use super::waiting::waiting;
 use crate::http::error::ApiError;
 use crate::http::rate::Rates;
 use crate::service::Service;
-
-/// What the identity app asks for; browsers ask for HTML.
-const JWT: &str = "application/jwt";
 
 /// Shows how the transaction stands, or hands its intent to the identity app.
 pub async fn verify(path: Path<String>, request: HttpRequest, service: Data<Service>, rates: Data<Rates>) -> HttpResponse {
@@ -41,31 +42,40 @@ async fn page(request: &HttpRequest, service: &Service, standing: Result<Standin
 
 fn intent(service: &Service, standing: &Standing) -> Result<HttpResponse, ApiError> {
     match standing {
-        Standing::Waiting(pending) => {
-            let intent = service.agreement.intent(pending, service.clock.now()).map_err(|error| ApiError::Internal(error.to_string()))?;
-            Ok(private(StatusCode::OK).content_type(JWT).body(intent))
-        }
+        Standing::Waiting(pending) => hand_over(service, pending),
         Standing::Verified(_) | Standing::NotVerified(..) => Err(ApiError::AlreadyCompleted),
         Standing::Expired(_) => Err(ApiError::TransactionExpired),
         Standing::Unknown => Err(ApiError::TransactionNotFound),
     }
 }
 
-/// The page that asks for patience, or the word of the error table for the identity app.
+/// Answers with a freshly signed intent.
+///
+/// # Errors
+/// An intent that cannot be signed.
+pub(super) fn hand_over(service: &Service, pending: &Pending) -> Result<HttpResponse, ApiError> {
+    let intent = service.agreement.intent(pending, service.clock.now()).map_err(|error| ApiError::Internal(error.to_string()))?;
+    Ok(private(StatusCode::OK).content_type(JWT).body(intent))
+}
+
+/// The page that asks for patience, or a word for the identity app.
 fn refused(request: &HttpRequest, service: &Service, error: &ApiError) -> HttpResponse {
-    if !wants_intent(request) {
-        return busy(error, request.path(), service.agreement.sandbox);
+    if wants_intent(request) {
+        no_intent(error)
+    } else {
+        busy(error, Texts::of(Language::ENGLISH), request.path(), Again::ByItself, service.agreement.sandbox)
     }
+}
+
+/// The word of the error table that tells the identity app why there is no intent; what a client
+/// has paid for is not the app's concern.
+pub(super) fn no_intent(error: &ApiError) -> HttpResponse {
     let mut response = private(error.status_code());
     if let Some(seconds) = error.retry_after() {
         response.insert_header((RETRY_AFTER, seconds));
     }
-    response.content_type("text/plain; charset=utf-8").body(error.code())
-}
-
-fn wants_intent(request: &HttpRequest) -> bool {
-    let values = request.headers().get_all(ACCEPT).filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).any(|range| range.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(JWT)))
+    let word = if *error == ApiError::InsufficientCredits { "event_unavailable" } else { error.code() };
+    response.content_type("text/plain; charset=utf-8").body(word)
 }
 
 fn asks_for_help(request: &HttpRequest) -> bool {

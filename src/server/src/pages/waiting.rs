@@ -8,7 +8,7 @@ use sakshi_authority::intent::decode_unverified;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 
-use super::picture;
+use super::picture::Picture;
 use super::platform::Platform;
 use super::render::{Frame, page};
 use super::text::Texts;
@@ -66,13 +66,14 @@ pub(super) async fn waiting(service: &Service, pending: &Pending, platform: Plat
     let request_url = agreement.request_url(pending.id);
     // A page without the name is better than none, so a store in trouble does not matter here.
     let asker = service.store.load_app(pending.app.clone()).await.ok().flatten().map(|app| app.name);
+    let shown = |text: &str| Picture::shown(text).map(|code| code.inline());
     let android = || agreement.links.android_browser(&intent, &format!("{request_url}?help=1"));
     let way = match platform {
         Platform::Android => Way::Link(android()),
         Platform::Ios => Way::Link(agreement.links.ios(&intent)),
         Platform::Other => Way::Scan {
-            page_code: picture::svg(&request_url).map_err(|error| ApiError::Internal(error.to_string()))?,
-            app_code: picture::svg(&agreement.qr_payload(&intent)).ok(),
+            page_code: shown(&request_url).map_err(|error| ApiError::Internal(error.to_string()))?,
+            app_code: shown(&agreement.qr_payload(&intent)).ok(),
             android: android(),
             ios: agreement.links.ios(&intent),
         },

@@ -96,6 +96,8 @@ pub struct Limits {
     pub callbacks_per_second_per_address: u32,
     /// Pages to one address.
     pub pages_per_second_per_address: u32,
+    /// Guests' verifications started from one address.
+    pub event_starts_per_second_per_address: u32,
     /// Requests under way at one moment.
     pub max_in_flight: usize,
     /// Messages that wait for one actor.
@@ -197,6 +199,7 @@ impl Limits {
         let polls_per_second_per_app = rate("limits.polls_per_second_per_app");
         let callbacks_per_second_per_address = rate("limits.callbacks_per_second_per_address");
         let pages_per_second_per_address = rate("limits.pages_per_second_per_address");
+        let event_starts_per_second_per_address = rate("limits.event_starts_per_second_per_address");
         Self {
             body_bytes: reader.count("limits.body_bytes", 1_024..=16 * 1_024 * 1_024),
             callback_bytes: reader.count("limits.callback_bytes", 1_024..=CALLBACK_BYTES_MAX as u64),
@@ -204,6 +207,7 @@ impl Limits {
             polls_per_second_per_app,
             callbacks_per_second_per_address,
             pages_per_second_per_address,
+            event_starts_per_second_per_address,
             max_in_flight: reader.count("limits.max_in_flight", 1..=1_000_000),
             mailbox_depth: reader.count("limits.mailbox_depth", 1..=1_000_000),
             max_live_transactions: reader.count("limits.max_live_transactions", 1..=100_000_000),

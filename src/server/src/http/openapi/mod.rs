@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
 use super::{credits, events, ovse, routes, schema};
+use crate::pages::poster;
 
 const DESCRIPTION: &str = "\
 Verifies identities on behalf of a client application: open a transaction, let the person consent in the identity app, and get the \
@@ -37,6 +38,10 @@ JSON included. What is kept for an `Idempotency-Key` is the answer to the first 
         events::read::show,
         events::patch::patch,
         events::registrations::list,
+        poster::page,
+        poster::svg,
+        poster::qr_svg,
+        poster::qr_png,
         credits::balance,
         credits::statement,
         routes::ping,

@@ -148,12 +148,19 @@ pub async fn init(
 }
 
 /// Opened by this request, or by an earlier one with the same idempotency key.
-enum Opened {
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// By this request.
     Now,
+    /// By an earlier one, with this answer.
     Before(sakshi_store::Sealed),
 }
 
-async fn open(service: &Service, opening: OpenTransaction) -> Result<Opened, ApiError> {
+/// Opens a transaction and debits its credits.
+///
+/// # Errors
+/// When it is not opened; nothing is debited then.
+pub(crate) async fn open(service: &Service, opening: OpenTransaction) -> Result<Opened, ApiError> {
     let id = opening.pending.id;
     match service.transactions.open(opening).await? {
         OpenOutcome::Opened { .. } => {

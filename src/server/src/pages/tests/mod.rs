@@ -1,7 +1,11 @@
 //! The pages as residents, the identity app and the page's own script get them.
 
 mod files;
+mod guest;
 mod intent;
+mod kiosk;
 mod live;
 mod notices;
+mod poster;
+mod turned_away;
 mod waiting;

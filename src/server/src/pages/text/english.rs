@@ -2,7 +2,7 @@
 
 use sakshi_domain::claims::Claim;
 
-use super::{Reasons, Texts};
+use super::{EventTexts, Reasons, Texts};
 
 pub(super) static TEXTS: Texts = Texts {
     tag: "en",
@@ -48,12 +48,44 @@ pub(super) static TEXTS: Texts = Texts {
     unknown: "It may be incomplete, or the request is no longer kept. Check the link, or go back to the service that asked you and \
               start over.",
     busy_heading: "One moment, please",
-    busy: "The service is busy right now. This page tries again by itself.",
+    busy: "The service is busy right now.",
+    busy_again: "This page tries again by itself.",
     try_again: "Try again now",
     close_page: "You can close this page.",
     continue_to: "Continue to {host}",
     taken_there: "You are taken there in a moment.",
 
+    event: EventTexts {
+        kind: "Event",
+        lead: "Confirm who you are in the identity app, and you are on the list. It takes about a minute.",
+        start: "Start",
+        resume: "Continue",
+        resume_words: "You have started already. Continue where you stopped.",
+        open_until: "Open until",
+        full_heading: "Every place is taken",
+        full: "You were not registered, because no place is left. If places are added, the same code works again.",
+        closed_heading: "This event is closed",
+        closed: "The organiser has closed it for guests. If it opens again, the same code works again.",
+        ended_heading: "This event has ended",
+        ended: "It takes no more guests.",
+        unknown_heading: "This code does not work",
+        unknown: "There is no such event, or it is no longer kept. Scan the code again, or ask the people who showed it to you.",
+        unavailable_heading: "This event is not available",
+        unavailable: "Guests cannot be registered right now. Please ask the people at the entrance.",
+        elsewhere_heading: "Please start here",
+        elsewhere: "Another site tried to start this for you. Nothing has happened. Go to the event’s own page and start there.",
+        to_event: "Go to the event’s page",
+        scan: "Scan to register",
+        steps: [
+            "Point your phone’s camera or the identity app at the code.",
+            "See what you are asked to share, and start.",
+            "Agree in the identity app and look into the camera.",
+        ],
+        qr_label: "QR code of this event",
+        open: "Open for guests",
+        places_left: "Places left",
+        offline: "No connection. The code still works; what is shown here may be out of date.",
+    },
     reasons: Reasons {
         declined: "You declined the request in the identity app.",
         not_live: "The face scan could not confirm that a live person was in front of the camera.",

@@ -1,0 +1,61 @@
+// Keeps a kiosk's screen up to date for days on end. The code works without any of this; what is
+// shown always comes from the server.
+(() => {
+  "use strict";
+  const main = document.querySelector("main");
+  const element = (id) => document.getElementById(id);
+  const trouble = element("trouble");
+  // The server speaks every ten seconds; longer silence is a lost network, whatever the browser thinks.
+  const SILENCE_MS = 25000, PATIENCE_MS = 6000, AGAIN_MS = 3000;
+  let stream, silence, doubt;
+
+  function hear(state) {
+    doubt = clearTimeout(doubt);
+    trouble.textContent = "";
+    main.dataset.state = state.status;
+    element("name").textContent = state.name;
+    element("words").textContent = state.words;
+    const places = element("places");
+    if (places) {
+      places.parentElement.hidden = state.places_left === undefined;
+      places.textContent = state.places_left ?? "";
+    }
+    watch();
+  }
+
+  function watch() {
+    clearTimeout(silence);
+    silence = setTimeout(() => { complain(); listen(); }, SILENCE_MS);
+  }
+
+  function complain() {
+    trouble.textContent = trouble.dataset.words;
+  }
+
+  function listen() {
+    stream?.close();
+    const mine = stream = new EventSource(main.dataset.stream);
+    mine.addEventListener("state", (event) => hear(JSON.parse(event.data)));
+    mine.addEventListener("error", () => {
+      // Streams end every minute in good order, so a short break is not worth a word.
+      doubt ||= setTimeout(complain, PATIENCE_MS);
+      // An answer other than a stream closes it for good; ours will be back.
+      if (mine === stream && mine.readyState === EventSource.CLOSED) setTimeout(() => mine === stream && listen(), AGAIN_MS);
+    });
+    watch();
+  }
+
+  async function stayAwake() {
+    try { await navigator.wakeLock?.request("screen"); } catch { /* The screen's own settings decide then. */ }
+  }
+
+  listen();
+  stayAwake();
+  addEventListener("offline", complain);
+  addEventListener("online", listen);
+  document.addEventListener("visibilitychange", () => {
+    if (document.visibilityState !== "visible") return;
+    listen();
+    stayAwake();
+  });
+})();

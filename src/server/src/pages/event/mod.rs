@@ -1,0 +1,32 @@
+//! The page behind an event's printed code (specification, "Event"): it says what is asked for and
+//! offers one button.
+//!
+//! Opening the page is free, because link previews and cameras open it too; only the button, or the
+//! identity app asking for an intent, starts a verification and costs a credit.
+
+pub(super) mod refused;
+pub mod show;
+mod site;
+pub mod start;
+mod visit;
+
+use std::sync::Arc;
+
+use sakshi_actors::EventView;
+use sakshi_domain::event::Event;
+use sakshi_domain::ids::EventId;
+
+use crate::http::error::ApiError;
+use crate::service::Service;
+
+/// The event that a path names.
+///
+/// # Errors
+/// 404 when there is none, 503 when that cannot be told now.
+pub(super) async fn named(service: &Service, path: &str) -> Result<Arc<Event>, ApiError> {
+    let id: EventId = path.parse().map_err(|_| ApiError::NotFound("event"))?;
+    match service.events.look(id).await? {
+        EventView::Known(event) => Ok(event),
+        EventView::Unknown => Err(ApiError::NotFound("event")),
+    }
+}

@@ -1,0 +1,93 @@
+//! Why a guest cannot be verified, as a page in the event's language or as the body of the error
+//! table for programs.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
+use sakshi_domain::event::{Event, EventRefusal};
+use sakshi_domain::language::Language;
+
+use crate::http::error::ApiError;
+use crate::pages::asked::wants_json;
+use crate::pages::notice::{Again, CLOCK, CROSS, DOTS, Link, Look, Notice, QUESTION, busy};
+use crate::pages::render::{Frame, page};
+use crate::pages::text::Texts;
+use crate::service::Service;
+
+/// A refusal, and the language of whoever reads it.
+#[derive(Debug)]
+pub(in crate::pages) struct Refusal {
+    pub(in crate::pages) error: ApiError,
+    language: Language,
+}
+
+impl Refusal {
+    /// At an event.
+    pub(in crate::pages) const fn at(event: &Event, error: ApiError) -> Self {
+        Self { error, language: event.terms.language }
+    }
+
+    /// The page, or the error for the one place that renders error bodies.
+    ///
+    /// # Errors
+    /// The refusal itself, for a program.
+    pub(in crate::pages) fn answer(self, request: &HttpRequest, service: &Service, event: &str) -> Result<HttpResponse, ApiError> {
+        if wants_json(request) {
+            return Err(self.error);
+        }
+        let texts = Texts::of(self.language);
+        let sandbox = service.agreement.sandbox;
+        // Whatever stands in a path goes into a link only if it is an event's id.
+        let path = event.parse::<sakshi_domain::ids::EventId>().map_or_else(|_| "/".to_owned(), |id| format!("/e/{id}"));
+        let Some(say) = Say::of(&self.error, texts) else {
+            let again = if request.method().is_safe() { Again::ByItself } else { Again::ByHand };
+            let path = if again == Again::ByItself { request.path() } else { &path };
+            return Ok(busy(&self.error, texts, path, again, sandbox));
+        };
+        let link = say.link.map(|label| Link { address: path, label: label.to_owned(), followed: false });
+        let notice = Notice {
+            frame: Frame::new(texts, sandbox),
+            look: say.look,
+            heading: say.heading,
+            words: vec![say.words],
+            link,
+            retry_s: None,
+            reference: None,
+        };
+        Ok(page(say.status, None, &notice))
+    }
+}
+
+/// Before the event is known, so is its language.
+impl From<ApiError> for Refusal {
+    fn from(error: ApiError) -> Self {
+        Self { error, language: Language::ENGLISH }
+    }
+}
+
+/// What a page says.
+struct Say {
+    status: StatusCode,
+    look: Look,
+    heading: &'static str,
+    words: &'static str,
+    link: Option<&'static str>,
+}
+
+impl Say {
+    /// `None` for refusals that say nothing about the event.
+    fn of(error: &ApiError, texts: &Texts) -> Option<Self> {
+        let event = &texts.event;
+        let (look, heading, words, link) = match error {
+            ApiError::EventRefused(EventRefusal::Full) => (CROSS, event.full_heading, event.full, None),
+            ApiError::EventRefused(EventRefusal::Disabled) => (CLOCK, event.closed_heading, event.closed, None),
+            ApiError::EventRefused(EventRefusal::Expired) => (CLOCK, event.ended_heading, event.ended, None),
+            ApiError::InsufficientCredits => (DOTS, event.unavailable_heading, event.unavailable, Some(texts.try_again)),
+            ApiError::NotFound(_) => (QUESTION, event.unknown_heading, event.unknown, None),
+            ApiError::CrossSite => (CROSS, event.elsewhere_heading, event.elsewhere, Some(event.to_event)),
+            _ => return None,
+        };
+        // A guest is not told about the organiser's balance, by a status either.
+        let status = if *error == ApiError::InsufficientCredits { StatusCode::OK } else { error.status_code() };
+        Some(Self { status, look, heading, words, link })
+    }
+}

@@ -1,0 +1,78 @@
+//! `GET /e/{eventId}`: what the event asks for and the button that starts, at no cost; for the
+//! identity app, which has asked its user already, the intent of a verification started now.
+
+use actix_web::http::header::{HeaderValue, REFERRER_POLICY};
+use actix_web::http::{Method, StatusCode};
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use sakshi_domain::event::{Event, EventRefusal};
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::time::Timestamp;
+
+use super::refused::Refusal;
+use super::{named, site, start, visit};
+use crate::http::error::ApiError;
+use crate::http::rate::Rates;
+use crate::pages::asked::wants_intent;
+use crate::pages::render::{Frame, page};
+use crate::pages::text::Texts;
+use crate::pages::time_left::written;
+use crate::pages::verify::{hand_over, no_intent};
+use crate::service::Service;
+
+#[derive(Template)]
+#[template(path = "event.html")]
+struct Page<'a> {
+    frame: Frame,
+    event: &'a Event,
+    claims: Vec<&'static str>,
+    until: String,
+    expires_at: Timestamp,
+    /// What this browser has started already.
+    under_way: Option<TxnId>,
+}
+
+/// Shows the event, or starts a verification for the identity app.
+///
+/// # Errors
+/// The refusal, for programs that read the error table.
+pub async fn show(path: Path<String>, request: HttpRequest, service: Data<Service>, rates: Data<Rates>) -> Result<HttpResponse, ApiError> {
+    if wants_intent(&request) && request.method() == Method::GET {
+        return Ok(intent(&path, &request, &service, &rates).await.unwrap_or_else(|error| no_intent(&error)));
+    }
+    match shown(&path, &request, &service, &rates).await {
+        Ok(response) => Ok(response),
+        Err(refusal) => refusal.answer(&request, &service, &path),
+    }
+}
+
+async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rates) -> Result<HttpResponse, Refusal> {
+    rates.pages.take(&rates.address(request))?;
+    let event = named(service, path).await?;
+    if let Some(refusal) = EventRefusal::of(event.status(service.clock.now())) {
+        return Err(Refusal::at(&event, refusal.into()));
+    }
+    let under_way = visit::recall(service, request, &event).await.map_err(|error| Refusal::at(&event, error))?;
+    let texts = Texts::of(event.terms.language);
+    let template = Page {
+        frame: Frame::new(texts, service.agreement.sandbox),
+        claims: event.terms.claims.iter().map(texts.claim).collect(),
+        until: written(event.terms.expires_at, 0),
+        expires_at: event.terms.expires_at,
+        under_way: under_way.map(|pending| pending.id),
+        event: &event,
+    };
+    let mut response = page(StatusCode::OK, None, &template);
+    // Without a referrer a browser would call the origin of the button's request "null".
+    response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    Ok(response)
+}
+
+async fn intent(path: &str, request: &HttpRequest, service: &Service, rates: &Rates) -> Result<HttpResponse, ApiError> {
+    rates.pages.take(&rates.address(request))?;
+    site::refuse_other_sites(request, &service.agreement.public_base)?;
+    let event = named(service, path).await?;
+    let pending = start::open(service, rates, request, &event).await?;
+    hand_over(service, &pending)
+}

@@ -1,0 +1,91 @@
+//! `POST /e/{eventId}/start`: a guest starts a verification, which costs the organiser a credit, or
+//! continues the one that this browser has started.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{LOCATION, SET_COOKIE};
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::channel::Channel;
+use sakshi_domain::event::{Event, EventRefusal};
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
+use sakshi_domain::transaction::{Pending, Terms};
+use sakshi_store::OpenTransaction;
+
+use super::refused::Refusal;
+use super::{named, site, visit};
+use crate::http::error::ApiError;
+use crate::http::ovse::init;
+use crate::http::rate::Rates;
+use crate::http::request_id::request_id;
+use crate::pages::render::private;
+use crate::service::Service;
+
+/// Starts or continues, and leads to the verify page.
+///
+/// # Errors
+/// The refusal, for programs that read the error table.
+pub async fn start(path: Path<String>, request: HttpRequest, service: Data<Service>, rates: Data<Rates>) -> Result<HttpResponse, ApiError> {
+    match started(&path, &request, &service, &rates).await {
+        Ok(response) => Ok(response),
+        Err(refusal) => refusal.answer(&request, &service, &path),
+    }
+}
+
+async fn started(path: &str, request: &HttpRequest, service: &Service, rates: &Rates) -> Result<HttpResponse, Refusal> {
+    rates.pages.take(&rates.address(request))?;
+    site::refuse_other_sites(request, &service.agreement.public_base)?;
+    let event = named(service, path).await?;
+    onwards(request, service, rates, &event).await.map_err(|error| Refusal::at(&event, error))
+}
+
+async fn onwards(request: &HttpRequest, service: &Service, rates: &Rates, event: &Event) -> Result<HttpResponse, ApiError> {
+    if let Some(refusal) = EventRefusal::of(event.status(service.clock.now())) {
+        return Err(refusal.into());
+    }
+    if let Some(pending) = visit::recall(service, request, event).await? {
+        return Ok(lead_to(pending.id, None));
+    }
+    let pending = open(service, rates, request, event).await?;
+    Ok(lead_to(pending.id, Some(visit::remember(service, event, pending.id))))
+}
+
+/// By path alone, so that the browser stays on the name under which it knows us.
+fn lead_to(id: TxnId, cookie: Option<String>) -> HttpResponse {
+    let mut response = private(StatusCode::SEE_OTHER);
+    response.insert_header((LOCATION, format!("/v/{id}")));
+    if let Some(cookie) = cookie {
+        response.insert_header((SET_COOKIE, cookie));
+    }
+    response.finish()
+}
+
+/// Opens a guest's transaction; the store decides whether the event takes one.
+///
+/// # Errors
+/// When it is not opened; nothing is debited then.
+pub(super) async fn open(service: &Service, rates: &Rates, request: &HttpRequest, event: &Event) -> Result<Pending, ApiError> {
+    rates.event_starts.take(&rates.address(request))?;
+    let now = service.clock.now();
+    let terms = Terms {
+        claims: event.terms.claims,
+        channel: Channel::Web,
+        language: event.terms.language,
+        face_auth: true,
+        webhook_url: None,
+        request_id: request_id(request),
+        extras: None,
+    };
+    let pending = Pending {
+        id: service.transactions.new_id(&event.client),
+        client: event.client.clone(),
+        app: event.app.clone(),
+        event: Some(event.id),
+        opened_at: now,
+        expires_at: now + service.rules.window,
+        terms,
+    };
+    let opening = OpenTransaction { pending: pending.clone(), cost: CREDITS_PER_VERIFICATION, idempotency: None };
+    init::open(service, opening).await?;
+    Ok(pending)
+}

@@ -1,0 +1,178 @@
+//! An event's code for print, for its organiser: a poster as an A4 page and as SVG, and the bare
+//! code as SVG and PNG.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use sakshi_domain::event::Event;
+use sakshi_domain::time::Timestamp;
+
+use super::files::POSTER;
+use super::picture::Picture;
+use super::render::{page as rendered, private};
+use super::sheet::{Heading, Step};
+use super::text::Texts;
+use super::time_left::written;
+use crate::http::caller::Caller;
+use crate::http::error::ApiError;
+use crate::http::events::own_event;
+use crate::http::query::Query;
+use crate::service::Service;
+
+/// Characters above which a name is set smaller.
+const LONG: usize = 40;
+/// Millimetres of the code's side on the sheet.
+const CODE_SIDE: f64 = 120.0;
+const SVG: &str = "image/svg+xml";
+
+#[derive(Template)]
+#[template(path = "poster.html")]
+struct Page<'a> {
+    texts: &'static Texts,
+    name: &'a str,
+    is_long: bool,
+    style: String,
+    code: String,
+    until: String,
+    expires_at: Timestamp,
+    address: String,
+}
+
+#[derive(Template)]
+#[template(path = "poster.svg")]
+struct Sheet<'a> {
+    texts: &'static Texts,
+    name: &'a str,
+    heading: Heading,
+    code_scale: String,
+    code_path: String,
+    steps: Vec<Step>,
+    until: String,
+    address: String,
+}
+
+/// The poster as a page that prints on one sheet of A4.
+///
+/// # Errors
+/// 404 unless the app has such an event.
+#[utoipa::path(
+    get, path = "/api/v1/nationalid-ovse/events/{eventId}/poster", tag = "Events", operation_id = "poster",
+    params(("eventId" = String, Path),
+           ("utc_offset_minutes" = Option<i32>, Query, minimum = -840, maximum = 840,
+            description = "The clock that the end is written in, in minutes east of UTC; 0 when absent.")),
+    responses((status = 200, body = String, content_type = "text/html", description = "One A4 page: name, code, three steps, end."),
+              (status = 404, description = "No such event of this app.")),
+    security(("api_key" = [], "app_id" = []))
+)]
+pub async fn page(caller: Caller, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+    let offset = offset(&request)?;
+    let event = own_event(&service, &caller.app.app_id, &path).await?;
+    let name = event.terms.name.as_str();
+    let base = &service.agreement.public_base;
+    let address = service.agreement.event_url(event.id);
+    let mut response = rendered(
+        StatusCode::OK,
+        None,
+        &Page {
+            texts: Texts::of(event.terms.language),
+            name,
+            is_long: name.chars().count() > LONG,
+            // In full, so that a saved copy finds it too.
+            style: format!("{base}{}", POSTER.address()),
+            code: drawn(&address)?.inline(),
+            until: written(event.terms.expires_at, offset),
+            expires_at: event.terms.expires_at,
+            address,
+        },
+    );
+    let policy =
+        format!("default-src 'none'; style-src 'self' {base}; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+    }
+    Ok(response)
+}
+
+/// The poster as one drawing, for layout programs.
+///
+/// # Errors
+/// 404 unless the app has such an event.
+#[utoipa::path(
+    get, path = "/api/v1/nationalid-ovse/events/{eventId}/poster.svg", tag = "Events", operation_id = "poster_svg",
+    params(("eventId" = String, Path),
+           ("utc_offset_minutes" = Option<i32>, Query, minimum = -840, maximum = 840,
+            description = "The clock that the end is written in, in minutes east of UTC; 0 when absent.")),
+    responses((status = 200, body = String, content_type = "image/svg+xml", description = "210 by 297 mm."),
+              (status = 404, description = "No such event of this app.")),
+    security(("api_key" = [], "app_id" = []))
+)]
+pub async fn svg(caller: Caller, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+    let offset = offset(&request)?;
+    let event = own_event(&service, &caller.app.app_id, &path).await?;
+    let texts = Texts::of(event.terms.language);
+    let name = event.terms.name.as_str();
+    let address = service.agreement.event_url(event.id);
+    let code = drawn(&address)?;
+    let sheet = Sheet {
+        texts,
+        name,
+        heading: Heading::of(name),
+        code_scale: format!("{:.5}", CODE_SIDE / f64::from(u16::try_from(code.side()).unwrap_or(u16::MAX))),
+        code_path: code.path(),
+        steps: Step::all(texts.event.steps, texts.direction == "rtl"),
+        until: written(event.terms.expires_at, offset),
+        address,
+    };
+    let drawing = sheet.render().map_err(|error| ApiError::Internal(error.to_string()))?;
+    Ok(private(StatusCode::OK).content_type(SVG).body(drawing))
+}
+
+/// The bare code as SVG, with its quiet zone.
+///
+/// # Errors
+/// 404 unless the app has such an event.
+#[utoipa::path(
+    get, path = "/api/v1/nationalid-ovse/events/{eventId}/qr.svg", tag = "Events",
+    params(("eventId" = String, Path)),
+    responses((status = 200, body = String, content_type = "image/svg+xml", description = "Error correction Q, four modules of quiet zone."),
+              (status = 404, description = "No such event of this app.")),
+    security(("api_key" = [], "app_id" = []))
+)]
+pub async fn qr_svg(caller: Caller, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+    let event = own_event(&service, &caller.app.app_id, &path).await?;
+    Ok(private(StatusCode::OK).content_type(SVG).body(code_of(&event, &service)?.file()))
+}
+
+/// The bare code as PNG, with its quiet zone.
+///
+/// # Errors
+/// 404 unless the app has such an event.
+#[utoipa::path(
+    get, path = "/api/v1/nationalid-ovse/events/{eventId}/qr.png", tag = "Events",
+    params(("eventId" = String, Path)),
+    responses((status = 200, body = Vec<u8>, content_type = "image/png",
+               description = "Error correction Q, four modules of quiet zone, at least 1,000 pixels wide."),
+              (status = 404, description = "No such event of this app.")),
+    security(("api_key" = [], "app_id" = []))
+)]
+pub async fn qr_png(caller: Caller, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+    let event = own_event(&service, &caller.app.app_id, &path).await?;
+    let png = code_of(&event, &service)?.png().map_err(|error| ApiError::Internal(error.to_string()))?;
+    Ok(private(StatusCode::OK).content_type("image/png").body(png))
+}
+
+fn code_of(event: &Event, service: &Service) -> Result<Picture, ApiError> {
+    drawn(&service.agreement.event_url(event.id))
+}
+
+fn drawn(address: &str) -> Result<Picture, ApiError> {
+    Picture::printed(address).map_err(|error| ApiError::Internal(error.to_string()))
+}
+
+fn offset(request: &HttpRequest) -> Result<i32, ApiError> {
+    let mut query = Query::of(request.query_string());
+    let offset = query.number(&["utc_offset_minutes", "utcOffsetMinutes"], -840..=840, 0);
+    query.finish().map(|()| offset)
+}
