@@ -80,6 +80,10 @@ fn json_form(headers: &HeaderMap) -> Result<(), ApiError> {
 /// # Errors
 /// [`ApiError::MalformedBody`] when it is not JSON, [`ApiError::Validation`] otherwise.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    // Structs would be read from arrays, too, field by field in an order that nobody was told.
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        return Err(Invalid::one("body", "must be an object").into());
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let mut track = serde_path_to_error::Track::new();
     let mut invalid = Invalid::none();
@@ -170,6 +174,13 @@ mod tests {
         assert!(parse::<Terms>(br#"{"faceAuth": true}"#).unwrap().face_auth.unwrap());
         let found = problems(r#"{"face_auth": true, "faceAuth": true}"#);
         assert!(found[0].1.contains("face_auth"), "{found:?}");
+    }
+
+    #[test]
+    fn an_array_is_not_read_as_the_fields_of_an_object() {
+        for text in ["[]", " [true]", "[true, []]"] {
+            assert_eq!(problems(text), [("body".to_owned(), "must be an object".to_owned())], "{text}");
+        }
     }
 
     #[test]
