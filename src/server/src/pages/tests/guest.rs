@@ -187,3 +187,14 @@ async fn a_guest_who_was_not_verified_or_came_too_late_is_led_back_to_the_event(
     let (status, html) = scene.page(&format!("/v/{}", guests[3].id), ANDROID).await;
     assert!(status == 410 && html.contains("You can start again.") && html.contains(&back), "{html}");
 }
+
+#[actix_web::test]
+async fn opening_the_buttons_address_leads_to_the_button_and_costs_nothing() {
+    let scene = Scene::new().await;
+    let event = scene.event(|_| {}).await;
+    let before = scene.balance().await;
+    let response = scene.ask(TestRequest::get().uri(&format!("/e/{}/start", event.id))).await;
+    assert_eq!((response.status().as_u16(), header(&response, "location")), (303, format!("/e/{}", event.id)));
+    assert_eq!(scene.page("/e/nothing/start", ANDROID).await.0, 404);
+    assert_eq!(scene.balance().await, before);
+}
