@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
-use actix::{Actor, Context, Handler, Message, ResponseFuture, Supervised};
+use actix::{Actor, Context, Handler, Message, MessageResult, ResponseFuture, Supervised};
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
-use sakshi_store::{CreditOutcome, OpenOutcome, OpenTransaction, Store, StoreError};
+use sakshi_store::{CreditOutcome, OpenOutcome, OpenTransaction, Store, StoreError, StoreFuture};
 
 /// Moves credits.
 #[derive(Debug)]
@@ -33,15 +33,18 @@ impl Actor for CreditLedger {
 impl Supervised for CreditLedger {}
 
 /// Debits a credit and opens the transaction that it pays for.
+///
+/// The answer is the store's own, to be awaited where it is needed: the ledger's place in it is the
+/// order in which movements reach the store, and waiting here would only wake one more thread.
 #[derive(Clone, Debug, Message)]
-#[rtype(result = "Result<OpenOutcome, StoreError>")]
+#[rtype(result = "StoreFuture<OpenOutcome>")]
 pub struct DebitAndOpen(pub Arc<OpenTransaction>);
 
 impl Handler<DebitAndOpen> for CreditLedger {
-    type Result = ResponseFuture<Result<OpenOutcome, StoreError>>;
+    type Result = MessageResult<DebitAndOpen>;
 
     fn handle(&mut self, DebitAndOpen(open): DebitAndOpen, _: &mut Self::Context) -> Self::Result {
-        self.store.open_transaction(Arc::unwrap_or_clone(open))
+        MessageResult(self.store.open_transaction(Arc::unwrap_or_clone(open)))
     }
 }
 

@@ -146,14 +146,13 @@ impl Tree {
     #[must_use]
     pub fn start_shard(&self) -> Option<Doors> {
         let share = |all: usize| all.div_ceil(self.shards.nodes.len());
-        let patience = self.bounds.patience;
         let ground = (Arc::clone(&self.around.store), Arc::clone(&self.around.clock));
-        let bounds = Bounds { live: share(self.bounds.live_events), patience };
+        let bounds = Bounds { live: share(self.bounds.live_events) };
         self.events.take_place(|index| {
             let node = Arc::clone(&self.events.nodes[index]);
             EventRegistry::start(format!("events-{index}"), node, ground, self.root.clone(), bounds)
         })?;
-        let bounds = Bounds { live: share(self.bounds.live_transactions), patience };
+        let bounds = Bounds { live: share(self.bounds.live_transactions) };
         let local = self.shards.take_place(|index| {
             self.heartbeats.beat_here(&format!("worker-{index}"));
             let node = Arc::clone(&self.shards.nodes[index]);

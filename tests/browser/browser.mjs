@@ -26,10 +26,12 @@ export const devices = {
 export const launch = () => chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: flags });
 
 // Opens a page and gathers its troubles: scripts that throw, breaches of the policy, and, unless
-// it `mayLeave`, requests to elsewhere. `kept` is an answer to be shown in place of a fresh one.
-export async function visit(browser, device, url, { mayLeave = false, kept, ...more } = {}) {
+// it `mayLeave`, requests to elsewhere. `kept` is an answer to be shown in place of a fresh one; a
+// `still` page never goes on to another by itself.
+export async function visit(browser, device, url, { mayLeave = false, kept, still = false, ...more } = {}) {
   const context = await browser.newContext({ ...devices[device], ...more });
   const page = await context.newPage();
+  if (still) await page.addInitScript(refuseLongWaits);
   if (kept) await page.route(url, (route) => route.fulfill(kept));
   page.troubles = [];
   page.on("pageerror", (error) => page.troubles.push(String(error)));
@@ -40,6 +42,11 @@ export async function visit(browser, device, url, { mayLeave = false, kept, ...m
   });
   page.answer = await page.goto(url);
   return page;
+}
+
+function refuseLongWaits() {
+  const { setTimeout } = window;
+  window.setTimeout = (what, millis, ...rest) => millis >= 1000 ? 0 : setTimeout(what, millis, ...rest);
 }
 
 export async function accessibilityProblems(page) {

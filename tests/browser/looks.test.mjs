@@ -91,7 +91,7 @@ test("no state has an accessibility violation, a broken policy or a sideways scr
       const kept = status === 429 ? await refusal(url) : undefined;
       for (const device of ["android", "desktop", "narrow"]) {
         for (const colorScheme of ["light", "dark"]) {
-          const page = await visit(browser, device, url, { colorScheme, mayLeave: true, kept });
+          const page = await visit(browser, device, url, { colorScheme, kept, still: true });
           const state = `${heading} on ${device}, ${colorScheme}`;
           assert.equal(page.answer.status(), status, state);
           assert.equal(await page.locator("h1").textContent(), heading, state);

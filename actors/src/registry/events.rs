@@ -14,7 +14,7 @@ use sakshi_store::{Store, StoreError};
 
 use super::children::Children;
 use super::oversight::{ChildEnded, ChildOverseer, RegistryOverseer, Reports, ShardOversight, StartOver};
-use super::wheel::{BUCKETS_TIDIED, SLICE, TICK, Wheel};
+use super::wheel::{SLICE, TICK, TIMERS_TIDIED, Wheel};
 use super::{Bounds, Unanswered};
 use crate::event::{EventActor, EventDeadline, EventQuestion, Refresh};
 use crate::node::Node;
@@ -83,7 +83,7 @@ impl Actor for EventRegistry {
         ctx.run_interval(TICK, |registry, ctx| {
             registry.tick(ctx);
             let children = &registry.children;
-            registry.wheel.tidy(BUCKETS_TIDIED, |id| children.get(id).is_some());
+            registry.wheel.tidy(TIMERS_TIDIED, |id| children.get(id).is_some());
         });
     }
 }
@@ -119,7 +119,7 @@ where
 
     fn handle(&mut self, AskEvent { id, question }: AskEvent<Q>, ctx: &mut Self::Context) -> Self::Result {
         if let Some(child) = self.children.get(&id) {
-            let ask = child.send(question).timeout(self.bounds.patience);
+            let ask = child.send(question);
             return Box::pin(async move { Ok(ask.await?) });
         }
         let load = self.store.load_event(id);
@@ -155,7 +155,7 @@ where
         if self.children.len() >= self.bounds.live {
             return Box::pin(async { Err(Unanswered::Full) });
         }
-        let ask = self.child_for(event).send(question).timeout(self.bounds.patience);
+        let ask = self.child_for(event).send(question);
         Box::pin(async move { Ok(ask.await?) })
     }
 }

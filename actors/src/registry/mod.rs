@@ -9,8 +9,6 @@ mod oversight;
 mod transactions;
 mod wheel;
 
-use std::time::Duration;
-
 use actix::MailboxError;
 
 pub(crate) use children::Key;
@@ -25,8 +23,6 @@ pub(crate) use transactions::Detonate;
 pub(crate) struct Bounds {
     /// Live actors.
     pub(crate) live: usize,
-    /// How long an actor may take to answer.
-    pub(crate) patience: Duration,
 }
 
 /// Why an actor gave no answer.

@@ -15,7 +15,7 @@ use sakshi_store::{OpenOutcome, OpenTransaction, StoreError, TransactionRecord};
 
 use super::children::Children;
 use super::oversight::{ChildEnded, ChildOverseer, RegistryOverseer, Reports, ShardOversight, StartOver};
-use super::wheel::{BUCKETS_TIDIED, SLICE, TICK, Wheel};
+use super::wheel::{SLICE, TICK, TIMERS_TIDIED, Wheel};
 use super::{Bounds, Unanswered};
 use crate::node::Node;
 use crate::root::Root;
@@ -73,7 +73,7 @@ impl Actor for TransactionRegistry {
         ctx.run_interval(TICK, |registry, ctx| {
             registry.tick(ctx);
             let children = &registry.children;
-            registry.wheel.tidy(BUCKETS_TIDIED, |id| children.get(id).is_some());
+            registry.wheel.tidy(TIMERS_TIDIED, |id| children.get(id).is_some());
         });
     }
 }
@@ -103,7 +103,7 @@ impl Handler<OpenHere> for TransactionRegistry {
             let actor = TransactionActor::unopened(open.pending.id, Arc::clone(&self.around));
             self.start_child(actor, &open.pending)
         });
-        let ask = child.send(Open(open)).timeout(self.bounds.patience);
+        let ask = child.send(Open(open));
         Box::pin(async move { Ok(ask.await?) })
     }
 }
@@ -131,7 +131,7 @@ where
 
     fn handle(&mut self, Ask { id, question }: Ask<Q>, ctx: &mut Self::Context) -> Self::Result {
         if let Some(child) = self.children.get(&id) {
-            let ask = child.send(question).timeout(self.bounds.patience);
+            let ask = child.send(question);
             return Box::pin(async move { Ok(ask.await?) });
         }
         let around = Arc::clone(&self.around);
@@ -176,7 +176,7 @@ where
             let actor = TransactionActor::adopted(Arc::clone(&pending), Arc::clone(&self.around));
             self.start_child(actor, &pending)
         });
-        let ask = child.send(question).timeout(self.bounds.patience);
+        let ask = child.send(question);
         Box::pin(async move { Ok(ask.await?) })
     }
 }

@@ -13,8 +13,8 @@ use sakshi_domain::time::Timestamp;
 
 /// Timers that are served before other work gets a turn.
 pub(super) const SLICE: usize = 256;
-/// Buckets looked through per tick for actors that ended early.
-pub(super) const BUCKETS_TIDIED: usize = 64;
+/// Timers looked at per tick for actors that ended early; a bucket is not left half-way.
+pub(super) const TIMERS_TIDIED: usize = 512;
 /// The step of the wheel.
 pub(super) const TICK: Duration = Duration::from_millis(250);
 const TICK_MS: i64 = 250;
@@ -57,20 +57,22 @@ impl<K> Wheel<K> {
         due
     }
 
-    /// Looks through the next `buckets` buckets and drops the ids that are not to be kept.
-    pub(super) fn tidy(&mut self, buckets: usize, keep: impl Fn(&K) -> bool) {
+    /// Looks through the next buckets, until it has seen `most` ids, and drops those that are not
+    /// to be kept.
+    pub(super) fn tidy(&mut self, most: usize, keep: impl Fn(&K) -> bool) {
         let mut seen = 0;
-        for (step, ids) in self.buckets.range_mut(self.tidied..).take(buckets) {
+        for (step, ids) in self.buckets.range_mut(self.tidied..) {
+            if seen >= most {
+                return;
+            }
+            seen += ids.len();
             ids.retain(&keep);
             if ids.len() < ids.capacity() / 2 {
                 ids.shrink_to_fit();
             }
             self.tidied = step + 1;
-            seen += 1;
         }
-        if seen < buckets {
-            self.tidied = i64::MIN;
-        }
+        self.tidied = i64::MIN;
     }
 }
 

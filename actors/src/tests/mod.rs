@@ -3,6 +3,7 @@
 
 mod bounds;
 mod dispatch;
+mod events;
 mod lifetime;
 mod restarts;
 
@@ -41,7 +42,7 @@ pub(super) struct Universe {
     pub(super) clock: Arc<ManualClock>,
     pub(super) client: ClientId,
     pub(super) escalations: mpsc::UnboundedReceiver<Escalation>,
-    app: AppId,
+    pub(super) app: AppId,
     _directory: tempfile::TempDir,
 }
 

@@ -142,8 +142,13 @@ impl Handler<Open> for TransactionActor {
     fn handle(&mut self, Open(open): Open, _: &mut Self::Context) -> Self::Result {
         let pending = Arc::new(open.pending.clone());
         let ask = self.around.ledger.send(DebitAndOpen(open));
-        AtomicResponse::new(Box::pin(ask.into_actor(self).map(|answer, actor, ctx| {
-            let outcome = answer.unwrap_or_else(|_| Err(StoreError::Unavailable("the credit ledger did not answer".into())));
+        let answer = async {
+            match ask.await {
+                Ok(answer) => answer.await,
+                Err(_) => Err(StoreError::Unavailable("the credit ledger did not answer".into())),
+            }
+        };
+        AtomicResponse::new(Box::pin(answer.into_actor(self).map(|outcome, actor, ctx| {
             match &outcome {
                 Ok(OpenOutcome::Opened { .. }) => {
                     actor.tell_event(&pending);

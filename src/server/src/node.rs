@@ -89,8 +89,9 @@ pub struct Node {
     pub store: Arc<dyn Store>,
     /// Failures that the tree could not mend.
     pub escalations: mpsc::UnboundedReceiver<Escalation>,
+    /// The actors.
+    pub tree: Tree,
     embedded: EmbeddedStore,
-    tree: Tree,
     drain: Drain,
     drain_timeout: Duration,
     servers: Vec<ServerHandle>,

@@ -16,14 +16,15 @@ use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::credits::{CreditMove, EntryKind};
-use sakshi_domain::ids::{AppId, ClientId, TxnId};
+use sakshi_domain::event::{Event, EventCounts, EventName, EventTerms, MaxGuests};
+use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::Client;
 use sakshi_domain::transaction::{AnswerDigest, Pending, Terms};
 use sakshi_domain::web_address::{Schemes, WebAddress};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{CompleteTransaction, OpenTransaction, PresentedCredential, Store, Vault};
+use sakshi_store::{CompleteTransaction, CreateEvent, GuestOutcomes, OpenTransaction, PresentedCredential, Store, Vault};
 use zeroize::Zeroizing;
 
 type Failure = Box<dyn std::error::Error>;
@@ -34,7 +35,11 @@ struct Bench {
     client: ClientId,
     app: AppId,
     hook: WebAddress,
+    event: EventId,
 }
+
+/// Guests who wait while their event is read.
+const WAITING: usize = 5_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
@@ -42,6 +47,18 @@ enum Work {
     Open,
     /// Opens one and completes it with a 1 KiB outcome and a webhook.
     OpenAndComplete,
+    /// Opens one as a guest of one event that all guests share.
+    Scan,
+    /// Opens one as a guest and registers the guest, with a 1 KiB outcome and the event's webhook.
+    ScanAndRegister,
+    /// Reads that event, at which [`WAITING`] guests have scanned and are yet to answer.
+    LoadEvent,
+}
+
+impl Work {
+    const fn of_event(self) -> bool {
+        matches!(self, Self::Scan | Self::ScanAndRegister)
+    }
 }
 
 impl Bench {
@@ -55,31 +72,54 @@ impl Bench {
         let grant = CreditMove { kind: EntryKind::Grant, amount: 1_000_000_000, reference: "bench".into() };
         store.move_credits(client.clone(), grant).await?;
         let hook = WebAddress::parse("https://hooks.example/in/0123456789", Schemes::HttpsOnly)?;
-        Ok(Self { store, vault, client, app: AppId::generate(), hook })
+        let bench = Self { store, vault, event: EventId::generate(client.partition(), 0), client, app: AppId::generate(), hook };
+        bench.create_event().await?;
+        Ok(bench)
     }
 
-    fn opening(&self) -> OpenTransaction {
+    async fn create_event(&self) -> Result<(), Failure> {
+        let created_at = SystemClock.now();
+        let terms = EventTerms {
+            name: EventName::parse("Open day")?,
+            claims: [Claim::Name, Claim::Dob, Claim::Address].into_iter().collect(),
+            language: Language::ENGLISH,
+            max_guests: MaxGuests::new(1_000_000)?,
+            expires_at: created_at + Duration::from_secs(86_400),
+            webhook_url: Some(self.hook.clone()),
+            is_active: true,
+        };
+        let (client, app, counts) = (self.client.clone(), self.app.clone(), EventCounts::default());
+        let event = Event { id: self.event, client, app, created_at, terms, counts };
+        self.store.create_event(CreateEvent { event, idempotency: None }).await?;
+        Ok(())
+    }
+
+    fn opening(&self, guest: bool) -> OpenTransaction {
         let now = SystemClock.now();
         let terms = Terms {
             claims: [Claim::Name, Claim::Dob, Claim::Address].into_iter().collect(),
             channel: Channel::Web,
             language: Language::ENGLISH,
             face_auth: true,
-            webhook_url: Some(self.hook.clone()),
+            webhook_url: (!guest).then(|| self.hook.clone()),
             request_id: RequestId::mint(),
             extras: None,
         };
         let id = TxnId::generate(self.client.partition(), 0);
         let expires_at = now + Duration::from_secs(900);
-        let pending = Pending { id, client: self.client.clone(), app: self.app.clone(), event: None, opened_at: now, expires_at, terms };
+        let (client, app, event) = (self.client.clone(), self.app.clone(), guest.then_some(self.event));
+        let pending = Pending { id, client, app, event, opened_at: now, expires_at, terms };
         OpenTransaction { pending, cost: 1, idempotency: None }
     }
 
     async fn once(&self, work: Work) -> Result<(), Failure> {
-        let open = self.opening();
+        if work == Work::LoadEvent {
+            return self.store.load_event(self.event).await?.map(drop).ok_or_else(|| "the event is missing".into());
+        }
+        let open = self.opening(work.of_event());
         let id = open.pending.id;
         self.store.open_transaction(open).await?;
-        if work == Work::OpenAndComplete {
+        if matches!(work, Work::OpenAndComplete | Work::ScanAndRegister) {
             let mut digest = [0; 32];
             digest[..16].copy_from_slice(id.as_bytes());
             let complete = CompleteTransaction {
@@ -90,17 +130,21 @@ impl Bench {
                 credential: Some(PresentedCredential { digest: AnswerDigest(digest), holder_bound: false }),
                 replay_window: Duration::from_secs(3_600),
                 result_ttl: Duration::from_secs(86_400),
-                guest: None,
+                guest: work.of_event().then(|| self.refusals(id)),
             };
             self.store.complete_transaction(complete).await?;
         }
         Ok(())
     }
 
+    fn refusals(&self, id: TxnId) -> GuestOutcomes {
+        let seal = |words: &[u8]| self.vault.seal(id.as_bytes(), words);
+        GuestOutcomes { full: seal(b"full"), disabled: seal(b"disabled"), expired: seal(b"expired") }
+    }
+
     /// How long each piece of work took.
     async fn load(&self, work: Work, callers: usize, span: Duration) -> Result<Vec<Duration>, Failure> {
-        let end = Instant::now() + span;
-        let caller = || async move {
+        let caller = |end| async move {
             let mut took = Vec::new();
             while Instant::now() < end {
                 let begin = Instant::now();
@@ -109,8 +153,13 @@ impl Bench {
             }
             Ok::<_, Failure>(took)
         };
+        if work == Work::LoadEvent {
+            let scans = (0..WAITING).map(|_| self.once(Work::Scan));
+            join_all(scans).await.into_iter().collect::<Result<Vec<()>, _>>()?;
+        }
+        let end = Instant::now() + span;
         let mut all = Vec::new();
-        for took in join_all((0..callers).map(|_| caller())).await {
+        for took in join_all((0..callers).map(|_| caller(end))).await {
             all.extend(took?);
         }
         all.sort_unstable();
@@ -164,11 +213,18 @@ fn main() -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "raw, 1 caller: {:.0} syncs/s", raw_syncs(&root, span.min(Duration::from_secs(2)))?)?;
     let probe = runtime.block_on(Bench::start(root.join("sealing")))?;
-    writeln!(out, "sealing the terms: {:?}", sealing(&probe.vault, &probe.opening())?)?;
+    writeln!(out, "sealing the terms: {:?}", sealing(&probe.vault, &probe.opening(false))?)?;
     probe.store.close();
-    for (name, work) in [("open", Work::Open), ("open + complete", Work::OpenAndComplete)] {
+    let works = [
+        ("open", Work::Open),
+        ("open + complete", Work::OpenAndComplete),
+        ("scan", Work::Scan),
+        ("scan + register", Work::ScanAndRegister),
+        ("load event", Work::LoadEvent),
+    ];
+    for (number, (name, work)) in works.into_iter().enumerate() {
         for callers in [1, 16, 64, 256] {
-            let directory = root.join(format!("{}-{callers}", name.len()));
+            let directory = root.join(format!("{number}-{callers}"));
             let bench = runtime.block_on(Bench::start(directory.clone()))?;
             let empty = bytes_in(&directory)?;
             let took = runtime.block_on(bench.load(work, callers, span))?;

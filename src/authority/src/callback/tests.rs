@@ -1,3 +1,5 @@
+//! Callbacks in both forms, good and bad, and what each code means.
+
 use proptest::prelude::*;
 use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::limits::CALLBACK_BYTES_MAX;

@@ -1,3 +1,5 @@
+//! What an intent says, who can have signed it, and what is no intent.
+
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -31,7 +33,7 @@ fn pending(channel: Channel) -> Pending {
         extras: None,
     };
     let id = TxnId::generate(client.partition(), 0);
-    Pending { id, client, app: AppId::generate(), opened_at, expires_at: opened_at + Duration::from_secs(900), terms }
+    Pending { id, client, app: AppId::generate(), event: None, opened_at, expires_at: opened_at + Duration::from_secs(900), terms }
 }
 
 fn settings() -> IntentSettings {

@@ -168,8 +168,8 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Write) -
     let (url, token) = match (&admin.url, &admin.token) {
         (Some(url), Some(token)) => (url.clone(), token.clone()),
         (url, token) => {
-            let reach = internal_reach(sources)?;
-            (url.clone().unwrap_or(reach.url), token.clone().unwrap_or(reach.admin_token))
+            let reach = internal_reach(sources, url.as_ref())?;
+            (reach.url, token.clone().unwrap_or(reach.admin_token))
         }
     };
     let api = Api::new(url, Some(token))?;

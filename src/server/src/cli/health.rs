@@ -9,7 +9,7 @@ use crate::settings::{Sources, internal_reach};
 pub(super) async fn run(options: &Healthcheck, sources: &Sources, out: &mut dyn Write) -> Result<bool, CliError> {
     let base = match &options.url {
         Some(url) => url.clone(),
-        None => internal_reach(sources)?.url,
+        None => internal_reach(sources, None)?.url,
     };
     match Api::new(base, None)?.get("readyz").await {
         Ok(_) => {

@@ -19,11 +19,11 @@ pub struct Reach {
     pub admin_token: SecretString,
 }
 
-/// Reads where the internal listener is.
+/// Reads where the internal listener is, unless the command line says it.
 ///
 /// # Errors
 /// The layers cannot be read, or the address is none that can be connected to.
-pub fn internal_reach(sources: &Sources) -> Result<Reach, Problems> {
+pub fn internal_reach(sources: &Sources, said: Option<&Url>) -> Result<Reach, Problems> {
     let (_, table) = merge(sources)?;
     let mut reader = Reader::new(table);
     let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -31,6 +31,9 @@ pub fn internal_reach(sources: &Sources) -> Result<Reach, Problems> {
     let admin_token = reader.secret("admin.token").unwrap_or_default();
     if !reader.problems.0.is_empty() {
         return Err(reader.problems);
+    }
+    if let Some(url) = said {
+        return Ok(Reach { url: url.clone(), admin_token });
     }
     if address.ip().is_unspecified() {
         address.set_ip(if address.is_ipv4() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { IpAddr::V6(Ipv6Addr::LOCALHOST) });

@@ -5,7 +5,8 @@ use std::time::Duration;
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::credits::{CreditMove, EntryKind};
-use sakshi_domain::ids::{AppId, ClientId, TxnId};
+use sakshi_domain::event::{Event, EventCounts, EventName, EventPatch, EventTerms, MaxGuests};
+use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::{App, Client, Spelling};
@@ -14,7 +15,8 @@ use sakshi_domain::web_address::{Schemes, WebAddress, WebhookUrl};
 
 use super::World;
 use crate::transition::{
-    CompleteOutcome, CompleteTransaction, CreditOutcome, IdempotencyScope, IdempotentAnswer, OpenOutcome, OpenTransaction, Retention,
+    CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, GuestOutcomes, IdempotencyScope,
+    IdempotentAnswer, OpenOutcome, OpenTransaction, PatchEventOutcome, Retention,
 };
 use crate::vault::Sealed;
 
@@ -23,6 +25,10 @@ pub(crate) const RESULT_TTL: Duration = Duration::from_secs(24 * 3_600);
 pub(crate) const REPLAY_WINDOW: Duration = Duration::from_secs(3_600);
 pub(crate) const RETENTION: Retention = Retention { expired: Duration::from_secs(600), events: Duration::from_secs(30 * 24 * 3_600) };
 pub(crate) const HOOK: &str = "https://hooks.example/secret-path";
+
+pub(crate) const EVENT_HOOK: &str = "https://events.example/guest-list";
+/// How long the events of the properties last.
+pub(crate) const EVENT: Duration = Duration::from_secs(8 * 3_600);
 
 pub(crate) fn url(text: &str) -> WebhookUrl {
     WebAddress::parse(text, Schemes::HttpAndHttps).unwrap()
@@ -145,4 +151,86 @@ pub(crate) async fn audited_balance(world: &impl World, client: &ClientId) -> u6
     let balance = world.store().balance(client.clone()).await.unwrap().unwrap();
     assert!(audits.iter().any(|audit| audit.client == *client && audit.balance == balance));
     balance
+}
+
+pub(crate) fn places(count: u64) -> MaxGuests {
+    MaxGuests::new(count).unwrap()
+}
+
+/// An event of the client, to be created, with a webhook.
+pub(crate) fn event(world: &impl World, client: &ClientId, count: u64) -> Event {
+    Event {
+        id: EventId::generate(client.partition(), 3),
+        client: client.clone(),
+        app: AppId::generate(),
+        created_at: world.now(),
+        terms: EventTerms {
+            name: EventName::parse("Garden party").unwrap(),
+            claims: [Claim::Name].into_iter().collect(),
+            language: Language::ENGLISH,
+            max_guests: places(count),
+            expires_at: world.now() + EVENT,
+            webhook_url: Some(url(EVENT_HOOK)),
+            is_active: true,
+        },
+        counts: EventCounts::default(),
+    }
+}
+
+/// Creates an event, which must succeed.
+pub(crate) async fn created(world: &impl World, event: Event) -> Event {
+    let outcome = world.store().create_event(CreateEvent { event: event.clone(), idempotency: None }).await;
+    assert_eq!(outcome, Ok(CreateEventOutcome::Created));
+    event
+}
+
+/// Changes an event, which must succeed.
+pub(crate) async fn patched(world: &impl World, event: &Event, patch: EventPatch) -> Event {
+    match world.store().patch_event(event.id, event.app.clone(), patch).await.unwrap() {
+        PatchEventOutcome::Patched(event) => event,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A guest's transaction, to be opened; it has no webhook of its own.
+pub(crate) fn scan(world: &impl World, event: &Event) -> OpenTransaction {
+    let mut open = opening_with_hook(world, &event.client, None);
+    open.pending.id = TxnId::generate(event.client.partition(), 7);
+    (open.pending.app, open.pending.event) = (event.app.clone(), Some(event.id));
+    open
+}
+
+/// Opens a guest's transaction, which must succeed.
+pub(crate) async fn scanned(world: &impl World, event: &Event) -> TxnId {
+    let open = scan(world, event);
+    let id = open.pending.id;
+    let outcome = world.store().open_transaction(open).await.unwrap();
+    assert!(matches!(outcome, OpenOutcome::Opened { .. }), "{outcome:?}");
+    id
+}
+
+/// The answer of a guest who passed.
+pub(crate) fn passing(id: TxnId, answer: u8) -> CompleteTransaction {
+    let guest = GuestOutcomes { full: sealed("full"), disabled: sealed("disabled"), expired: sealed("expired") };
+    CompleteTransaction { guest: Some(guest), ..completing(id, answer) }
+}
+
+/// The answer of a guest who did not.
+pub(crate) fn declining(id: TxnId, answer: u8) -> CompleteTransaction {
+    CompleteTransaction { passed: false, outcome: sealed("declined"), ..completing(id, answer) }
+}
+
+/// Scans and registers a guest, which must succeed.
+pub(crate) async fn registered(world: &impl World, event: &Event) -> TxnId {
+    let id = scanned(world, event).await;
+    match world.store().complete_transaction(passing(id, 1)).await.unwrap() {
+        CompleteOutcome::Completed { record, repeated: false, .. } => assert!(record.passed),
+        other => panic!("{other:?}"),
+    }
+    id
+}
+
+/// What has happened at the event.
+pub(crate) async fn counts(world: &impl World, event: &Event) -> EventCounts {
+    world.store().load_event(event.id).await.unwrap().unwrap().counts
 }

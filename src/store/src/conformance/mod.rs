@@ -9,7 +9,9 @@
 
 pub mod completion;
 pub mod deliveries;
+pub mod events;
 pub(crate) mod fixture;
+pub mod guests;
 pub mod ledger;
 pub mod retention;
 pub mod tenancy;
@@ -81,6 +83,27 @@ macro_rules! store_conformance {
             tenancy::a_key_is_found_by_its_digest_with_the_app_that_was_named,
             tenancy::a_rotated_key_works_until_its_overlap_ends,
             tenancy::a_revoked_key_stays_revoked_as_of_the_first_time,
+            events::an_event_is_created_once_and_read_as_it_is,
+            events::an_event_needs_its_client,
+            events::an_idempotency_key_creates_one_event,
+            events::the_events_of_an_app_are_listed_by_creation_with_their_counts,
+            events::a_patch_of_an_event_changes_what_it_names,
+            events::a_patch_that_contradicts_what_has_happened_changes_nothing,
+            events::an_event_of_another_app_cannot_be_changed,
+            events::transactions_without_an_event_do_not_touch_one,
+            guests::a_scan_costs_a_credit_and_takes_no_place,
+            guests::a_scan_is_refused_as_not_found_then_disabled_then_expired_then_full_then_unpaid,
+            guests::a_guest_who_passes_is_registered_and_reported_to_the_url_of_the_moment,
+            guests::a_guest_is_reported_to_its_own_url_first_and_without_any_to_none,
+            guests::a_guest_who_does_not_pass_takes_no_place_and_is_not_reported,
+            guests::a_guest_whose_answer_finds_no_place_ends_as_refused,
+            guests::a_guest_without_outcomes_to_be_refused_with_is_refused_with_its_own,
+            guests::forty_guests_racing_for_ten_places_are_ten_registered_and_thirty_refused,
+            guests::a_credential_used_elsewhere_takes_no_place,
+            guests::registrations_are_listed_in_order_and_pages_are_stable,
+            retention::abandoned_scans_are_counted_at_any_moment_and_after_they_are_swept,
+            retention::an_event_is_swept_with_its_registrations_after_its_time_and_never_before_its_transactions,
+            retention::the_registrations_of_an_event_are_swept_a_bounded_number_at_a_time,
             retention::a_result_can_be_fetched_for_its_time_and_is_then_swept,
             retention::an_expired_transaction_is_swept_after_the_grace,
             retention::a_transaction_whose_delivery_has_not_ended_is_never_swept,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::fault::open_error;
@@ -40,6 +41,8 @@ fn try_connect(path: &Path, role: Role) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(LOCK_WAIT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Without it SQLite may compile a statement anew for every value that is bound to it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let set = |name: &str, value: i64| connection.pragma_update_and_check(None, name, value, |_| Ok(())).or_else(ignore_no_answer);
     if matches!(role, Role::Writer(_)) {
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;

@@ -152,7 +152,7 @@ pub(super) fn statement(session: &Session<'_>, client: &ClientId, page: PageRequ
 
 /// Rows before a page.
 pub(super) fn offset(page: PageRequest) -> i64 {
-    i64::from(page.page.saturating_sub(1)) * i64::from(page.page_size)
+    i64::from(page.page.saturating_sub(1)).saturating_mul(i64::from(page.page_size))
 }
 
 pub(super) fn audit(session: &Session<'_>) -> rusqlite::Result<Vec<Audit>> {

@@ -13,7 +13,7 @@ use super::fault::{open_error, unavailable};
 use crate::error::StoreError;
 
 /// "SAKS": tells this file from any other SQLite database.
-const APPLICATION_ID: i64 = 0x5341_4B53;
+pub(super) const APPLICATION_ID: i64 = 0x5341_4B53;
 
 /// The step to each version; a file remembers in `user_version` how many it has taken.
 const MIGRATIONS: [&str; 2] = [include_str!("schema_1.sql"), include_str!("schema_2.sql")];

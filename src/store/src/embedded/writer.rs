@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, park_timeout};
+use std::time::Duration;
 
 use rusqlite::Connection;
 use sakshi_domain::clock::Clock;
@@ -17,6 +18,9 @@ use super::job::{Job, Session, in_one_transaction};
 
 /// Transitions in one commit.
 const GROUP_MAX: usize = 512;
+/// How long a busy writer lets transitions gather: about as long as a commit takes. A commit costs
+/// the same whether it carries one or many.
+const GATHER: Duration = Duration::from_micros(200);
 /// Bytes in one commit, roughly.
 const GROUP_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
@@ -32,8 +36,13 @@ pub(super) struct Writer {
 impl Writer {
     /// Works until every sender is gone and everything that waited has been answered.
     pub(super) fn run(mut self, jobs: &Receiver<Box<dyn Job>>) {
+        let mut busy = false;
         while let Ok(first) = jobs.recv() {
+            if busy {
+                park_timeout(GATHER);
+            }
             let group = gather(first, jobs);
+            busy = group.len() > 1;
             let (size, bytes) = (group.len(), group.iter().map(|job| job.weight()).sum());
             self.carry_out(group);
             self.checkpoints.after_group(&self.connection, &self.health, size, bytes);

@@ -10,23 +10,26 @@ use std::process::{Command, Stdio};
 
 use futures_util::future::join_all;
 use sakshi_domain::delivery::DeliveryId;
-use sakshi_domain::ids::{ClientId, TxnId};
+use sakshi_domain::event::Event;
+use sakshi_domain::ids::{EventId, TxnId};
 
 use super::{Universe, open, universe};
-use crate::conformance::fixture::{audited_balance, client_with, completing, opening};
+use crate::conformance::fixture::{audited_balance, client_with, completing, created, event, opening, passing, scanned};
 use crate::record::TransactionRecord;
 use crate::store::Store;
-use crate::transition::{CompleteOutcome, OpenOutcome};
+use crate::transition::{CompleteOutcome, OpenOutcome, PageRequest};
 
 const CHILD: &str = "embedded::tests::durability::the_child_works_until_it_is_killed";
 const DIRECTORY: &str = "SAKSHI_TEST_STORE";
-const CLIENT: &str = "SAKSHI_TEST_CLIENT";
+const EVENT: &str = "SAKSHI_TEST_EVENT";
+/// More rows than the child can write.
+const ALL: PageRequest = PageRequest { page: 1, page_size: 1_000_000 };
 
-/// Makes the command run the child on a store, as a client or only to open it.
-pub(super) fn run_child<'a>(command: &'a mut Command, directory: &Path, client: Option<&ClientId>) -> &'a mut Command {
+/// Makes the command run the child on a store, for the client of an event or only to open it.
+pub(super) fn run_child<'a>(command: &'a mut Command, directory: &Path, event: Option<EventId>) -> &'a mut Command {
     command.args([CHILD, "--exact", "--nocapture", "--test-threads=1"]).env(DIRECTORY, directory);
-    match client {
-        Some(client) => command.env(CLIENT, client.as_str()),
+    match event {
+        Some(event) => command.env(EVENT, event.to_string()),
         None => command,
     }
 }
@@ -37,10 +40,15 @@ fn say(words: &str, what: &dyn std::fmt::Display) {
     out.flush().unwrap();
 }
 
-/// Opens, completes and claims, and says so after each answer.
-async fn work(universe: &Universe, client: &ClientId) {
+/// Opens, completes, claims and registers, and says so after each answer.
+async fn work(universe: &Universe, event: &Event) {
     for round in 0_u64.. {
-        let open = opening(universe, client);
+        let guest = scanned(universe, event).await;
+        say("opened", &guest);
+        let outcome = universe.store.complete_transaction(passing(guest, 1)).await.unwrap();
+        assert!(matches!(outcome, CompleteOutcome::Completed { queued: Some(_), .. }), "{outcome:?}");
+        say("registered", &guest);
+        let open = opening(universe, &event.client);
         let id = open.pending.id;
         let outcome = universe.store.open_transaction(open).await.unwrap();
         assert!(matches!(outcome, OpenOutcome::Opened { .. }));
@@ -65,21 +73,24 @@ fn the_child_works_until_it_is_killed() {
         Ok(store) => store,
         Err(error) => return say("\nrefused", &error),
     };
-    let Ok(client) = std::env::var(CLIENT) else { return };
-    let client: ClientId = client.parse().unwrap();
+    let Ok(event) = std::env::var(EVENT) else { return };
+    let event: EventId = event.parse().unwrap();
     let clock = std::sync::Arc::new(sakshi_domain::clock::ManualClock::starting_at(super::START));
     let universe = Universe { store, clock, directory: tempfile::tempdir().unwrap() };
-    crate::conformance::run(async { drop(join_all((0..24).map(|_| work(&universe, &client))).await) });
+    crate::conformance::run(async {
+        let event = universe.store.load_event(event).await.unwrap().unwrap();
+        drop(join_all((0..24).map(|_| work(&universe, &event))).await);
+    });
 }
 
 /// The complete lines that a killed child left.
-fn answers_until_killed(directory: &Path, client: &ClientId, wanted: usize) -> Vec<(String, String)> {
+fn answers_until_killed(directory: &Path, event: EventId, wanted: usize) -> Vec<(String, String)> {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    let mut child = run_child(&mut command, directory, Some(client)).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = run_child(&mut command, directory, Some(event)).stdout(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let (mut answers, mut line) = (Vec::new(), String::new());
     while output.read_line(&mut line).unwrap() > 0 {
-        if let Some((word @ ("opened" | "completed" | "claimed"), what)) = line.trim_end_matches('\n').split_once(' ')
+        if let Some((word @ ("opened" | "completed" | "claimed" | "registered"), what)) = line.trim_end_matches('\n').split_once(' ')
             && line.ends_with('\n')
         {
             answers.push((word.to_owned(), what.to_owned()));
@@ -97,13 +108,16 @@ fn answers_until_killed(directory: &Path, client: &ClientId, wanted: usize) -> V
 fn whatever_was_answered_before_a_kill_is_there_after_it() {
     let first = universe();
     let directory = &first.directory;
-    let mut client = None;
-    crate::conformance::run(async { client = Some(client_with(&first, 1_000_000).await) });
-    let client = client.unwrap();
+    let mut party = None;
+    crate::conformance::run(async {
+        let client = client_with(&first, 1_000_000).await;
+        party = Some(created(&first, event(&first, &client, 1_000_000)).await);
+    });
+    let party = party.unwrap();
     first.store.close();
     let mut claimed_before = HashSet::new();
     for wanted in [50, 400, 1_500, 3_000] {
-        let answers = answers_until_killed(directory.path(), &client, wanted);
+        let answers = answers_until_killed(directory.path(), party.id, wanted);
         assert!(answers.len() >= wanted, "the child worked");
         let store = open(directory.path()).unwrap();
         let universe = Universe { store, clock: first.clock.clone(), directory: tempfile::tempdir().unwrap() };
@@ -111,7 +125,8 @@ fn whatever_was_answered_before_a_kill_is_there_after_it() {
             for (word, what) in &answers {
                 check(&universe, word, what, &mut claimed_before).await;
             }
-            let spent = 1_000_000 - audited_balance(&universe, &client).await;
+            check_event(&universe, &party, &answers).await;
+            let spent = 1_000_000 - audited_balance(&universe, &party.client).await;
             assert!(spent >= answers.iter().filter(|(word, _)| word == "opened").count() as u64);
             universe.store.abandon_attempts().await.unwrap();
         });
@@ -129,9 +144,19 @@ async fn check(universe: &Universe, word: &str, what: &str, claimed_before: &mut
     let id: TxnId = what.parse().unwrap();
     let record = universe.store.load_transaction(id).await.unwrap();
     match word {
-        "completed" => assert!(matches!(record, Some(TransactionRecord::Completed(_)))),
+        "completed" | "registered" => assert!(matches!(record, Some(TransactionRecord::Completed(_)))),
         _ => assert!(record.is_some()),
     }
     let delivery = universe.store.load_delivery(id).await.unwrap();
     assert_eq!(delivery.is_some(), matches!(record, Some(TransactionRecord::Completed(_))));
+}
+
+/// Every guest who was told so is on the list, and the event counts what there is.
+async fn check_event(universe: &Universe, event: &Event, answers: &[(String, String)]) {
+    let listed = universe.store.list_registrations(event.id, ALL).await.unwrap();
+    let listed: HashSet<String> = listed.items.iter().map(|guest| guest.txn.to_string()).collect();
+    assert!(answers.iter().filter(|(word, _)| word == "registered").all(|(_, guest)| listed.contains(guest)));
+    let counts = universe.store.load_event(event.id).await.unwrap().unwrap().counts;
+    assert_eq!(counts.registrations as usize, listed.len());
+    assert!(counts.scans >= counts.registrations.into() && counts.scans <= u64::from(counts.registrations) + 24 * 4);
 }

@@ -1,11 +1,15 @@
 //! The embedded store under the properties of every store, and under what can happen to a file,
 //! a disk and a process.
 
+mod clock;
 mod damage;
 mod durability;
+mod event_model;
 mod faults;
 mod files;
+mod migration;
 mod model;
+mod plans;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,0 +1,42 @@
+# What a developer and the continuous integration run. `make test` is all of it.
+
+CARGO ?= cargo
+
+.PHONY: test check needs rust contract browser bench demo
+
+test: needs check rust contract browser
+
+# Programs that the suites run, with the Debian packages that bring them. Installed only when missing,
+# and only where that is allowed; otherwise the missing ones are named.
+needs:
+	@missing=""; \
+	need() { command -v "$$1" >/dev/null 2>&1 || missing="$$missing $$2"; }; \
+	need cc build-essential; need python3 python3; need node nodejs; need npm npm; need flock util-linux; \
+	python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing="$$missing python3-venv"; \
+	if [ -d tests/browser ]; then need chromium chromium; need zbarimg zbar-tools; fi; \
+	[ -z "$$missing" ] && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
+	else \
+		echo "please install:$$missing" >&2; exit 1; \
+	fi
+
+check: needs
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+rust: needs
+	$(CARGO) test --workspace
+
+# The independent issuers; the suites that use them have run with the rest.
+contract: needs
+	tests/contract/setup.sh
+
+browser: needs rust
+	@if [ -d tests/browser ]; then tests/browser/run.sh; fi
+
+bench:
+	$(CARGO) run --release -p sakshi-benches
+
+demo:
+	$(CARGO) run --release -- demo

@@ -1,0 +1,124 @@
+//! What event actors promise to those who look at an event and watch it.
+
+use std::time::Duration;
+
+use sakshi_domain::claims::ClaimSet;
+use sakshi_domain::clock::Clock as _;
+use sakshi_domain::event::{Event, EventCounts, EventName, EventPatch, EventRefusal, EventStatus, EventTerms, MaxGuests};
+use sakshi_domain::ids::EventId;
+use sakshi_domain::language::Language;
+use sakshi_store::{CreateEvent, CreateEventOutcome, OpenOutcome, PatchEventOutcome, Store as _};
+
+use super::{Universe, run, until, verified};
+use crate::{CompleteReply, EventView};
+
+const LIFE: Duration = Duration::from_secs(7_200);
+
+impl Universe {
+    async fn create_event(&self, guests: u64) -> EventId {
+        let id = self.events.new_id(&self.client);
+        let now = self.clock.now();
+        let terms = EventTerms {
+            name: EventName::parse("Open day").unwrap(),
+            claims: ClaimSet::parse(&["name"]).unwrap(),
+            language: Language::ENGLISH,
+            max_guests: MaxGuests::new(guests).unwrap(),
+            expires_at: now + LIFE,
+            webhook_url: None,
+            is_active: true,
+        };
+        let (client, app) = (self.client.clone(), self.app.clone());
+        let event = Event { id, client, app, created_at: now, terms, counts: EventCounts::default() };
+        let outcome = self.store.create_event(CreateEvent { event, idempotency: None }).await.unwrap();
+        assert_eq!(outcome, CreateEventOutcome::Created);
+        id
+    }
+
+    async fn scan(&self, event: EventId) -> (sakshi_domain::ids::TxnId, OpenOutcome) {
+        let id = self.door.new_id(&self.client);
+        let mut opening = self.opening(id, None);
+        opening.pending.event = Some(event);
+        (id, self.door.open(opening).await.unwrap())
+    }
+
+    async fn event(&self, id: EventId) -> Event {
+        match self.events.look(id).await.unwrap() {
+            EventView::Known(event) => (*event).clone(),
+            EventView::Unknown => panic!("the event is gone"),
+        }
+    }
+
+    fn live_events(&self) -> i64 {
+        self.tree.view().children.iter().filter(|node| node.kind == "event_registry").map(|node| node.live).sum()
+    }
+}
+
+#[test]
+fn a_guest_who_passes_after_the_last_place_is_told_so_and_again_when_redelivered() {
+    run(async {
+        let universe = Universe::new().await;
+        let event = universe.create_event(1).await;
+        let ((first, _), (second, _)) = (universe.scan(event).await, universe.scan(event).await);
+        assert_eq!(universe.complete(first, verified(1)).await, CompleteReply::Accepted);
+        for _ in 0..2 {
+            assert_eq!(universe.complete(second, verified(2)).await, CompleteReply::EventRefused(EventRefusal::Full));
+            until("the actors have ended", || universe.tree.live_transactions() == 0).await;
+        }
+        assert_eq!(universe.scan(event).await.1, OpenOutcome::EventRefused(EventRefusal::Full));
+        let counts = universe.event(event).await.counts;
+        assert_eq!((counts.registrations, counts.scans), (1, 2));
+        assert_eq!(universe.spent().await, 2, "one credit per scan, none for the refused one");
+        universe.end().await;
+    });
+}
+
+#[test]
+fn a_watcher_learns_of_a_registration_and_of_a_change_by_the_organiser() {
+    run(async {
+        let universe = Universe::new().await;
+        let event = universe.create_event(5).await;
+        let mut watch = universe.events.watch(event).await.unwrap().unwrap();
+        let (guest, _) = universe.scan(event).await;
+        universe.complete(guest, verified(1)).await;
+        let seen = tokio::time::timeout(Duration::from_secs(5), watch.wait_for(|event| event.counts.registrations == 1)).await;
+        assert!(seen.unwrap().is_ok());
+        let patch = EventPatch { is_active: Some(false), ..EventPatch::default() };
+        let outcome = universe.events.patch(event, universe.app.clone(), patch).await.unwrap();
+        assert!(matches!(outcome, PatchEventOutcome::Patched(_)));
+        assert!(watch.wait_for(|event| !event.terms.is_active).await.is_ok());
+        assert_eq!(universe.scan(event).await.1, OpenOutcome::EventRefused(EventRefusal::Disabled));
+        universe.end().await;
+    });
+}
+
+#[test]
+fn an_events_actor_ends_with_the_event_and_lives_on_when_it_is_extended() {
+    run(async {
+        let universe = Universe::new().await;
+        let (ending, extended) = (universe.create_event(5).await, universe.create_event(5).await);
+        universe.event(ending).await;
+        universe.event(extended).await;
+        assert_eq!(universe.live_events(), 2);
+        let patch = EventPatch { expires_at: Some(universe.clock.now() + LIFE * 2), ..EventPatch::default() };
+        universe.events.patch(extended, universe.app.clone(), patch).await.unwrap();
+        universe.clock.advance(LIFE);
+        until("the ended one is gone", || universe.live_events() == 1).await;
+        assert_eq!(universe.event(extended).await.status(universe.clock.now()), EventStatus::Active);
+        assert_eq!(universe.event(ending).await.status(universe.clock.now()), EventStatus::Expired);
+        assert_eq!(universe.scan(ending).await.1, OpenOutcome::EventRefused(EventRefusal::Expired));
+        universe.end().await;
+    });
+}
+
+#[test]
+fn an_unknown_event_takes_no_guest_and_starts_no_actor() {
+    run(async {
+        let universe = Universe::new().await;
+        let nowhere = universe.events.new_id(&universe.client);
+        assert_eq!(universe.events.look(nowhere).await.unwrap(), EventView::Unknown);
+        assert!(universe.events.watch(nowhere).await.unwrap().is_none());
+        assert_eq!(universe.scan(nowhere).await.1, OpenOutcome::EventNotFound);
+        assert_eq!((universe.live_events(), universe.spent().await), (0, 0));
+        universe.end().await;
+    });
+}

@@ -1,0 +1,97 @@
+//! Bare servers: actix-web with as many workers and one handler that does the part of a request
+//! that no implementation could leave out, and answers with as many bytes.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use actix_web::web::{Bytes, Data, to};
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
+use aws_lc_rs::digest::{Context, SHA256};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::json;
+
+use crate::crypto::{Checks, Signer};
+use crate::role::{say, told};
+use crate::{Failure, load};
+
+/// What a bare handler does.
+pub(crate) enum Bare {
+    /// Signs a fixed text and puts the signature into the answer.
+    Signing(Signer),
+    /// Looks up the SHA-256 of key and app.
+    Authenticating(HashSet<[u8; 32]>),
+    /// Verifies two signatures.
+    Verifying(Box<Checks>),
+}
+
+impl Bare {
+    pub(crate) fn signing(key: &Path) -> Result<Self, Failure> {
+        Signer::read(key).map(Self::Signing)
+    }
+
+    pub(crate) fn authenticating(key: &str, app: &str) -> Self {
+        Self::Authenticating(HashSet::from([pair(key, app)]))
+    }
+
+    pub(crate) fn verifying(checks: &Path) -> Result<Self, Failure> {
+        Ok(Self::Verifying(Box::new(Checks::from_json(&std::fs::read_to_string(checks)?)?)))
+    }
+
+    fn answer(&self, request: &HttpRequest, body: &mut String) -> bool {
+        match self {
+            Self::Signing(signer) => {
+                let Ok(signature) = signer.sign() else { return false };
+                let length = body.len();
+                URL_SAFE_NO_PAD.encode_string(signature, body);
+                let signed = body.len() - length;
+                body.drain(..signed.min(length));
+                true
+            }
+            Self::Authenticating(known) => {
+                let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+                known.contains(&pair(header("x-api-key"), header("x-api-app-id")))
+            }
+            Self::Verifying(checks) => checks.verify().is_ok(),
+        }
+    }
+}
+
+fn pair(key: &str, app: &str) -> [u8; 32] {
+    let mut context = Context::new(&SHA256);
+    context.update(key.as_bytes());
+    context.update(app.as_bytes());
+    let mut digest = [0; 32];
+    digest.copy_from_slice(context.finish().as_ref());
+    digest
+}
+
+struct Shared {
+    bare: Bare,
+    filling: String,
+}
+
+/// Serves with answers of so many bytes.
+pub(crate) async fn serve(bare: Bare, answer: usize) -> Result<(), Failure> {
+    let shared = Data::from(Arc::new(Shared { bare, filling: "x".repeat(answer) }));
+    let server = HttpServer::new(move || App::new().app_data(shared.clone()).default_service(to(handle)))
+        .workers(load::cores())
+        .disable_signals()
+        .bind(("127.0.0.1", 0))?;
+    let address = server.addrs().pop();
+    actix_rt::spawn(server.run());
+    say(&json!({ "address": address }))?;
+    while told().recv().await.is_some() {}
+    Ok(())
+}
+
+// The body is taken for its reading; no handler could answer without it.
+async fn handle(request: HttpRequest, _body: Bytes, shared: Data<Shared>) -> HttpResponse {
+    let mut body = shared.filling.clone();
+    if shared.bare.answer(&request, &mut body) {
+        HttpResponse::Ok().content_type("application/json").body(body)
+    } else {
+        HttpResponse::Unauthorized().finish()
+    }
+}

@@ -1,0 +1,105 @@
+//! Callbacks with fresh credentials against the two signature checks in each: the issuer's and the
+//! holder's.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sakshi_authority::intent::{IntentKey, decode_unverified};
+use sakshi_domain::claims::ClaimSet;
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_sandbox::issuer::{HolderKey, SandboxIssuer};
+use sakshi_sandbox::residents::Resident;
+use serde_json::Value;
+
+use crate::crypto::{Checks, rate_of_all_cores};
+use crate::load::Requests;
+use crate::node::Service;
+use crate::process::Server;
+use crate::report::{Report, Target};
+use crate::scale::Scale;
+use crate::{Failure, load, requests};
+
+const LEAST: f64 = 0.8;
+const RESIDENT: &str = "asha";
+
+pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
+    let files = tempfile::tempdir()?;
+    // Intents are not what is measured, so they are signed with the quicker key.
+    let key = files.path().join("es256.pem");
+    std::fs::write(&key, IntentKey::generate_es256()?.1)?;
+    let service = Service::start(Some(&key))?;
+    let wallet = Wallet::new(&service)?;
+    let sample = wallet.callbacks(&service, Scale { callbacks: 1, ..scale })?;
+    let checks = Checks::of(&wallet.sample(&sample)?, &wallet.issuer.jwks_json())?;
+    let answer = load::ask(&service.server, &sample[0])?.len().to_string();
+    let bare = bare(files.path(), &checks, &answer)?;
+
+    let (mut ours, mut limit, mut alone) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..scale.rounds {
+        let callbacks = wallet.callbacks(&service, scale)?;
+        alone.push(rate_of_all_cores(scale.span, || checks.verify())?);
+        ours.push(load::each_once(&service.server, Arc::clone(&callbacks), scale, false)?.0);
+        limit.push(load::each_once(&bare, callbacks, scale, false)?.0);
+    }
+    let mut report = Report::new("completion");
+    report.compare(("completion", &ours), ("bare verifying handler", &limit), None);
+    report.figure("both verifications alone on all cores, per s", &alone);
+    let ratios: Vec<f64> = ours.iter().zip(&alone).map(|(ours, alone)| ours.rate / alone).collect();
+    report.judged("**completion ÷ both verifications alone**", &ratios, Target::AtLeast(LEAST));
+    report.note(
+        "The target is held against the two ES256 verifications alone, on all cores, without HTTP and without the load generator that shares \
+         the cores with the service. The bare handler does the same two verifications for each request of the same bytes, under the same load. \
+         Credentials disclose eight claims and are bound by their holder; the transactions have no webhook.",
+    );
+    Ok(report)
+}
+
+fn bare(directory: &Path, checks: &Checks, answer: &str) -> Result<Server, Failure> {
+    let path = directory.join("checks.json");
+    std::fs::write(&path, checks.to_json())?;
+    Server::start(&["verify", &path.display().to_string(), answer])
+}
+
+/// The identity app's side.
+struct Wallet {
+    issuer: SandboxIssuer,
+    holder: HolderKey,
+    resident: &'static Resident,
+    claims: ClaimSet,
+}
+
+impl Wallet {
+    fn new(service: &Service) -> Result<Self, Failure> {
+        let issuer = SandboxIssuer::from_pkcs8("https://issuer.sandbox.invalid", &std::fs::read(service.kept("issuer.p8"))?)?;
+        let resident = Resident::find(RESIDENT).ok_or("no such resident")?;
+        Ok(Self { issuer, holder: HolderKey::generate()?, resident, claims: ClaimSet::parse(&requests::CLAIMS)? })
+    }
+
+    /// Opens transactions and prepares a callback with a credential of its own for each.
+    fn callbacks(&self, service: &Service, scale: Scale) -> Result<Requests, Failure> {
+        let inits = vec![requests::init_without_webhook(&service.server)?; scale.callbacks];
+        let (_, opened) = load::each_once(&service.server, Arc::new(inits), scale, true)?;
+        let share = opened.len().div_ceil(load::cores()).max(1);
+        let prepared = std::thread::scope(|scope| {
+            let prepare = |bodies: &[Vec<u8>]| bodies.iter().map(|body| self.callback(body)).collect::<Result<Vec<_>, Failure>>();
+            let threads: Vec<_> = opened.chunks(share).map(|bodies| scope.spawn(move || prepare(bodies))).collect();
+            threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked")?).collect::<Result<Vec<_>, Failure>>()
+        })?;
+        Ok(Arc::new(prepared.concat()))
+    }
+
+    fn callback(&self, opened: &[u8]) -> Result<Vec<u8>, Failure> {
+        let opened: Value = serde_json::from_slice(opened)?;
+        let intent = decode_unverified(opened["intentJwt"].as_str().unwrap_or_default())?;
+        let now = SystemClock.now();
+        let credential = self.issuer.issue(self.resident, self.claims, &self.holder, now)?;
+        requests::callback(&intent.cb, &intent.txn, &self.holder.bind(&credential, &intent.txn, &intent.aud, now)?)
+    }
+
+    /// The credential of the first callback.
+    fn sample(&self, callbacks: &Requests) -> Result<String, Failure> {
+        let text = callbacks.first().map(|bytes| String::from_utf8_lossy(bytes)).ok_or("no callback")?;
+        let inner = text.split_once("<Credential>").and_then(|(_, rest)| rest.split_once("</Credential>"));
+        inner.map(|(credential, _)| credential.to_owned()).ok_or_else(|| "no credential".into())
+    }
+}

@@ -1,0 +1,91 @@
+//! One keep-alive connection of the load generator: sends bytes that were prepared beforehand and
+//! finds the end of the answer.
+//!
+//! It knows no more of HTTP/1.1 than that, because whatever it spends is taken from the server on
+//! the same cores.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::Failure;
+
+const BUFFER_BYTES: usize = 16 * 1_024;
+
+/// Where an answer's parts are in the bytes that arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Range<usize>,
+}
+
+/// The answer, once all of it has arrived.
+///
+/// # Errors
+/// What is not an HTTP/1.1 answer with a content length.
+pub(crate) fn answer(bytes: &[u8]) -> Result<Option<Answer>, Failure> {
+    let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
+    let mut lines = bytes[..end].split(|byte| *byte == b'\n');
+    let status = lines.next().and_then(|line| number(line.get(9..12)?)).ok_or("no status line")?;
+    let length = lines.find_map(content_length).ok_or("no content length")?;
+    let body = end + 4..end + 4 + length;
+    Ok((bytes.len() >= body.end).then_some(Answer { status: u16::try_from(status)?, body }))
+}
+
+fn content_length(line: &[u8]) -> Option<usize> {
+    let (name, value) = line.split_at_checked(15)?;
+    name.eq_ignore_ascii_case(b"content-length:").then(|| number(value.trim_ascii())).flatten()
+}
+
+fn number(digits: &[u8]) -> Option<usize> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// A connection for use in a tokio runtime.
+pub(crate) struct Connection {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Connection {
+    pub(crate) async fn open(address: SocketAddr) -> Result<Self, Failure> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, buffer: Vec::with_capacity(BUFFER_BYTES) })
+    }
+
+    /// Sends a request and returns the status and the body of its answer.
+    pub(crate) async fn exchange(&mut self, request: &[u8]) -> Result<(u16, &[u8]), Failure> {
+        self.stream.write_all(request).await?;
+        self.buffer.clear();
+        loop {
+            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+                return Err("the server closed a connection".into());
+            }
+            if let Some(Answer { status, body }) = answer(&self.buffer)? {
+                return Ok((status, &self.buffer[body]));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_complete_with_the_last_byte_of_its_body_and_not_before() {
+        let bytes = b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\ndate: x\r\n\r\nhello";
+        for short in 0..bytes.len() {
+            assert_eq!(answer(&bytes[..short]).unwrap(), None);
+        }
+        assert_eq!(answer(bytes).unwrap(), Some(Answer { status: 404, body: bytes.len() - 5..bytes.len() }));
+    }
+
+    #[test]
+    fn an_answer_without_a_length_is_refused() {
+        assert!(answer(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").is_err());
+    }
+}

@@ -1,0 +1,160 @@
+//! How long an init takes with few and with many live transactions.
+//!
+//! Open loop: requests are due at times that do not depend on the answers, and a latency counts
+//! from when its request was due. Few and many take turns; the node with few is a fresh one each
+//! time, since every init of the measurement itself adds to those that live.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::connection::answer;
+use crate::node::Service;
+use crate::report::{Report, Target, median};
+use crate::scale::Scale;
+use crate::{Failure, load, requests};
+
+const MOST: f64 = 1.3;
+const FEW: usize = 1_000;
+/// Share of the capacity that is asked for.
+const LOAD: f64 = 0.4;
+/// Share of late requests beyond which the load was no longer an open loop.
+const LATE_MOST: f64 = 0.05;
+/// Connections that take turns; many more than are ever waited for at once.
+const CONNECTIONS: usize = 64;
+
+pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
+    let few = || -> Result<Service, Failure> {
+        let mut service = Service::start(None)?;
+        service.open(FEW)?;
+        Ok(service)
+    };
+    let service = few()?;
+    let capacity = load::cycle(&service.server, &Arc::new(vec![requests::init(&service.server)?]), scale)?.rate;
+    drop(service);
+    let rate = capacity * LOAD;
+    let mut many = Service::start(None)?;
+    many.open(scale.live)?;
+    let idle = idle_share(&many, scale)?;
+
+    let (mut with_few, mut with_many) = (Vec::new(), Vec::new());
+    for _ in 0..scale.rounds {
+        with_few.push(turn(&few()?, rate, scale)?);
+        with_many.push(turn(&many, rate, scale)?);
+    }
+    let mut report = Report::new("latency");
+    for (at, name, target) in [(0.5, "p50", None), (0.99, "p99", Some(Target::AtMost(MOST)))] {
+        let times = |turns: &[Turn]| turns.iter().map(|turn| turn.quantile(at)).collect::<Vec<_>>();
+        let (few, many) = (times(&with_few), times(&with_many));
+        report.figure(&format!("{name} of init with {FEW} live, ms"), &few);
+        report.figure(&format!("{name} of init with {} live, ms", scale.live), &many);
+        let ratios: Vec<f64> = many.iter().zip(&few).map(|(many, few)| many / few).collect();
+        match target {
+            Some(target) => report.judged(&format!("**{name} with many ÷ with few**"), &ratios, target),
+            None => report.figure(&format!("{name} with many ÷ with few"), &ratios),
+        }
+    }
+    report.figure("idle CPU of the node with many, % of a core", &[idle]);
+    let late: Vec<f64> = with_few.iter().chain(&with_many).map(|turn| turn.late).collect();
+    report.note(format!(
+        "Open loop at {rate:.0} inits/s, {:.0} % of the {capacity:.0}/s that one node answered in a closed loop, RS256; latencies count from when a \
+         request was due; {:.2} % of the requests were sent late because their connection was still waiting.",
+        LOAD * 100.0,
+        median(&late) * 100.0
+    ));
+    if median(&late) > LATE_MOST {
+        report.note("**That is too many: the machine was too busy, and these ratios say nothing.**");
+    }
+    Ok(report)
+}
+
+fn idle_share(service: &Service, scale: Scale) -> Result<f64, Failure> {
+    let before = service.server.processor_time()?;
+    load::pause(scale.span);
+    let used = service.server.processor_time()?.saturating_sub(before);
+    Ok(used.as_secs_f64() / scale.span.as_secs_f64() * 100.0)
+}
+
+/// Latencies in milliseconds, sorted, and the share of requests that were sent late.
+struct Turn {
+    millis: Vec<f64>,
+    late: f64,
+}
+
+impl Turn {
+    fn quantile(&self, at: f64) -> f64 {
+        let index = (self.millis.len() as f64 * at) as usize;
+        self.millis.get(index.min(self.millis.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
+    }
+}
+
+fn turn(service: &Service, rate: f64, scale: Scale) -> Result<Turn, Failure> {
+    let request = requests::init(&service.server)?;
+    let every = Duration::from_secs_f64(CONNECTIONS as f64 / rate);
+    let began = Instant::now() + Duration::from_millis(20);
+    let (from, end) = (began + scale.warm, began + scale.warm + scale.span * 2);
+    let drive = |number: usize| {
+        let first = began + every.mul_f64(number as f64 / CONNECTIONS as f64);
+        Pace { due: first, every, state: number as u64 + 1 }.drive(service.server.address, &request, from, end)
+    };
+    let parts = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..CONNECTIONS).map(|number| scope.spawn(move || drive(number))).collect();
+        threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked")?).collect::<Result<Vec<_>, Failure>>()
+    })?;
+    let late = parts.iter().map(|(_, late)| late).sum::<usize>();
+    let mut millis: Vec<f64> = parts.into_iter().flat_map(|(millis, _)| millis).collect();
+    millis.sort_by(f64::total_cmp);
+    let late = late as f64 / millis.len().max(1) as f64;
+    Ok(Turn { millis, late })
+}
+
+/// When the requests of one connection are due: about `every` apart, never in step with others.
+struct Pace {
+    due: Instant,
+    every: Duration,
+    state: u64,
+}
+
+impl Pace {
+    fn next(&mut self) {
+        // Knuth's linear congruential generator: good enough to keep connections out of step.
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let share = (self.state >> 40) as f64 / f64::from(1_u32 << 24);
+        self.due += self.every.mul_f64(0.5 + share);
+    }
+
+    /// Latencies of the requests due from `from` on, and how many of these were sent late.
+    fn drive(mut self, address: SocketAddr, request: &[u8], from: Instant, end: Instant) -> Result<(Vec<f64>, usize), Failure> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        let (mut millis, mut late, mut buffer) = (Vec::new(), 0, vec![0; 16 * 1_024]);
+        while self.due < end {
+            let now = Instant::now();
+            if self.due > now {
+                load::pause(self.due - now);
+            } else if self.due >= from {
+                late += 1;
+            }
+            stream.write_all(request)?;
+            let mut length = 0;
+            let status = loop {
+                let read = stream.read(&mut buffer[length..])?;
+                length += read;
+                match answer(&buffer[..length])? {
+                    Some(answer) => break answer.status,
+                    None if read == 0 => return Err("the server closed a connection".into()),
+                    None => {}
+                }
+            };
+            if status != 200 {
+                return Err(format!("an init was answered with {status}").into());
+            }
+            if self.due >= from {
+                millis.push(self.due.elapsed().as_secs_f64() * 1e3);
+            }
+            self.next();
+        }
+        Ok((millis, late))
+    }
+}

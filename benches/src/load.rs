@@ -1,0 +1,177 @@
+//! The load generator: the same for the service and for what it is compared with.
+//!
+//! Closed loop: each connection sends its next request when it has the answer to the one before.
+//! One thread per core; a failed or refused request fails the measurement, because a ratio of
+//! errors means nothing.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::Failure;
+use crate::connection::Connection;
+use crate::process::Server;
+use crate::scale::Scale;
+
+/// Prepared requests.
+pub(crate) type Requests = Arc<Vec<Vec<u8>>>;
+
+/// What a turn showed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measured {
+    /// Answers per second.
+    pub(crate) rate: f64,
+    /// Processor time of the server for one answer, in microseconds.
+    pub(crate) server_micros: f64,
+}
+
+impl Measured {
+    fn of(answers: u64, took: Duration, server: Duration) -> Self {
+        let answers = answers.max(1) as f64;
+        Self { rate: answers / took.as_secs_f64(), server_micros: server.as_secs_f64() * 1e6 / answers }
+    }
+}
+
+/// Waits.
+#[expect(clippy::disallowed_methods, reason = "a measurement lasts as long as it is told to")]
+pub(crate) fn pause(span: Duration) {
+    std::thread::sleep(span);
+}
+
+/// How many cores this machine has.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+struct Shared {
+    address: SocketAddr,
+    requests: Requests,
+    /// Sends the requests again and again until told to stop, instead of each once.
+    repeat: bool,
+    /// Keeps the bodies of the answers.
+    keep: bool,
+    next: AtomicUsize,
+    answered: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl Shared {
+    fn next(&self) -> Option<&[u8]> {
+        if self.stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        let index = if self.repeat { turn % self.requests.len() } else { turn };
+        self.requests.get(index).map(Vec::as_slice)
+    }
+
+    async fn drive(&self) -> Result<Vec<Vec<u8>>, Failure> {
+        let mut connection = Connection::open(self.address).await?;
+        let mut bodies = Vec::new();
+        while let Some(request) = self.next() {
+            let (status, body) = connection.exchange(request).await?;
+            if status != 200 {
+                return Err(format!("{status}: {}", String::from_utf8_lossy(body)).into());
+            }
+            self.answered.fetch_add(1, Ordering::Relaxed);
+            if self.keep {
+                bodies.push(body.to_vec());
+            }
+        }
+        Ok(bodies)
+    }
+}
+
+struct Running {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<Result<Vec<Vec<u8>>, Failure>>>,
+}
+
+impl Running {
+    fn start(shared: Shared, connections: usize) -> Self {
+        let shared = Arc::new(shared);
+        let threads = cores();
+        let start = |_| {
+            let shared = Arc::clone(&shared);
+            std::thread::spawn(move || thread(&shared, connections.div_ceil(threads)))
+        };
+        Self { threads: (0..threads).map(start).collect(), shared }
+    }
+
+    fn finish(self) -> Result<Vec<Vec<u8>>, Failure> {
+        let mut bodies = Vec::new();
+        for thread in self.threads {
+            bodies.extend(thread.join().map_err(|_| "a thread of the load generator panicked")??);
+        }
+        Ok(bodies)
+    }
+}
+
+fn thread(shared: &Arc<Shared>, connections: usize) -> Result<Vec<Vec<u8>>, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    runtime.block_on(async {
+        let drive = |_| {
+            let shared = Arc::clone(shared);
+            tokio::spawn(async move { shared.drive().await })
+        };
+        let tasks: Vec<_> = (0..connections).map(drive).collect();
+        let mut bodies = Vec::new();
+        for task in tasks {
+            let done = task.await?;
+            if done.is_err() {
+                shared.stop.store(true, Ordering::Relaxed);
+            }
+            bodies.extend(done?);
+        }
+        Ok(bodies)
+    })
+}
+
+/// One turn: sends the requests over and over and measures after a warm-up.
+pub(crate) fn cycle(server: &Server, requests: &Requests, scale: Scale) -> Result<Measured, Failure> {
+    let shared = Shared {
+        address: server.address,
+        requests: Arc::clone(requests),
+        repeat: true,
+        keep: false,
+        next: AtomicUsize::new(0),
+        answered: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+    };
+    let running = Running::start(shared, scale.connections);
+    let shared = Arc::clone(&running.shared);
+    pause(scale.warm);
+    let (began, before, used) = (Instant::now(), shared.answered.load(Ordering::Relaxed), server.processor_time()?);
+    pause(scale.span);
+    let measured =
+        Measured::of(shared.answered.load(Ordering::Relaxed) - before, began.elapsed(), server.processor_time()?.saturating_sub(used));
+    shared.stop.store(true, Ordering::Relaxed);
+    running.finish()?;
+    Ok(measured)
+}
+
+/// Sends each request once, keeps the bodies of the answers if asked, and measures the whole.
+pub(crate) fn each_once(server: &Server, requests: Requests, scale: Scale, keep: bool) -> Result<(Measured, Vec<Vec<u8>>), Failure> {
+    let count = requests.len() as u64;
+    let shared = Shared {
+        address: server.address,
+        requests,
+        repeat: false,
+        keep,
+        next: AtomicUsize::new(0),
+        answered: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+    };
+    let (began, used) = (Instant::now(), server.processor_time()?);
+    let bodies = Running::start(shared, scale.connections).finish()?;
+    let measured = Measured::of(count, began.elapsed(), server.processor_time()?.saturating_sub(used));
+    Ok((measured, bodies))
+}
+
+/// One request and the body of its answer.
+pub(crate) fn ask(server: &Server, request: &[u8]) -> Result<Vec<u8>, Failure> {
+    let one = Scale { connections: 1, ..Scale::QUICK };
+    each_once(server, Arc::new(vec![request.to_vec()]), one, true)?.1.pop().ok_or_else(|| "no answer".into())
+}

@@ -1,0 +1,99 @@
+//! The service in a child process: a whole node with its log, metrics, listeners and store, as
+//! `sakshi serve` runs it, plus one thing that a service cannot be asked for over HTTP: to open
+//! many transactions at once without a signature for each.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use sakshi::first_client::{self, FirstClient};
+use sakshi::node::Node;
+use sakshi::settings::{Sources, load};
+use sakshi::{serve, telemetry};
+use sakshi_actors::Transactions;
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_domain::credits::{CreditMove, EntryKind};
+use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
+use serde_json::json;
+
+use crate::process::Server;
+use crate::role::{say, told};
+use crate::transactions::Opener;
+use crate::{Failure, load};
+
+const CREDITS: i64 = 1_000_000_000;
+/// Opened at the same time.
+const OPENING: usize = 512;
+
+/// Plays the role.
+pub(crate) async fn serve(directory: &Path, intent_key: Option<&Path>) -> Result<(), Failure> {
+    let set = |key: &str, value: String| (key.to_owned(), value);
+    let mut overrides = vec![
+        set("profile", "sandbox".into()),
+        set("store.path", directory.display().to_string()),
+        set("server.public_addr", "127.0.0.1:0".into()),
+        set("server.internal_addr", "127.0.0.1:0".into()),
+        set("telemetry.log_format", "json".into()),
+        set("limits.max_live_transactions", "4000000".into()),
+    ];
+    overrides.extend(intent_key.map(|path| set("authority.intent_key_path", path.display().to_string())));
+    let settings = load(&Sources { overrides, ..Sources::default() })?.settings;
+    let _log = telemetry::start(settings.telemetry.log_format);
+    let node = Node::start(&settings, serve::recorder()?).await?;
+    let first = first_client::ensure(&*node.store, SystemClock.now()).await?.ok_or("the store is not fresh")?;
+    let FirstClient { client, app, key } = first;
+    let grant = CreditMove { kind: EntryKind::Grant, amount: CREDITS, reference: "bench".into() };
+    node.store.move_credits(client.clone(), grant).await?;
+    say(&json!({ "address": node.public_addr, "key": key.reveal(), "app": app.as_str() }))?;
+
+    let opener = Arc::new(Opener::new(client, app)?);
+    let mut orders = told();
+    while let Some(order) = orders.recv().await {
+        let count = usize::try_from(order["open"].as_u64().unwrap_or(0))?;
+        let doors: Vec<Transactions> = (0..load::cores()).map(|shard| node.tree.doors(shard).transactions).collect();
+        open(&doors, &opener, count).await?;
+        say(&json!({ "live": node.tree.live_transactions() }))?;
+    }
+    Ok(())
+}
+
+async fn open(doors: &[Transactions], opener: &Opener, count: usize) -> Result<(), Failure> {
+    let one = |lane: usize| async move {
+        let door = &doors[lane % doors.len()];
+        for _ in 0..count / OPENING + usize::from(lane < count % OPENING) {
+            door.open(opener.opening(door, CREDITS_PER_VERIFICATION)).await?;
+        }
+        Ok::<_, Failure>(())
+    };
+    join_all((0..OPENING).map(one)).await.into_iter().collect()
+}
+
+/// A node in a child process, with what its client needs.
+pub(crate) struct Service {
+    pub(crate) server: Server,
+    pub(crate) directory: tempfile::TempDir,
+}
+
+impl Service {
+    /// A node on a fresh store, with the default RSA intent key or another one.
+    pub(crate) fn start(intent_key: Option<&Path>) -> Result<Self, Failure> {
+        let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
+        let path = directory.path().join("store").display().to_string();
+        let key = intent_key.map(|path| path.display().to_string());
+        let mut role = vec!["node", &*path];
+        if let Some(key) = &key {
+            role.extend(["--intent-key", key]);
+        }
+        Ok(Self { server: Server::start(&role)?, directory })
+    }
+
+    /// Opens so many transactions without HTTP.
+    pub(crate) fn open(&mut self, count: usize) -> Result<(), Failure> {
+        self.server.tell(&json!({ "open": count })).map(drop)
+    }
+
+    /// A file that the sandbox keeps.
+    pub(crate) fn kept(&self, name: &str) -> std::path::PathBuf {
+        self.directory.path().join("store").join("sandbox-keys").join(name)
+    }
+}

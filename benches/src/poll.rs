@@ -1,0 +1,39 @@
+//! Polls of pending transactions against a bare handler that only authenticates.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::node::Service;
+use crate::process::Server;
+use crate::report::{Report, Target};
+use crate::scale::Scale;
+use crate::{Failure, load, requests};
+
+const LEAST: f64 = 0.7;
+/// Transactions that are polled in turn.
+const POLLED: usize = 1_000;
+
+pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
+    let service = Service::start(None)?;
+    let init = requests::init(&service.server)?;
+    let (_, opened) = load::each_once(&service.server, Arc::new(vec![init; POLLED]), scale, true)?;
+    let poll = |body: &Vec<u8>| {
+        let opened: Value = serde_json::from_slice(body)?;
+        requests::poll(&service.server, opened["txnId"].as_str().ok_or("no txnId")?)
+    };
+    let polls = Arc::new(opened.iter().map(poll).collect::<Result<Vec<_>, Failure>>()?);
+    let answer = load::ask(&service.server, &polls[0])?.len().to_string();
+    let bare = Server::start(&["authenticate", service.server.text("key")?, service.server.text("app")?, &answer])?;
+    let (mut ours, mut limit) = (Vec::new(), Vec::new());
+    for _ in 0..scale.rounds {
+        ours.push(load::cycle(&service.server, &polls, scale)?);
+        limit.push(load::cycle(&bare, &polls, scale)?);
+    }
+    let mut report = Report::new("poll");
+    report.compare(("poll", &ours), ("bare authenticated handler", &limit), Some(Target::AtLeast(LEAST)));
+    report.note(format!(
+        "{POLLED} pending transactions in turn. The bare handler computes the SHA-256 of key and app, looks it up, and answers with as many bytes."
+    ));
+    Ok(report)
+}

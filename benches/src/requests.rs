@@ -1,0 +1,52 @@
+//! The bytes of the requests that are sent, prepared before anything is measured.
+
+use serde_json::{Value, json};
+
+use crate::Failure;
+use crate::process::Server;
+
+const PREFIX: &str = "/api/v1/nationalid-ovse";
+/// What inits ask for: eight claims, as many as the credentials of the completion bench disclose.
+pub(crate) const CLAIMS: [&str; 8] = ["name", "dob", "gender", "address", "pincode", "state", "district", "care_of"];
+
+/// An init as a client backend sends it.
+pub(crate) fn init(service: &Server) -> Result<Vec<u8>, Failure> {
+    let body = json!({
+        "claims": CLAIMS, "channel": "web", "language": "english", "face_auth": true,
+        "webhook_url": "https://hooks.shop.example/verifications/in", "client_reference_id": "order-12345",
+    });
+    init_with(service, &body)
+}
+
+/// An init whose completion sends no webhook.
+pub(crate) fn init_without_webhook(service: &Server) -> Result<Vec<u8>, Failure> {
+    init_with(service, &json!({ "claims": CLAIMS, "channel": "web", "client_reference_id": "order-12345" }))
+}
+
+fn init_with(service: &Server, body: &Value) -> Result<Vec<u8>, Failure> {
+    let head = format!("POST {PREFIX}/init HTTP/1.1\r\n{}", credentials(service)?);
+    Ok(with_body(&head, "application/json", body.to_string().as_bytes()))
+}
+
+/// A poll of a transaction.
+pub(crate) fn poll(service: &Server, txn: &str) -> Result<Vec<u8>, Failure> {
+    Ok(format!("GET {PREFIX}/result/{txn} HTTP/1.1\r\n{}\r\n", credentials(service)?).into_bytes())
+}
+
+/// A callback with a credential, in the authority's XML form.
+pub(crate) fn callback(address: &str, txn: &str, credential: &str) -> Result<Vec<u8>, Failure> {
+    let (_, behind) = address.split_once("://").ok_or("the callback address is no URL")?;
+    let (host, path) = behind.split_once('/').ok_or("the callback address has no path")?;
+    let body = format!("<Request><TxnID>{txn}</TxnID><Credential>{credential}</Credential></Request>");
+    Ok(with_body(&format!("POST /{path} HTTP/1.1\r\nHost: {host}\r\n"), "application/xml", body.as_bytes()))
+}
+
+fn credentials(service: &Server) -> Result<String, Failure> {
+    Ok(format!("Host: {}\r\nX-API-KEY: {}\r\nX-API-APP-ID: {}\r\n", service.address, service.text("key")?, service.text("app")?))
+}
+
+fn with_body(head: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
+    let mut request = format!("{head}Content-Type: {content_type}\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
+    request.extend_from_slice(body);
+    request
+}

@@ -1,0 +1,53 @@
+//! How much is measured.
+
+use std::time::Duration;
+
+/// Numbers of one run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scale {
+    /// Numerator and denominator take turns so often.
+    pub(crate) rounds: usize,
+    /// How long one turn is measured.
+    pub(crate) span: Duration,
+    /// How long the load runs before that.
+    pub(crate) warm: Duration,
+    /// Keep-alive connections of the load generator.
+    pub(crate) connections: usize,
+    /// Callbacks in one turn.
+    pub(crate) callbacks: usize,
+    /// Guests of the event.
+    pub(crate) guests: usize,
+    /// The time over which they arrive.
+    pub(crate) arrivals: Duration,
+    /// Live transactions where many are asked for.
+    pub(crate) live: usize,
+    /// Transactions replaced before memory is measured again.
+    pub(crate) churned: usize,
+}
+
+impl Scale {
+    /// What the targets are stated for.
+    pub(crate) const FULL: Self = Self {
+        rounds: 5,
+        span: Duration::from_secs(3),
+        warm: Duration::from_millis(500),
+        connections: 64,
+        callbacks: 30_000,
+        guests: 5_000,
+        arrivals: Duration::from_secs(60),
+        live: 1_000_000,
+        churned: 3_000_000,
+    };
+    /// Enough to see that it works.
+    pub(crate) const QUICK: Self = Self {
+        rounds: 3,
+        span: Duration::from_secs(1),
+        warm: Duration::from_millis(300),
+        connections: 64,
+        callbacks: 4_000,
+        guests: 400,
+        arrivals: Duration::from_secs(5),
+        live: 50_000,
+        churned: 150_000,
+    };
+}

@@ -1,0 +1,68 @@
+//! Transactions as benches open them without HTTP: terms of an ordinary size, and a window long
+//! enough that none expires while it is measured.
+
+use std::time::Duration;
+
+use sakshi_actors::Transactions;
+use sakshi_domain::channel::Channel;
+use sakshi_domain::claims::Claim;
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_domain::ids::{AppId, ClientId, TxnId};
+use sakshi_domain::language::Language;
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::transaction::{Extras, Pending, Terms};
+use sakshi_domain::web_address::{Schemes, WebAddress};
+use sakshi_store::OpenTransaction;
+
+use crate::Failure;
+
+const WINDOW: Duration = Duration::from_secs(4 * 3_600);
+
+/// Makes openings for one client and app.
+pub(crate) struct Opener {
+    client: ClientId,
+    app: AppId,
+    redirect: WebAddress,
+}
+
+impl Opener {
+    pub(crate) fn new(client: ClientId, app: AppId) -> Result<Self, Failure> {
+        let redirect = WebAddress::parse("https://shop.example/checkout/verified?order=12345", Schemes::HttpsOnly)?;
+        Ok(Self { client, app, redirect })
+    }
+
+    /// A transaction that will live where the door is. It has no webhook, since its completion
+    /// must not send one, but extras that weigh more than a webhook's address.
+    pub(crate) fn opening(&self, door: &Transactions, cost: u64) -> OpenTransaction {
+        self.opening_of(door.new_id(&self.client), cost)
+    }
+
+    /// A transaction for the store alone.
+    pub(crate) fn opening_anywhere(&self, cost: u64) -> OpenTransaction {
+        self.opening_of(TxnId::generate(self.client.partition(), 0), cost)
+    }
+
+    fn opening_of(&self, id: TxnId, cost: u64) -> OpenTransaction {
+        let now = SystemClock.now();
+        let extras = Extras { name_hint: None, client_reference_id: Some("order-12345".into()), redirect_url: Some(self.redirect.clone()) };
+        let terms = Terms {
+            claims: [Claim::Name, Claim::Dob, Claim::Gender, Claim::Address, Claim::Pincode].into_iter().collect(),
+            channel: Channel::Web,
+            language: Language::ENGLISH,
+            face_auth: true,
+            webhook_url: None,
+            request_id: RequestId::mint(),
+            extras: Some(Box::new(extras)),
+        };
+        let pending = Pending {
+            id,
+            client: self.client.clone(),
+            app: self.app.clone(),
+            event: None,
+            opened_at: now,
+            expires_at: now + WINDOW,
+            terms,
+        };
+        OpenTransaction { pending, cost, idempotency: None }
+    }
+}

@@ -1,0 +1,76 @@
+//! A clock that is set back, as those of machines are now and then.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use sakshi_domain::clock::Clock;
+use sakshi_domain::event::EventCounts;
+use sakshi_domain::time::Timestamp;
+
+use super::{START, options, universe};
+use crate::conformance::World;
+use crate::conformance::fixture::{WINDOW, client_with, counts, created, declining, event, registered, scanned};
+use crate::embedded::EmbeddedStore;
+use crate::store::Store;
+use crate::transition::CompleteOutcome;
+
+#[derive(Debug)]
+struct Settable(AtomicI64);
+
+impl Clock for Settable {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+struct Adjusted {
+    store: EmbeddedStore,
+    clock: Arc<Settable>,
+    _directory: tempfile::TempDir,
+}
+
+impl World for Adjusted {
+    fn store(&self) -> &dyn Store {
+        &self.store
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn advance(&self, span: Duration) {
+        self.set(self.now() + span);
+    }
+}
+
+impl Adjusted {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = Arc::new(Settable(AtomicI64::new(START.millis())));
+        let options = crate::embedded::EmbeddedOptions { clock: clock.clone(), ..options(directory.path(), universe().clock) };
+        Self { store: EmbeddedStore::open(options).unwrap(), clock, _directory: directory }
+    }
+
+    fn set(&self, now: Timestamp) {
+        self.clock.0.store(now.millis(), Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn a_scan_that_was_counted_as_abandoned_and_is_answered_after_all_is_abandoned_no_more() {
+    let world = Adjusted::new();
+    let client = client_with(&world, 10).await;
+    let event = created(&world, event(&world, &client, 10)).await;
+    let (first, second) = (scanned(&world, &event).await, scanned(&world, &event).await);
+    world.advance(WINDOW);
+    scanned(&world, &event).await;
+    assert_eq!(counts(&world, &event).await, EventCounts { registrations: 0, scans: 3, abandoned: 2 });
+    world.set(START);
+    let answer = world.store.complete_transaction(declining(first, 1)).await;
+    assert!(matches!(answer, Ok(CompleteOutcome::Completed { .. })));
+    registered(&world, &event).await;
+    world.advance(WINDOW * 3);
+    assert_eq!(counts(&world, &event).await, EventCounts { registrations: 1, scans: 4, abandoned: 2 });
+    assert_eq!(world.store.complete_transaction(declining(second, 1)).await, Ok(CompleteOutcome::Expired));
+}

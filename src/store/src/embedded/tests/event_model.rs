@@ -1,0 +1,244 @@
+//! One event against a small model, over random interleavings of scans, answers, patches, grants
+//! and sweeps that reach the writer in groups, with time moving between them.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use proptest::prelude::*;
+use sakshi_domain::event::{Event, EventCounts, EventPatch, EventRefusal};
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::time::Timestamp;
+
+use super::{Universe, universe};
+use crate::conformance::World;
+use crate::conformance::fixture::{
+    EVENT, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, created, declining, event, grant, passing, places, scan,
+};
+use crate::conformance::guests::ALL;
+use crate::store::Store;
+use crate::transition::{CompleteOutcome, CreditOutcome, OpenOutcome, PatchEventOutcome, Retention};
+
+const SLOTS: usize = 24;
+/// The event outlives every interleaving.
+const KEPT: Retention = Retention { events: Duration::from_secs(10 * 366 * 24 * 3_600), ..RETENTION };
+
+#[derive(Clone, Debug)]
+enum Step {
+    Scan { slot: usize },
+    Answer { slot: usize, passes: bool },
+    Cap { places: u32 },
+    Enable { active: bool },
+    Extend { minutes: u64 },
+    Grant { credits: u8 },
+    Sweep,
+    Advance { seconds: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        10 => (0..SLOTS).prop_map(|slot| Step::Scan { slot }),
+        8 => (0..SLOTS, prop::bool::weighted(0.8)).prop_map(|(slot, passes)| Step::Answer { slot, passes }),
+        1 => (1..6_u32).prop_map(|places| Step::Cap { places }),
+        1 => prop::bool::weighted(0.7).prop_map(|active| Step::Enable { active }),
+        1 => prop_oneof![Just(0_u64), Just(5), Just(48 * 60)].prop_map(|minutes| Step::Extend { minutes }),
+        2 => (1..6_u8).prop_map(|credits| Step::Grant { credits }),
+        1 => Just(Step::Sweep),
+        2 => prop_oneof![4 => Just(7_u64), 4 => Just(450), 4 => Just(900), 1 => Just(4 * 3_600), 1 => Just(25 * 3_600)]
+            .prop_map(|seconds| Step::Advance { seconds }),
+    ]
+}
+
+/// The answer to a scan: whether the guest passed, was registered, and until when it can be read.
+type Answer = (bool, bool, Timestamp);
+
+/// What a store must answer, in as few words as possible.
+struct Model {
+    credits: u64,
+    spent: u64,
+    granted: u64,
+    active: bool,
+    end: Timestamp,
+    cap: u32,
+    /// By slot, the end of the window and the answer.
+    scans: BTreeMap<usize, (Timestamp, Option<Answer>)>,
+    abandoned_and_gone: u64,
+    registered: Vec<usize>,
+}
+
+impl Model {
+    fn refusal(&self, now: Timestamp) -> Option<EventRefusal> {
+        match (self.active, now < self.end, self.registered.len() < self.cap as usize) {
+            (false, ..) => Some(EventRefusal::Disabled),
+            (_, false, _) => Some(EventRefusal::Expired),
+            (.., false) => Some(EventRefusal::Full),
+            _ => None,
+        }
+    }
+
+    fn expect(&mut self, step: &Step, now: Timestamp) -> String {
+        let refusal = self.refusal(now);
+        match *step {
+            Step::Scan { slot } if self.scans.contains_key(&slot) => return format!("opened {}", self.credits),
+            Step::Scan { slot } => match refusal {
+                Some(refusal) => return format!("refused {refusal:?}"),
+                None if self.credits == 0 => return "no credits".into(),
+                None => {
+                    (self.credits, self.spent) = (self.credits - 1, self.spent + 1);
+                    self.scans.insert(slot, (now + WINDOW, None));
+                    return format!("opened {}", self.credits);
+                }
+            },
+            Step::Answer { slot, passes } => match self.scans.get_mut(&slot) {
+                None => return "unknown".into(),
+                Some((_, Some((.., until)))) if now >= *until => return "unknown".into(),
+                Some((_, Some((passed, ..)))) => return (if *passed == passes { "repeated" } else { "answered before" }).into(),
+                Some((window, None)) if now >= *window => return "late".into(),
+                Some((_, answer)) => {
+                    let registers = passes && refusal.is_none();
+                    *answer = Some((passes, registers, now + RESULT_TTL));
+                    self.registered.extend(registers.then_some(slot));
+                    return format!("passed {registers}, {:?}, webhook {registers}", refusal.filter(|_| passes));
+                }
+            },
+            Step::Cap { places } if (places as usize) < self.registered.len() => return "contradicts".into(),
+            Step::Extend { minutes: 0 } => return "contradicts".into(),
+            Step::Cap { places } => self.cap = places,
+            Step::Enable { active } => self.active = active,
+            Step::Extend { minutes } => self.end = now + Duration::from_secs(minutes * 60),
+            Step::Grant { credits } => (self.credits, self.granted) = (self.credits + u64::from(credits), self.granted + 1),
+            Step::Sweep => self.scans.retain(|_, scan| match scan {
+                // No delivery is ever attempted here, so what has a webhook stays.
+                (_, Some((_, registered, until))) => *registered || now < *until,
+                (window, None) => {
+                    let goes = now >= *window + KEPT.expired;
+                    self.abandoned_and_gone += u64::from(goes);
+                    !goes
+                }
+            }),
+            Step::Advance { .. } => {}
+        }
+        "done".into()
+    }
+
+    fn counts(&self, now: Timestamp) -> EventCounts {
+        let unanswered = self.scans.values().filter(|(window, answer)| answer.is_none() && now >= *window).count() as u64;
+        let registrations = u32::try_from(self.registered.len()).unwrap();
+        EventCounts { registrations, scans: self.spent, abandoned: self.abandoned_and_gone + unanswered }
+    }
+}
+
+type Words = Pin<Box<dyn Future<Output = String>>>;
+
+/// Hands the step to the store at once; its answer in the words of the model.
+fn carry_out(universe: &Universe, event: &Event, ids: &[TxnId], number: usize, step: &Step) -> Words {
+    let store = &universe.store;
+    let patched = |patch| -> Words {
+        let patched = store.patch_event(event.id, event.app.clone(), patch);
+        Box::pin(async move {
+            match patched.await.unwrap() {
+                PatchEventOutcome::Patched(_) => "done".into(),
+                PatchEventOutcome::Refused(_) => "contradicts".into(),
+                PatchEventOutcome::NotFound => "no event".into(),
+            }
+        })
+    };
+    match *step {
+        Step::Scan { slot } => {
+            let mut open = scan(universe, event);
+            open.pending.id = ids[slot];
+            let opened = store.open_transaction(open);
+            Box::pin(async move { words_of_scan(&opened.await.unwrap()) })
+        }
+        Step::Answer { slot, passes } => {
+            let complete = if passes { passing(ids[slot], 1) } else { declining(ids[slot], 2) };
+            let completed = store.complete_transaction(complete);
+            Box::pin(async move { words_of_answer(&completed.await.unwrap()) })
+        }
+        Step::Cap { places: count } => patched(EventPatch { max_guests: Some(places(count.into())), ..EventPatch::default() }),
+        Step::Enable { active } => patched(EventPatch { is_active: Some(active), ..EventPatch::default() }),
+        Step::Extend { minutes } => {
+            let end = universe.now() + Duration::from_secs(minutes * 60);
+            patched(EventPatch { expires_at: Some(end), ..EventPatch::default() })
+        }
+        Step::Grant { credits } => {
+            let moved = store.move_credits(event.client.clone(), grant(credits.into(), &number.to_string()));
+            Box::pin(async move { if matches!(moved.await, Ok(CreditOutcome::Moved(_))) { "done".into() } else { "not moved".into() } })
+        }
+        Step::Sweep => {
+            let swept = store.sweep(KEPT, 1_000);
+            Box::pin(async move { swept.await.map(|_| "done".into()).unwrap() })
+        }
+        Step::Advance { .. } => Box::pin(async { "done".into() }),
+    }
+}
+
+fn words_of_scan(outcome: &OpenOutcome) -> String {
+    match outcome {
+        OpenOutcome::Opened { balance } => format!("opened {balance}"),
+        OpenOutcome::EventRefused(refusal) => format!("refused {refusal:?}"),
+        OpenOutcome::InsufficientCredits => "no credits".into(),
+        OpenOutcome::EventNotFound => "no event".into(),
+        OpenOutcome::Replayed(_) | OpenOutcome::KeyReused => "idempotency".into(),
+    }
+}
+
+fn words_of_answer(outcome: &CompleteOutcome) -> String {
+    match outcome {
+        CompleteOutcome::Completed { repeated: true, .. } => "repeated".into(),
+        CompleteOutcome::Completed { record, queued, .. } => {
+            format!("passed {}, {:?}, webhook {}", record.passed, record.refused, queued.is_some())
+        }
+        CompleteOutcome::AlreadyCompleted(_) => "answered before".into(),
+        CompleteOutcome::Expired => "late".into(),
+        CompleteOutcome::CredentialReplayed => "replayed".into(),
+        CompleteOutcome::NotFound => "unknown".into(),
+    }
+}
+
+async fn agree(universe: &Universe, event: &Event, ids: &[TxnId], model: &Model) {
+    let now = universe.store.load_event(event.id).await.unwrap().unwrap();
+    assert_eq!(now.counts, model.counts(universe.now()));
+    assert!(now.counts.registrations <= now.terms.max_guests.get());
+    let listed = universe.store.list_registrations(event.id, ALL).await.unwrap();
+    let expected: Vec<TxnId> = model.registered.iter().map(|slot| ids[*slot]).collect();
+    assert_eq!(listed.items.iter().map(|guest| guest.txn).collect::<Vec<_>>(), expected);
+    let due = universe.store.due_deliveries(None, None, 10_000).await.unwrap();
+    assert_eq!(due.iter().map(|delivery| delivery.txn).collect::<Vec<_>>(), expected, "one webhook for each registration");
+    assert_eq!(audited_balance(universe, &event.client).await, model.credits);
+    let audit = universe.store.audit().await.unwrap().remove(0);
+    assert_eq!(audit.entries, model.spent + model.granted, "one credit for each scan");
+}
+
+async fn compare(steps: Vec<Step>) {
+    let universe = universe();
+    let client = client_with(&universe, 6).await;
+    let event = created(&universe, event(&universe, &client, 3)).await;
+    let ids: Vec<TxnId> = (0..SLOTS).map(|_| TxnId::generate(client.partition(), 7)).collect();
+    let end = universe.now() + EVENT;
+    let (scans, registered) = (BTreeMap::new(), Vec::new());
+    let mut model = Model { credits: 6, spent: 0, granted: 1, active: true, end, cap: 3, scans, abandoned_and_gone: 0, registered };
+    let mut number = 0;
+    // What lies between two moves of the clock is handed over together and carried out in order.
+    for group in steps.split_inclusive(|step| matches!(step, Step::Advance { .. })) {
+        let expected: Vec<String> = group.iter().map(|step| model.expect(step, universe.now())).collect();
+        let answers: Vec<Words> = group.iter().zip(number..).map(|(step, at)| carry_out(&universe, &event, &ids, at, step)).collect();
+        assert_eq!(join_all(answers).await, expected, "{group:?}");
+        agree(&universe, &event, &ids, &model).await;
+        number += group.len();
+        if let Some(Step::Advance { seconds }) = group.last() {
+            universe.advance(Duration::from_secs(*seconds));
+            agree(&universe, &event, &ids, &model).await;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_interleaving_at_an_event_does_what_the_model_says(steps in prop::collection::vec(step(), 1..200)) {
+        crate::conformance::run(compare(steps));
+    }
+}

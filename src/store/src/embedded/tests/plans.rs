@@ -1,0 +1,48 @@
+//! How SQLite carries out what is asked for often: by an index each time, never by reading a table.
+
+use rusqlite::Connection;
+
+use super::universe;
+use crate::conformance::fixture::client_with;
+use crate::embedded::{events, guests, retention};
+
+/// The steps of the plan of a statement.
+fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let unbound = vec![rusqlite::types::Null; statement.parameter_count()];
+    let rows = statement.query_map(rusqlite::params_from_iter(unbound), |row| row.get(3)).unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
+}
+
+#[tokio::test]
+async fn no_statement_about_events_reads_a_whole_table() {
+    let universe = universe();
+    client_with(&universe, 1).await;
+    universe.store.close();
+    let connection = Connection::open(universe.directory.path().join("store/sakshi.db")).unwrap();
+    let statements = [
+        events::LOAD,
+        events::LIST,
+        events::COUNT,
+        guests::PAGE,
+        guests::SETTLE,
+        guests::SCAN,
+        retention::CLOSE,
+        retention::REGISTRATIONS,
+        retention::EVENTS,
+    ];
+    for sql in statements {
+        let steps = plan(&connection, sql);
+        assert!(!steps.is_empty());
+        for step in steps {
+            let table = step.strip_prefix("SCAN ").map(|rest| rest.split(' ').next().unwrap_or_default());
+            // `p` is the page that LIST has picked; the others are read through the index of what is closing.
+            let small = table.is_none_or(|table| table == "p" || step.contains("USING COVERING INDEX events_closing"));
+            assert!(small, "{step} in {sql}");
+            assert!(!step.contains("TEMP B-TREE") || sql == events::LIST, "{step} in {sql}");
+        }
+    }
+    let counted = plan(&connection, events::LOAD);
+    let by_index = "SEARCH t USING COVERING INDEX transactions_of_event (event=? AND completed=? AND expires_at>? AND expires_at<?)";
+    assert!(counted.iter().any(|step| step == by_index), "{counted:?}");
+}

@@ -1,0 +1,172 @@
+//! Credentials that are accepted, by whom they were issued, and what of them is handed on.
+
+use serde_json::{Value, json};
+
+use crate::harness::forge::{self, Forge, now};
+use crate::harness::independent::{Library, issue};
+use crate::harness::universe::Universe;
+
+#[tokio::test]
+async fn a_requested_claim_that_is_missing_completes_the_transaction_as_failed() {
+    let universe = Universe::start().await;
+    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let opened = backend.open(&["name", "email", "mobile"]).await;
+    let forge = &universe.forge;
+    let credential = forge.sign(&forge.draft(&[("residentName", json!("Asha Rao")), ("email", json!(" "))]));
+    assert_eq!(phone.present(&opened, &credential).await.status, 200);
+    let result = backend.result(&opened.txn).await.ok();
+    assert_eq!((&result["success"], &result["data"]["verification_passed"]), (&json!(false), &json!(false)));
+    assert_eq!((&result["data"]["verified_claims"], &result["data"]["error_code"]), (&json!({}), &json!("claims_missing")));
+}
+
+#[tokio::test]
+async fn unrequested_claims_and_id_numbers_are_never_handed_on() {
+    let universe = Universe::start().await;
+    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let opened = backend.open(&["name", "address"]).await;
+    let number = "999941057058";
+    universe.secrets.keep(number);
+    let forge = &universe.forge;
+    let credential = forge.sign(&forge.draft(&[
+        ("residentName", json!("Asha Rao")),
+        ("uid", json!(number)),
+        ("UID", json!(number)),
+        ("vid", json!(number)),
+        ("maskedUID", json!(number)),
+        ("email", json!("asha@mail.example")),
+        ("pincode", json!("560000")),
+        ("address", json!({"house": "7", "maskedUid": number, "street": "First Example Street"})),
+    ]));
+    assert_eq!(phone.present(&opened, &credential).await.status, 200);
+    let result = backend.result(&opened.txn).await;
+    let expected = json!({"residentName": "Asha Rao", "address": {"house": "7", "street": "First Example Street"}});
+    assert_eq!(result.ok()["data"]["verified_claims"], expected);
+    assert!(!result.text.contains(number));
+    for file in std::fs::read_dir(universe.store()).unwrap().flatten().filter(|file| file.path().is_file()) {
+        let bytes = std::fs::read(file.path()).unwrap();
+        for text in [number, "Asha Rao", "First Example Street"] {
+            let found = bytes.windows(text.len()).any(|window| window == text.as_bytes());
+            assert!(!found, "{} holds a claim in the clear", file.path().display());
+        }
+    }
+}
+
+#[tokio::test]
+async fn values_that_issuers_spell_differently_are_handed_on_in_one_spelling() {
+    let universe = Universe::start().await;
+    let (backend, phone, forge) = (universe.backend(20).await, universe.phone(), &universe.forge);
+    for (claim, name, issued, handed_on) in [
+        ("dob", "dob", json!("14-02-1990"), json!("1990-02-14")),
+        ("dob", "dob", json!("14/02/1990"), json!("1990-02-14")),
+        ("dob", "dob", json!("1990-02-14"), json!("1990-02-14")),
+        ("dob", "dob", json!("1990"), json!("1990")),
+        ("gender", "gender", json!("female"), json!("F")),
+        ("age_above_18", "ageAbove18", json!("Yes"), json!(true)),
+        ("age_above_75", "ageAbove75", json!("false"), json!(false)),
+        ("nri_status", "isNRI", json!(true), json!(true)),
+        ("pincode", "Pincode", json!("560000"), json!("560000")),
+    ] {
+        let opened = backend.open(&[claim]).await;
+        let credential = forge.sign(&forge.draft(&[(name, issued.clone())]));
+        assert_eq!(phone.present(&opened, &credential).await.status, 200, "{issued}");
+        let claims = backend.result(&opened.txn).await.ok()["data"]["verified_claims"].clone();
+        assert_eq!(claims.as_object().unwrap().values().next(), Some(&handed_on), "{issued}");
+    }
+}
+
+#[tokio::test]
+async fn an_issuers_key_is_good_for_that_issuer_alone() {
+    let universe = Universe::start().await;
+    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let opened = backend.open(&["name"]).await;
+    let mut draft = universe.forge.good();
+    draft.payload["iss"] = json!("https://issuer.sandbox.invalid");
+    assert_eq!(phone.present(&opened, &universe.forge.sign(&draft)).await.status, 400);
+    assert!(backend.is_pending(&opened.txn).await);
+    phone.approve(&opened, "asha").await;
+}
+
+#[tokio::test]
+async fn a_bare_credential_is_refused_under_another_transaction() {
+    let universe = Universe::start().await;
+    let (backend, phone) = (universe.backend(3).await, universe.phone());
+    let (first, second) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
+    let bare = phone.bare(first.intent.requested(), "asha");
+    assert_eq!(phone.present(&first, &bare).await.status, 200);
+    assert_eq!(phone.present(&second, &bare).await.status, 400);
+    assert!(backend.is_pending(&second.txn).await);
+    assert_eq!(phone.present(&first, &bare).await.status, 200, "a redelivery is no replay");
+    let fresh = phone.bare(second.intent.requested(), "asha");
+    assert_eq!(phone.present(&second, &fresh).await.status, 200, "the same person may verify again");
+}
+
+#[tokio::test]
+async fn a_bare_credential_presented_under_two_transactions_at_once_completes_one() {
+    let universe = Universe::start().await;
+    let (backend, phone) = (universe.backend(20).await, universe.phone());
+    for _ in 0..5 {
+        let (first, second) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
+        let bare = phone.bare(first.intent.requested(), "asha");
+        let (one, other) = tokio::join!(phone.present(&first, &bare), phone.present(&second, &bare));
+        let mut statuses = [one.status, other.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 400]);
+    }
+}
+
+/// What both libraries are asked for, in the authority's own forms.
+fn request(given: &Value) -> Value {
+    let mut request = json!({
+        "issuer": forge::ISSUER,
+        "plain": {"id": uuid::Uuid::new_v4(), "status": "https://issuer.example/status/1"},
+        "claims": {
+            "residentName": "आशा राव", "dob": "28-02-1990", "gender": "F", "uid": "999941057058", "pincode": "560001",
+            "residentImage": "/9j/".repeat(10_000),
+        },
+    });
+    for (name, value) in given.as_object().expect("an object") {
+        request[name] = value.clone();
+    }
+    request
+}
+
+async fn completes_with_credentials_of(library: Library) {
+    let issuer = issue(library, &request(&json!({})));
+    let universe = Universe::trusting(Forge::new(), &issuer["jwks"], &[]).await;
+    let (backend, phone) = (universe.backend(4).await, universe.phone());
+    for with_kb in [false, true] {
+        let opened = backend.open(&["name", "dob", "photo"]).await;
+        let terms = json!({"private_jwk": issuer["private_jwk"], "with_kb": with_kb, "nonce": opened.txn, "aud": opened.intent.aud});
+        let credential = issue(library, &request(&terms))["credential"].as_str().expect("a credential").to_owned();
+        assert_eq!(phone.present(&opened, &credential).await.status, 200, "{library:?}, key binding: {with_kb}");
+        let claims = backend.result(&opened.txn).await.ok()["data"]["verified_claims"].clone();
+        let expected = json!({"residentName": "आशा राव", "dob": "1990-02-28", "residentImage": "/9j/".repeat(10_000)});
+        assert_eq!(claims, expected);
+
+        let other = backend.open(&["name", "dob", "photo"]).await;
+        assert_eq!(phone.present(&other, &credential).await.status, 400, "{library:?}: another transaction's credential");
+        assert!(backend.is_pending(&other.txn).await);
+    }
+}
+
+#[tokio::test]
+async fn credentials_of_an_independent_python_issuer_complete_transactions_bare_and_bound() {
+    completes_with_credentials_of(Library::Python).await;
+}
+
+#[tokio::test]
+async fn credentials_of_an_independent_node_issuer_complete_transactions_bare_and_bound() {
+    completes_with_credentials_of(Library::Node).await;
+}
+
+#[tokio::test]
+async fn a_stranger_who_uses_the_same_library_is_refused() {
+    let universe = Universe::start().await;
+    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let opened = backend.open(&["name"]).await;
+    let stranger = issue(Library::Python, &request(&json!({"kid": forge::KID})));
+    assert_eq!(phone.present(&opened, stranger["credential"].as_str().unwrap()).await.status, 400);
+    let stale = issue(Library::Python, &request(&json!({"iat": now() - 7_200, "exp": now() - 3_600})));
+    assert_eq!(phone.present(&opened, stale["credential"].as_str().unwrap()).await.status, 400);
+    assert!(backend.is_pending(&opened.txn).await);
+}

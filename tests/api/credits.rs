@@ -1,0 +1,109 @@
+//! Credits: each verification costs one, none is ever lost or created, and the statement shows it.
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::harness::universe::Universe;
+
+/// Checks that a statement adds up, entry by entry, and returns its final balance.
+fn balance_of(statement: &[Value]) -> i64 {
+    let mut balance = 0;
+    for (index, entry) in statement.iter().enumerate() {
+        let amount = entry["amount"].as_i64().expect("an amount");
+        balance += match entry["kind"].as_str() {
+            Some("grant") => amount,
+            Some("debit") => -amount,
+            Some("adjust") => amount,
+            other => panic!("{other:?} is no kind of entry"),
+        };
+        assert_eq!(entry["balance_after"], balance, "{entry}");
+        assert!(balance >= 0, "{entry}");
+        if index > 0 {
+            assert!(entry["seq"].as_u64() > statement[index - 1]["seq"].as_u64(), "{entry}");
+        }
+    }
+    balance
+}
+
+#[tokio::test]
+async fn of_eighty_concurrent_inits_on_twenty_five_credits_exactly_twenty_five_succeed() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(25).await;
+    let body = json!({"claims": ["name"], "channel": "qr"});
+    let answers = join_all((0..80).map(|_| backend.init(&body))).await;
+    let succeeded: Vec<String> =
+        answers.iter().filter(|answer| answer.status == 200).map(|answer| answer.json()["txnId"].as_str().unwrap().to_owned()).collect();
+    let refused = answers.iter().filter(|answer| answer.status == 402).count();
+    assert_eq!((succeeded.len(), refused), (25, 55));
+
+    let operator = universe.operator();
+    let statement = operator.statement(&backend.client).await;
+    assert_eq!((balance_of(&statement), operator.balance(&backend.client).await, statement.len()), (0, 0, 26));
+    for txn in &succeeded {
+        let debits = statement.iter().filter(|entry| entry["reference"].as_str().unwrap().contains(txn.as_str())).count();
+        assert_eq!(debits, 1, "{txn}");
+        assert!(backend.is_pending(txn).await);
+    }
+}
+
+#[tokio::test]
+async fn a_grant_counts_once_per_reference() {
+    let universe = Universe::start().await;
+    let (backend, operator) = (universe.backend(0).await, universe.operator());
+    let path = format!("/admin/v1/clients/{}/credits", backend.client);
+    let grant = json!({"amount": 10, "reference": "invoice-1"});
+    let answers = join_all((0..8).map(|_| operator.post(&path, &grant))).await;
+    assert!(answers.iter().all(|answer| answer.ok()["balance"] == 10));
+    assert_eq!(operator.post(&path, &json!({"amount": 11, "reference": "invoice-1"})).await.refusal(409), "reference_reused");
+    assert_eq!(operator.post(&path, &json!({"amount": 5, "reference": "invoice-2"})).await.ok()["balance"], 15);
+    assert_eq!(balance_of(&operator.statement(&backend.client).await), 15);
+}
+
+#[tokio::test]
+async fn an_adjustment_never_takes_a_balance_below_zero() {
+    let universe = Universe::start().await;
+    let (backend, operator) = (universe.backend(3).await, universe.operator());
+    let path = format!("/admin/v1/clients/{}/credits", backend.client);
+    let adjust = |amount: i64, reference: &str| json!({"kind": "adjust", "amount": amount, "reference": reference});
+    assert_eq!(operator.post(&path, &adjust(-2, "a")).await.ok()["balance"], 1);
+    let below = operator.post(&path, &adjust(-2, "b")).await;
+    assert!(matches!(below.status, 402 | 409), "{}", below.text);
+    below.refusal(below.status);
+    assert_eq!(operator.post(&path, &adjust(-1, "c")).await.ok()["balance"], 0);
+    for bad in [json!({"amount": 0, "reference": "x"}), json!({"amount": -5, "reference": "x"}), json!({"amount": 1.5, "reference": "x"})] {
+        assert_eq!(operator.post(&path, &bad).await.refused_fields(), ["amount"], "{bad}");
+    }
+    assert_eq!(operator.post(&path, &json!({"amount": 1})).await.refused_fields(), ["reference"]);
+    assert_eq!(balance_of(&operator.statement(&backend.client).await), 0);
+}
+
+#[tokio::test]
+async fn clients_do_not_draw_on_each_others_credits() {
+    let universe = Universe::start().await;
+    let (poor, rich) = (universe.backend(1).await, universe.backend(100).await);
+    let body = json!({"claims": ["name"], "channel": "qr"});
+    let (answers, others) = tokio::join!(join_all((0..20).map(|_| poor.init(&body))), join_all((0..20).map(|_| rich.init(&body))));
+    assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1);
+    assert!(others.iter().all(|answer| answer.status == 200));
+    let operator = universe.operator();
+    assert_eq!((operator.balance(&poor.client).await, operator.balance(&rich.client).await), (0, 80));
+}
+
+#[tokio::test]
+async fn a_statement_is_paged_and_stays_in_order() {
+    let universe = Universe::start().await;
+    let (backend, operator) = (universe.backend(10).await, universe.operator());
+    for _ in 0..10 {
+        backend.open(&["name"]).await;
+    }
+    let page = |query: &str| format!("/admin/v1/clients/{}/statement?{query}", backend.client);
+    let first = operator.get(&page("page=1&page_size=4")).await.ok();
+    assert_eq!((&first["page"], &first["page_size"], &first["total"]), (&json!(1), &json!(4), &json!(11)));
+    let third = operator.get(&page("page=3&page_size=4")).await.ok();
+    assert_eq!(third["entries"].as_array().unwrap().len(), 3);
+    assert_eq!(operator.get(&page("page=9&page_size=4")).await.ok()["entries"], json!([]));
+    for (query, field) in [("page=0", "page"), ("page_size=101", "page_size"), ("colour=red", "colour")] {
+        assert_eq!(operator.get(&page(query)).await.refused_fields(), [field], "{query}");
+    }
+    assert_eq!(balance_of(&operator.statement(&backend.client).await), 0);
+}

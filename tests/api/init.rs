@@ -1,0 +1,182 @@
+//! Specification, "OVSE": what init answers for each channel, and what its intent says.
+
+use sakshi_authority::claims::scope_bitmap;
+use sakshi_domain::claims::{Claim, ClaimSet};
+use sakshi_domain::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::harness::universe::Universe;
+
+/// The members of an answer, sorted.
+fn members(answer: &Value) -> Vec<&str> {
+    let mut names: Vec<&str> = answer.as_object().expect("an object").keys().map(String::as_str).collect();
+    names.sort_unstable();
+    names
+}
+
+fn signature_of_an_app() -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode([7_u8; 32])
+}
+
+#[tokio::test]
+async fn channels_web_and_qr_answer_with_a_request_url() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(2).await;
+    for channel in ["web", "qr"] {
+        let opened = backend.open_with(&json!({"claims": ["name", "dob"], "channel": channel})).await;
+        assert_eq!(members(&opened.answer), ["expiresAt", "intentJwt", "requestUrl", "txnId"]);
+        assert_eq!(opened.answer["requestUrl"], universe.reach.public(&format!("/v/{}", opened.txn)));
+        assert_eq!(opened.intent.ch, channel);
+        let uuid: uuid::Uuid = opened.txn.parse().expect("a UUID");
+        assert_eq!(uuid.get_version_num(), 4);
+    }
+}
+
+#[tokio::test]
+async fn channel_app_answers_with_an_intent_uri_on_android_and_without_on_ios() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(2).await;
+    let body = json!({"claims": ["name"], "channel": "app", "app_id": "com.example.bank", "app_signature": signature_of_an_app()});
+    let android = backend.open_with(&body).await;
+    assert_eq!(members(&android.answer), ["expiresAt", "intentJwt", "nationalIdAppUri", "txnId"]);
+    let jwt = android.answer["intentJwt"].as_str().unwrap();
+    let expected = format!("intent:#Intent;action=example.idauthority.action.APP_REQUEST;S.request={jwt};end");
+    assert_eq!(android.answer["nationalIdAppUri"], expected);
+    assert_eq!(android.intent.aid.as_deref(), Some("com.example.bank"));
+    assert_eq!(android.intent.asig, Some(signature_of_an_app()));
+
+    let ios = backend.open_with(&json!({"claims": ["name"], "channel": "app"})).await;
+    assert_eq!(members(&ios.answer), ["expiresAt", "intentJwt", "txnId"]);
+    assert_eq!((&*ios.intent.ch, ios.intent.aid, ios.intent.asig), ("app", None, None));
+}
+
+#[tokio::test]
+async fn a_transaction_expires_fifteen_minutes_after_its_init() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(1).await;
+    let before = crate::harness::forge::now();
+    let opened = backend.open(&["name"]).await;
+    let text = opened.answer["expiresAt"].as_str().unwrap();
+    assert!(text.ends_with('Z') && text.len() == "2026-01-01T00:00:00.000Z".len(), "{text}");
+    let expires = Timestamp::parse_rfc3339(text).unwrap().seconds();
+    assert!((before + 900..=crate::harness::forge::now() + 900).contains(&expires), "{text}");
+    assert!(opened.intent.exp <= expires);
+}
+
+#[tokio::test]
+async fn the_intent_says_what_was_asked_for() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(2).await;
+    let body =
+        json!({"claims": ["name", "dob", "gender"], "channel": "qr", "language": "tamil", "face_auth": false, "name_hint": "A. Rao"});
+    let opened = backend.open_with(&body).await;
+    let intent = &opened.intent;
+    assert_eq!(intent.sc, format!("0000010000011000{}", "0".repeat(48)));
+    assert_eq!((&*intent.txn, &*intent.i, &*intent.lang, intent.pop, intent.m), (&*opened.txn, "credential", "20", 1, 0));
+    assert_eq!((&*intent.ac, &*intent.sa, &*intent.iss), ("sandbox-verifier", "SANDBOX-0001", "sakshi"));
+    assert_eq!(intent.ht.as_deref(), Some("A. Rao"));
+    assert!(intent.cb.starts_with(&universe.reach.public(&format!("/cb/{}/", opened.txn))), "one address per transaction");
+    assert_eq!(intent.aud, universe.reach.public(""));
+    assert!(intent.cb.rsplit('/').next().unwrap().len() >= 22, "128 bits of capability");
+
+    let plain = backend.open(&["name"]).await.intent;
+    assert_eq!((&*plain.lang, plain.m, plain.ht), ("23", 1, None), "english and a face scan unless asked otherwise");
+    assert_ne!(plain.jti, intent.jti);
+}
+
+#[tokio::test]
+async fn every_claim_of_the_specification_can_be_requested() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(31).await;
+    let names: Vec<&str> = Claim::ALL.iter().map(|claim| claim.name()).collect();
+    assert_eq!(names.len(), 30);
+    for name in &names {
+        let one: ClaimSet = [Claim::from_name(name).unwrap()].into_iter().collect();
+        assert_eq!(backend.open(&[name]).await.intent.sc, scope_bitmap(one, 64), "{name}");
+    }
+    let all: ClaimSet = Claim::ALL.into_iter().collect();
+    assert_eq!(backend.open(&names).await.intent.requested(), all);
+}
+
+#[tokio::test]
+async fn languages_are_accepted_by_name_in_any_case_and_by_code() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(100).await;
+    let named = [
+        ("english", "23"),
+        ("hindi", "6"),
+        ("marathi", "13"),
+        ("gujarati", "5"),
+        ("tamil", "20"),
+        ("telugu", "21"),
+        ("bengali", "2"),
+        ("kannada", "7"),
+        ("malayalam", "11"),
+        ("punjabi", "16"),
+        ("urdu", "22"),
+        ("assamese", "1"),
+        ("oriya", "15"),
+        ("nepali", "14"),
+    ];
+    let mut cases: Vec<(Value, String)> = named.iter().map(|(name, code)| (json!(name), (*code).to_owned())).collect();
+    cases.push((json!("HiNdI"), "6".to_owned()));
+    for code in 1..=23 {
+        cases.push((json!(code), code.to_string()));
+        cases.push((json!(code.to_string()), code.to_string()));
+    }
+    for (language, code) in cases {
+        let opened = backend.open_with(&json!({"claims": ["name"], "channel": "web", "language": language})).await;
+        assert_eq!(opened.intent.lang, code, "{language}");
+    }
+}
+
+#[tokio::test]
+async fn fields_are_accepted_in_both_spellings() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(2).await;
+    let signature = signature_of_an_app();
+    let snake = json!({
+        "claims": ["name"], "channel": "app", "face_auth": false, "webhook_url": "https://client.example/hook", "app_id": "com.example.bank",
+        "app_signature": signature, "name_hint": "A", "client_reference_id": "order-7", "redirect_url": "https://client.example/done",
+    });
+    let camel = json!({
+        "claims": ["name"], "channel": "app", "faceAuth": false, "webhookUrl": "https://client.example/hook", "appId": "com.example.bank",
+        "appSignature": signature, "nameHint": "A", "clientReferenceId": "order-7", "redirectUrl": "https://client.example/done",
+    });
+    for body in [snake, camel] {
+        let intent = backend.open_with(&body).await.intent;
+        assert_eq!((intent.m, intent.aid.as_deref(), intent.ht.as_deref()), (0, Some("com.example.bank"), Some("A")));
+    }
+}
+
+#[tokio::test]
+async fn one_credit_is_debited_when_a_transaction_opens() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(3).await;
+    let opened = backend.open(&["name"]).await;
+    assert_eq!(universe.operator().balance(&backend.client).await, 2);
+    let statement = universe.operator().statement(&backend.client).await;
+    let debit = statement.last().unwrap();
+    assert_eq!((&debit["kind"], &debit["amount"], &debit["balance_after"]), (&json!("debit"), &json!(1), &json!(2)));
+    assert!(debit["reference"].as_str().unwrap().contains(&opened.txn), "{debit}");
+}
+
+#[tokio::test]
+async fn without_credits_init_answers_402_and_leaves_no_trace() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(0).await;
+    let answer = backend.init(&json!({"claims": ["name"], "channel": "qr"})).await;
+    assert_eq!(answer.refusal(402), "insufficient_credits");
+    let operator = universe.operator();
+    assert_eq!(operator.statement(&backend.client).await, Vec::<Value>::new());
+    let tree = operator.get("/admin/v1/tree").await.ok();
+    assert_eq!(live_transactions(&tree), 0, "{tree:#}");
+    operator.grant(&backend.client, 1, "first").await;
+    backend.open(&["name"]).await;
+}
+
+fn live_transactions(tree: &Value) -> u64 {
+    let shards = tree["children"].as_array().expect("children").iter().filter(|node| node["kind"] == "transaction_registry");
+    shards.map(|shard| shard["live"].as_u64().expect("a count")).sum()
+}

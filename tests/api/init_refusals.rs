@@ -1,0 +1,106 @@
+//! Bad input to init: every refusal names its field, and nothing is charged.
+
+use serde_json::{Value, json};
+
+use crate::harness::universe::Universe;
+
+fn with(change: &Value) -> Value {
+    let mut body = json!({"claims": ["name"], "channel": "qr"});
+    for (name, value) in change.as_object().expect("an object") {
+        body[name] = value.clone();
+    }
+    body
+}
+
+#[tokio::test]
+async fn every_bad_field_is_a_400_that_names_it_and_costs_nothing() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(10).await;
+    let signature = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=";
+    let long = "x".repeat(2_100);
+    let cases = [
+        (json!({"channel": "qr"}), "claims"),
+        (json!({"claims": ["name"]}), "channel"),
+        (with(&json!({"claims": []})), "claims"),
+        (with(&json!({"claims": null})), "claims"),
+        (with(&json!({"claims": "name"})), "claims"),
+        (with(&json!({"claims": ["name", "shoe_size"]})), "claims[1]"),
+        (with(&json!({"claims": ["name", "dob", "name"]})), "claims[2]"),
+        (with(&json!({"claims": ["Name"]})), "claims[0]"),
+        (with(&json!({"claims": ["name", 7]})), "claims[1]"),
+        (with(&json!({"claims": ["residentName"]})), "claims[0]"),
+        (with(&json!({"claims": ["uid"]})), "claims[0]"),
+        (with(&json!({"channel": "fax"})), "channel"),
+        (with(&json!({"channel": ""})), "channel"),
+        (with(&json!({"channel": 1})), "channel"),
+        (with(&json!({"language": "klingon"})), "language"),
+        (with(&json!({"language": 0})), "language"),
+        (with(&json!({"language": 24})), "language"),
+        (with(&json!({"language": "24"})), "language"),
+        (with(&json!({"language": -1})), "language"),
+        (with(&json!({"language": 1.5})), "language"),
+        (with(&json!({"language": true})), "language"),
+        (with(&json!({"face_auth": "yes"})), "face_auth"),
+        (with(&json!({"face_auth": 1})), "face_auth"),
+        (with(&json!({"webhook_url": "not a url"})), "webhook_url"),
+        (with(&json!({"webhook_url": "ftp://client.example/"})), "webhook_url"),
+        (with(&json!({"webhook_url": "https://user:pass@client.example/"})), "webhook_url"),
+        (with(&json!({"webhook_url": "https://client.example/#part"})), "webhook_url"),
+        (with(&json!({"webhook_url": format!("https://client.example/{long}")})), "webhook_url"),
+        (with(&json!({"webhook_url": ""})), "webhook_url"),
+        (with(&json!({"redirect_url": "javascript:alert(1)"})), "redirect_url"),
+        (with(&json!({"app_id": "com.example.bank"})), "app_id"),
+        (with(&json!({"app_signature": signature})), "app_signature"),
+        (with(&json!({"channel": "app", "app_id": "com.example.bank"})), "app_signature"),
+        (with(&json!({"channel": "app", "app_signature": signature})), "app_id"),
+        (with(&json!({"channel": "app", "app_id": "com.example.bank", "app_signature": "c2hvcnQ="})), "app_signature"),
+        (with(&json!({"channel": "app", "app_id": "com.example.bank", "app_signature": "not base64"})), "app_signature"),
+        (with(&json!({"channel": "app", "app_id": "", "app_signature": signature})), "app_id"),
+        (with(&json!({"channel": "app", "app_id": "a;end", "app_signature": signature})), "app_id"),
+        (with(&json!({"name_hint": ""})), "name_hint"),
+        (with(&json!({"name_hint": long})), "name_hint"),
+        (with(&json!({"client_reference_id": "line\nbreak"})), "client_reference_id"),
+        (with(&json!({"request_id": "two words"})), "request_id"),
+        (with(&json!({"shoe_size": 43})), "shoe_size"),
+        (with(&json!({"Channel": "qr"})), "Channel"),
+    ];
+    for (body, field) in cases {
+        let fields = backend.init(&body).await.refused_fields();
+        assert!(fields.iter().any(|named| named == field), "{field} is not among {fields:?} for {body}");
+    }
+    assert_eq!(universe.operator().balance(&backend.client).await, 10);
+}
+
+#[tokio::test]
+async fn the_same_field_in_both_spellings_is_a_400() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(1).await;
+    for (snake, camel, value) in [
+        ("face_auth", "faceAuth", json!(true)),
+        ("webhook_url", "webhookUrl", json!("https://client.example/")),
+        ("client_reference_id", "clientReferenceId", json!("a")),
+    ] {
+        let fields = backend.init(&with(&json!({snake: value, camel: value}))).await.refused_fields();
+        assert_eq!(fields.len(), 1, "{fields:?}");
+    }
+    assert_eq!(universe.operator().balance(&backend.client).await, 1);
+}
+
+#[tokio::test]
+async fn all_problems_are_named_at_once() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(1).await;
+    let body = json!({"claims": ["shoe_size", "name", "hat_size"], "channel": "fax", "language": "klingon", "webhook_url": "nowhere"});
+    let fields = backend.init(&body).await.refused_fields();
+    for field in ["claims[0]", "claims[2]", "channel", "language", "webhook_url"] {
+        assert!(fields.iter().any(|named| named == field), "{field} is not among {fields:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_http_webhook_is_refused_where_the_operator_does_not_allow_it() {
+    let universe = Universe::with(&[("WEBHOOKS__ALLOW_HTTP", "false")]).await;
+    let backend = universe.backend(1).await;
+    let fields = backend.init(&with(&json!({"webhook_url": "http://client.example/"}))).await.refused_fields();
+    assert_eq!(fields, ["webhook_url"]);
+}

@@ -1,0 +1,41 @@
+//! What the operator reads: one line per request, by its route, with its id.
+
+use reqwest::Method;
+
+use crate::harness::answer::Answer;
+use crate::harness::backend::result_path;
+use crate::harness::universe::Universe;
+use crate::harness::waiting::{PLENTY, eventually};
+
+#[tokio::test]
+async fn a_request_is_one_line_that_names_its_route_and_its_id_and_not_its_path() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(1).await;
+    let opened = backend.open(&["name"]).await;
+    Answer::to(backend.request(Method::GET, &result_path(&opened.txn)).header("X-Request-ID", "order-7/log")).await.ok();
+    let lines = eventually("the line", PLENTY, || async {
+        let lines: Vec<String> = universe.log().into_iter().filter(|line| line.contains("order-7/log")).collect();
+        (!lines.is_empty()).then_some(lines)
+    })
+    .await;
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    assert!(lines[0].contains("/api/v1/nationalid-ovse/result/{txnId}") && !lines[0].contains(&opened.txn), "{}", lines[0]);
+    assert!(lines[0].contains("200"), "{}", lines[0]);
+}
+
+#[tokio::test]
+async fn with_the_json_format_every_line_of_the_log_is_an_object() {
+    let mut universe = Universe::with(&[("TELEMETRY__LOG_FORMAT", "json"), ("STORE__ENCRYPTION_KEY", "")]).await;
+    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let opened = backend.open(&["name"]).await;
+    phone.approve(&opened, "asha").await;
+    let ending = universe.stop();
+    let mut objects = 0;
+    // The sandbox shows its first client's key to a person, not to a log.
+    for line in ending.err.lines().filter(|line| line.starts_with('{')) {
+        let object: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+        assert!(object["timestamp"].is_string() && object["level"].is_string() && object["message"].is_string(), "{line}");
+        objects += 1;
+    }
+    assert!(objects > 5, "{}", ending.err);
+}

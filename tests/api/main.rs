@@ -1,0 +1,35 @@
+//! The public and internal API over a real port: each test is a sentence of the specification, and
+//! each owns a process, a store and a client of its own.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "whatever goes wrong here is a failed test, and what it prints is for its reader"
+)]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod authentication;
+mod callback;
+mod callback_abuse;
+mod credential_refusals;
+mod credentials;
+mod credits;
+mod idempotency;
+mod init;
+mod init_refusals;
+mod keys_at_rest;
+mod lifecycle;
+mod logging;
+mod operator;
+mod overload;
+mod profiles;
+mod protocol;
+mod qr_intent;
+mod result;
+mod universe;
+mod webhook_lanes;
+mod webhooks;

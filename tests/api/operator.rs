@@ -1,0 +1,189 @@
+//! The internal listener: keys, the tree, the audit, probes and metrics.
+
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::answer::Answer;
+use crate::harness::universe::Universe;
+use crate::harness::waiting::{PLENTY, eventually};
+
+#[tokio::test]
+async fn the_admin_api_needs_its_token() {
+    let universe = Universe::start().await;
+    let connector = "sandbox-connector-token-never-in-production";
+    for path in ["/admin/v1/clients", "/admin/v1/tree", "/admin/v1/credits/audit", "/admin/v1/keys/key_1"] {
+        for header in [None, Some("Bearer "), Some("Bearer wrong"), Some("Basic c2FuZGJveA=="), Some(&*format!("Bearer {connector}"))] {
+            let mut request = universe.http.get(universe.reach.internal(path));
+            if let Some(value) = header {
+                request = request.header("authorization", value);
+            }
+            let answer = Answer::to(request).await;
+            if path.ends_with("key_1") {
+                assert!(matches!(answer.status, 401 | 405), "{path}");
+            } else {
+                assert_eq!(answer.refusal(401), "unauthorized", "{path} with {header:?}");
+                assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_rotated_key_and_its_successor_both_work_during_the_overlap() {
+    let universe = Universe::start().await;
+    let (backend, operator) = (universe.backend(10).await, universe.operator());
+    let rotate = |overlap: u64| {
+        let (operator, path) = (operator.clone(), format!("/admin/v1/keys/{}/rotate", backend.key_id));
+        async move { operator.post(&path, &json!({"overlap_s": overlap})).await }
+    };
+    let rotated = rotate(3_600).await.ok();
+    let successor = rotated["api_key"].as_str().unwrap();
+    universe.secrets.keep(successor);
+    let fresh = backend.presenting(successor, &backend.app);
+    backend.open(&["name"]).await;
+    fresh.open(&["name"]).await;
+    operator.delete(&format!("/admin/v1/keys/{}", backend.key_id)).await.ok();
+    let revoked = Instant::now();
+    eventually("the revocation", Duration::from_secs(1), || async { (backend.result("x").await.status == 401).then_some(()) }).await;
+    assert!(revoked.elapsed() < Duration::from_secs(1));
+    fresh.open(&["name"]).await;
+    assert_eq!(rotate(60).await.refusal(409), "key_not_active");
+}
+
+#[tokio::test]
+async fn a_revoked_key_is_refused_on_every_worker_within_a_second() {
+    let universe = Universe::with(&[("SERVER__WORKERS", "4")]).await;
+    let (backend, operator) = (universe.backend(10).await, universe.operator());
+    // A connection belongs to one worker, so each request takes a new one.
+    let fresh = || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
+    let ask = || {
+        let request = fresh().get(universe.reach.public("/api/v1/nationalid-ovse/result/x"));
+        Answer::to(request.header("X-API-KEY", &backend.key).header("X-API-APP-ID", &backend.app))
+    };
+    for _ in 0..24 {
+        assert_eq!(ask().await.status, 404, "the key is known on every worker now");
+    }
+    operator.delete(&format!("/admin/v1/keys/{}", backend.key_id)).await.ok();
+    let revoked = Instant::now();
+    let mut last_admitted = None;
+    while revoked.elapsed() < Duration::from_millis(1_500) {
+        let asked = Instant::now();
+        if ask().await.status != 401 {
+            last_admitted = Some(asked.duration_since(revoked));
+        }
+    }
+    assert!(last_admitted.is_none_or(|after| after < Duration::from_secs(1)), "admitted {last_admitted:?} after its revocation");
+}
+
+#[tokio::test]
+async fn keys_are_listed_without_the_keys_themselves() {
+    let universe = Universe::start().await;
+    let (backend, operator) = (universe.backend(0).await, universe.operator());
+    let path = format!("/admin/v1/clients/{}/keys", backend.client);
+    let listed = operator.get(&path).await;
+    assert!(listed.ok()["keys"][0]["key_id"] == json!(backend.key_id) && !listed.text.contains(&backend.key));
+    assert_eq!(operator.post(&path, &json!({"environments": ["moon"]})).await.refused_fields(), ["environments[0]"]);
+    for (method, path) in [
+        (Method::DELETE, "/admin/v1/keys/key_unknown".to_owned()),
+        (Method::GET, "/admin/v1/clients/client_unknown/credits".to_owned()),
+        (Method::GET, format!("/admin/v1/transactions/{}/delivery", uuid::Uuid::new_v4())),
+    ] {
+        assert_eq!(operator.ask(method, &path, None).await.refusal(404), "not_found", "{path}");
+    }
+}
+
+fn find<'a>(node: &'a Value, wanted: &dyn Fn(&Value) -> bool, found: &mut Vec<&'a Value>) {
+    if wanted(node) {
+        found.push(node);
+    }
+    for child in node["children"].as_array().map(Vec::as_slice).unwrap_or_default() {
+        find(child, wanted, found);
+    }
+}
+
+#[tokio::test]
+async fn the_tree_shows_every_supervised_actor_and_counts_live_transactions() {
+    let universe = Universe::start().await;
+    let (backend, phone, operator) = (universe.backend(6).await, universe.phone(), universe.operator());
+    let mut opened = Vec::new();
+    for _ in 0..6 {
+        opened.push(backend.open(&["name"]).await);
+    }
+    let tree = operator.get("/admin/v1/tree").await.ok();
+    let mut nodes = Vec::new();
+    find(&tree, &|_| true, &mut nodes);
+    for node in &nodes {
+        for member in ["name", "kind", "state", "live", "restarts", "last_exit", "mailbox", "children"] {
+            assert!(node.get(member).is_some(), "{member} is missing in {node}");
+        }
+        assert_eq!(node["restarts"], 0, "{node}");
+    }
+    let named = |word: &str| nodes.iter().filter(|node| node["name"].as_str().unwrap().contains(word)).count();
+    assert!(named("ledger") >= 1 && named("dispatcher") >= 1 && named("transactions-") == 2, "{tree:#}");
+    assert_eq!(live(&tree), 6, "{tree:#}");
+    for opened in &opened {
+        phone.approve(opened, "asha").await;
+    }
+    eventually("the end of completed actors", PLENTY, || async { (live(&operator.get("/admin/v1/tree").await.ok()) == 0).then_some(()) })
+        .await;
+}
+
+/// Live transactions over all registry shards.
+fn live(tree: &Value) -> u64 {
+    let mut shards = Vec::new();
+    find(tree, &|node| node["kind"].as_str() == Some("transaction_registry"), &mut shards);
+    assert!(!shards.is_empty(), "no registry in {tree:#}");
+    shards.iter().map(|shard| shard["live"].as_u64().unwrap()).sum()
+}
+
+#[tokio::test]
+async fn the_audit_covers_every_client() {
+    let universe = Universe::start().await;
+    let (one, other) = (universe.backend(5).await, universe.backend(7).await);
+    one.open(&["name"]).await;
+    let audit = universe.operator().get("/admin/v1/credits/audit").await.ok();
+    assert_eq!(audit["clean"], true);
+    let rows = audit["clients"].as_array().unwrap();
+    for (client, balance) in [(&one.client, 4), (&other.client, 7)] {
+        let row = rows.iter().find(|row| row["client_id"] == **client).expect("a row for each client");
+        assert_eq!((&row["balance"], &row["sum"], &row["clean"]), (&json!(balance), &json!(balance), &json!(true)));
+    }
+}
+
+#[tokio::test]
+async fn probes_and_metrics_need_no_token_and_are_not_public() {
+    let universe = Universe::start().await;
+    let operator = universe.operator();
+    for path in ["/livez", "/readyz"] {
+        assert_eq!(operator.probe(path).await.ok()["status"], "ok");
+        assert_eq!(universe.get(path).await.status, 404);
+    }
+    assert!(operator.probe("/metrics").await.header("content-type").unwrap().starts_with("text/plain"));
+    assert_eq!(universe.get("/metrics").await.status, 404);
+}
+
+#[tokio::test]
+async fn metrics_hold_no_ids_no_urls_and_nothing_personal() {
+    let universe = Universe::start().await;
+    let (backend, phone, operator) = (universe.backend(9).await, universe.phone(), universe.operator());
+    let receiver = sakshi_sandbox::receiver::WebhookReceiver::start(sakshi_sandbox::receiver::Behaviour::Answer(200)).await.unwrap();
+    let opened = backend.open_reported(&["name", "dob"], &receiver.url("/hook")).await;
+    phone.approve(&opened, "asha").await;
+    operator.delivery(&opened.txn).await;
+    let failed = backend.open(&["name"]).await;
+    phone.fail(&failed, "code-of-a-stranger", "User Reject").await;
+    let stray = format!("/nowhere/{}", opened.txn);
+    universe.get(&stray).await;
+    Answer::to(universe.http.request(Method::from_bytes(b"STRANGE").unwrap(), universe.reach.public("/api/ping"))).await;
+    let metrics = operator.probe("/metrics").await.text;
+    for name in ["sakshi_http_requests_total", "sakshi_transactions_opened_total", "process_resident_memory_bytes"] {
+        assert!(metrics.contains(name), "{name} is missing");
+    }
+    let address = receiver.address().to_string();
+    let ids = [&opened.txn, &failed.txn, &backend.client, &backend.app, &backend.key_id, &backend.key, &address];
+    for text in ids.into_iter().map(String::as_str).chain(["Asha", "1990", "STRANGE", "code-of-a-stranger", "nowhere"]) {
+        assert!(!metrics.contains(text), "{text} stands in the metrics");
+    }
+}

@@ -1,0 +1,159 @@
+//! Settings: what a profile demands, and what production has none of.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use sakshi_authority::intent::IntentKey;
+use serde_json::json;
+
+use crate::harness::forge::Forge;
+use crate::harness::operator::ADMIN_TOKEN;
+use crate::harness::process::{Ending, Process};
+use crate::harness::universe::{Universe, environment};
+
+const TOKEN: &str = "an-operators-own-token-of-enough-length";
+
+/// Everything that production demands.
+fn production(key_path: &str) -> Vec<(&'static str, String)> {
+    let text = |text: &str| text.to_owned();
+    vec![
+        ("PROFILE", text("production")),
+        ("SERVER__PUBLIC_BASE_URL", text("https://verify.example")),
+        ("STORE__ENCRYPTION_KEY", text("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")),
+        ("ADMIN__TOKEN", text(TOKEN)),
+        ("ADMIN__CONNECTOR_TOKEN", text("a-connectors-own-token-of-enough-length")),
+        ("AUTHORITY__INTENT_KEY_PATH", text(key_path)),
+        ("AUTHORITY__QR_HOST", text("https://id-authority.example")),
+        ("AUTHORITY__CLIENT_ID", text("verifier")),
+        ("AUTHORITY__REGISTRATION", text("0001")),
+        ("AUTHORITY__ANDROID_WEB_ACTION", text("example.WEB")),
+        ("AUTHORITY__ANDROID_APP_ACTION", text("example.APP")),
+        ("AUTHORITY__IOS_SCHEME", text("idauthority")),
+        ("AUTHORITY__IOS_HOST", text("verify")),
+        ("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", text("0")),
+    ]
+}
+
+/// A fresh intent key in a directory.
+fn intent_key(directory: &Path) -> String {
+    let path = directory.join("intent.pem");
+    std::fs::write(&path, IntentKey::generate_rs256().unwrap().1).unwrap();
+    path.display().to_string()
+}
+
+fn run(arguments: &[&str], settings: &[(&str, &str)]) -> Ending {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("jwks.json"), Forge::new().jwks().to_string()).unwrap();
+    Process::run(arguments, &environment(directory.path(), settings), directory.path())
+}
+
+#[tokio::test]
+async fn production_trusts_no_sandbox_and_serves_none() {
+    let keys = tempfile::tempdir().unwrap();
+    let settings = production(&intent_key(keys.path()));
+    let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    let universe = Universe::with(&settings).await;
+    for path in ["/sandbox/app", "/sandbox/residents", "/sandbox/app/app.css"] {
+        assert_eq!(universe.get(path).await.refusal(404), "not_found", "{path}");
+    }
+    assert!(!universe.store().join("sandbox-keys").exists());
+    let log = universe.log().join("\n");
+    assert!(!log.contains("X-API-KEY"), "no client is created, so no key is shown");
+    let stranger = universe.http.get(universe.reach.internal("/admin/v1/clients")).bearer_auth(ADMIN_TOKEN);
+    assert_eq!(crate::harness::answer::Answer::to(stranger).await.status, 401);
+
+    let (backend, operator) = (universe.backend(2).await, universe.operator());
+    assert_eq!(operator.get("/admin/v1/clients").await.ok()["total"], 1);
+    let plain = json!({"claims": ["name"], "channel": "qr", "webhook_url": "http://client.example/"});
+    assert_eq!(backend.init(&plain).await.refused_fields(), ["webhook_url"]);
+    let opened = backend.open(&["name"]).await;
+    assert_eq!(opened.answer["requestUrl"], format!("https://verify.example/v/{}", opened.txn));
+    let phone = crate::harness::phone::Phone::with_new_issuer(universe.http.clone(), universe.reach.clone(), universe.secrets.clone());
+    assert_eq!(phone.present(&opened, &phone.credential(&opened, "asha")).await.status, 400, "the sandbox issuer's");
+    assert!(backend.is_pending(&opened.txn).await);
+    let good = universe.forge.bind(&universe.forge.sign(&universe.forge.good()), &opened, |_, _| {});
+    assert_eq!(phone.present(&opened, &good).await.status, 200, "the authority's");
+}
+
+#[test]
+fn check_config_lists_every_problem_at_once() {
+    let ending = run(
+        &["check-config"],
+        &[
+            ("SERVER__WORKERS", "many"),
+            ("OVSE__WINDOW_S", "0"),
+            ("AUTHORITY__KEY_BINDING", "maybe"),
+            ("STORE__COLOUR", "red"),
+            ("ADMIN__TOKEN", "short"),
+        ],
+    );
+    assert_eq!(ending.status.code(), Some(1));
+    for key in ["server.workers", "ovse.window_s", "authority.key_binding", "store.colour", "admin.token"] {
+        assert!(ending.out.contains(key), "{key} is missing:\n{}", ending.out);
+    }
+    assert!(ending.out.contains("5 problems"), "{}", ending.out);
+}
+
+#[test]
+fn check_config_says_what_production_demands_and_serve_refuses_to_start_without() {
+    let bare = [("PROFILE", "production"), ("AUTHORITY__ISSUER", ""), ("AUTHORITY__JWKS_PATH", "")];
+    let keys = [
+        "server.public_base_url",
+        "store.encryption_key",
+        "admin.token",
+        "admin.connector_token",
+        "authority.issuer",
+        "authority.jwks_path",
+        "authority.intent_key_path",
+        "authority.qr_host",
+        "authority.client_id",
+        "authority.registration",
+        "authority.android_web_action",
+        "authority.android_app_action",
+        "authority.ios_scheme",
+        "authority.ios_host",
+    ];
+    let (checked, served) = (run(&["check-config"], &bare), run(&["serve"], &bare));
+    assert_eq!((checked.status.code(), served.status.code()), (Some(1), Some(2)));
+    for key in keys {
+        assert!(checked.out.contains(key), "{key} is missing:\n{}", checked.out);
+        assert!(served.err.contains(key), "{key} is missing:\n{}", served.err);
+    }
+    assert!(served.out.is_empty());
+}
+
+#[test]
+fn production_refuses_the_sandboxs_tokens_and_issuer() {
+    let keys = tempfile::tempdir().unwrap();
+    let mut settings: BTreeMap<&str, String> = production(&intent_key(keys.path())).into_iter().collect();
+    for (key, value, named) in [
+        ("ADMIN__TOKEN", ADMIN_TOKEN, "admin.token"),
+        ("ADMIN__CONNECTOR_TOKEN", "sandbox-connector-token-never-in-production", "admin.connector_token"),
+        ("AUTHORITY__ISSUER", "https://issuer.sandbox.invalid", "authority.issuer"),
+        ("WEBHOOKS__ALLOW_HTTP", "true", "webhooks.allow_http"),
+        ("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "true", "webhooks.allow_private_targets"),
+        ("SERVER__PUBLIC_BASE_URL", "http://verify.example", "server.public_base_url"),
+    ] {
+        let good = settings.insert(key, value.to_owned());
+        let pairs: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        let ending = run(&["check-config"], &pairs);
+        assert_eq!(ending.status.code(), Some(1), "{key}");
+        assert!(ending.out.contains(named) && ending.out.contains("1 problem "), "{key}:\n{}", ending.out);
+        match good {
+            Some(good) => settings.insert(key, good),
+            None => settings.remove(key),
+        };
+    }
+    let pairs: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    let ending = run(&["check-config", "--show"], &pairs);
+    assert_eq!(ending.status.code(), Some(0), "{}", ending.out);
+    assert!(!ending.out.contains(TOKEN) && !ending.out.contains("AAECAwQF"), "secrets are withheld:\n{}", ending.out);
+}
+
+#[test]
+fn an_unknown_word_on_the_command_line_is_refused() {
+    for arguments in [&["sevre"][..], &["serve", "--colour"], &[]] {
+        let ending = run(arguments, &[]);
+        assert_eq!(ending.status.code(), Some(2), "{arguments:?}: {}", ending.err);
+    }
+}

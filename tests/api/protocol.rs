@@ -1,0 +1,124 @@
+//! HTTP itself: what cannot be read, is too large, or is nowhere, answers in the envelope too.
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::harness::answer::Answer;
+use crate::harness::backend::{Backend, INIT, QR_INTENT};
+use crate::harness::universe::Universe;
+
+async fn raw(backend: &Backend, content_type: &str, body: Vec<u8>) -> Answer {
+    Answer::to(backend.request(Method::POST, INIT).header("content-type", content_type).body(body)).await
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_json_is_a_400_and_costs_nothing() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(1).await;
+    for body in ["", "{", "nul", "{}{}", "{\"claims\":[\"name\"],\"channel\":\"qr\"} x", "\u{feff}{", "{\"a\":\"\u{0}\"}"] {
+        let answer = raw(&backend, "application/json", body.as_bytes().to_vec()).await;
+        assert_eq!(answer.refusal(400), "malformed_request", "{}", answer.text);
+    }
+    for body in [vec![b'"', 0xff, b'"'], vec![b'['; 60_000]] {
+        assert_eq!(raw(&backend, "application/json", body).await.status, 400);
+    }
+    // Some readers take an array for an object whose members come in the order of their declaration.
+    let array = format!("[[\"name\"],\"qr\"{}]", ",null".repeat(9));
+    for body in ["[]", "7", "\"text\"", "null", &array, &format!(" \n{array}"), &format!("{}{}", "[".repeat(50), "]".repeat(50))] {
+        let answer = raw(&backend, "application/json", body.as_bytes().to_vec()).await;
+        assert_eq!(answer.refused_fields(), ["body"], "{}", answer.text);
+        assert!(!answer.text.contains("InitRequest"), "{}", answer.text);
+    }
+    assert_eq!(universe.operator().balance(&backend.client).await, 1);
+}
+
+#[tokio::test]
+async fn a_body_beyond_the_limit_is_a_413() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(1).await;
+    let large = json!({"claims": ["name"], "channel": "qr", "name_hint": "x".repeat(70_000)}).to_string();
+    assert_eq!(raw(&backend, "application/json", large.clone().into_bytes()).await.refusal(413), "body_too_large");
+    let chunks = large.as_bytes().chunks(1_000).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect::<Vec<_>>();
+    let stream = reqwest::Body::wrap_stream(futures_util::stream::iter(chunks));
+    let request = backend.request(Method::POST, INIT).header("content-type", "application/json").body(stream);
+    assert_eq!(Answer::to(request).await.refusal(413), "body_too_large", "also when no length is declared");
+    assert_eq!(universe.operator().balance(&backend.client).await, 1);
+}
+
+#[tokio::test]
+async fn another_media_type_is_a_415() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(2).await;
+    let body = json!({"claims": ["name"], "channel": "qr"}).to_string().into_bytes();
+    for content_type in ["text/plain", "application/xml", "application/x-www-form-urlencoded", "application/jsonx"] {
+        assert_eq!(raw(&backend, content_type, body.clone()).await.refusal(415), "unsupported_media_type", "{content_type}");
+    }
+    let none = Answer::to(backend.request(Method::POST, INIT).body(body.clone())).await;
+    assert_eq!(none.refusal(415), "unsupported_media_type");
+    for content_type in ["application/json", "Application/JSON; charset=utf-8"] {
+        raw(&backend, content_type, body.clone()).await.ok();
+    }
+}
+
+#[tokio::test]
+async fn another_method_is_a_405_that_says_which_are_allowed() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(1).await;
+    for (method, path, allow) in [
+        (Method::GET, INIT, "POST"),
+        (Method::DELETE, INIT, "POST"),
+        (Method::PUT, QR_INTENT, "POST"),
+        (Method::POST, "/api/v1/nationalid-ovse/result/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "GET, HEAD"),
+        (Method::POST, "/api/ping", "GET, HEAD"),
+    ] {
+        let answer = Answer::to(backend.request(method.clone(), path)).await;
+        assert_eq!(answer.refusal(405), "method_not_allowed", "{method} {path}");
+        assert_eq!(answer.header("allow"), Some(allow), "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn a_path_that_does_not_exist_is_a_404_in_the_envelope() {
+    let universe = Universe::start().await;
+    for path in [
+        "/",
+        "/api",
+        "/api/v1",
+        "/api/v2/nationalid-ovse/init",
+        "/api/v1/nationalid-ovse",
+        "/api/ping/",
+        "/admin/v1/tree",
+        "/metrics",
+        "/livez",
+    ] {
+        assert_eq!(universe.get(path).await.refusal(404), "not_found", "{path}");
+    }
+    assert_eq!(universe.operator().get("/admin/v1/nothing").await.refusal(404), "not_found");
+}
+
+#[tokio::test]
+async fn a_request_id_is_echoed_or_minted() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(2).await;
+    let body = json!({"claims": ["name"], "channel": "qr"});
+    let named = Answer::to(backend.request(Method::POST, INIT).header("X-Request-ID", "order-7/a").json(&body)).await;
+    assert_eq!((named.status, named.header("x-request-id")), (200, Some("order-7/a")));
+    let (one, other) = (universe.get("/api/ping").await, universe.get("/api/ping").await);
+    assert_ne!(one.header("x-request-id").unwrap(), other.header("x-request-id").unwrap());
+    for bad in ["two words", "", &"x".repeat(129), "caf\u{e9}"] {
+        let value = reqwest::header::HeaderValue::from_bytes(bad.as_bytes()).unwrap();
+        let answer = Answer::to(backend.request(Method::POST, INIT).header("X-Request-ID", value).json(&body)).await;
+        assert_eq!(answer.refused_fields(), ["X-Request-ID"], "{bad}");
+    }
+    assert_eq!(universe.operator().balance(&backend.client).await, 1);
+}
+
+#[tokio::test]
+async fn answers_of_the_api_are_json() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(1).await;
+    let opened = backend.init(&json!({"claims": ["name"], "channel": "qr"})).await;
+    assert_eq!(opened.header("content-type"), Some("application/json"));
+    let refused = backend.init(&json!({})).await;
+    assert_eq!((refused.status, refused.header("content-type")), (400, Some("application/json")));
+}

@@ -1,0 +1,97 @@
+//! Specification, "OVSE" rule 2: the second flow of channel qr.
+
+use sakshi_authority::intent::{self, IntentKey, decode_unverified};
+use sakshi_authority::qr::decode_qr_payload;
+use serde_json::json;
+
+use crate::harness::backend::{Backend, QR_INTENT};
+use crate::harness::universe::Universe;
+use crate::harness::waiting::{PLENTY, eventually};
+
+async fn qr_payload(backend: &Backend, txn: &str) -> String {
+    let answer = backend.post(QR_INTENT, &json!({"txnId": txn})).await.ok();
+    assert_eq!(answer.as_object().unwrap().len(), 1, "{answer}");
+    answer["qrPayload"].as_str().expect("a qrPayload").to_owned()
+}
+
+#[tokio::test]
+async fn the_qr_value_holds_a_signed_intent_for_the_same_transaction() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(1).await;
+    let body = json!({"claims": ["name", "pincode"], "channel": "qr", "language": "urdu", "face_auth": false});
+    let opened = backend.open_with(&body).await;
+    let payload = qr_payload(&backend, &opened.txn).await;
+    let digits = payload.strip_prefix("https://id-authority.example/getIntent?value=").expect("the authority's format");
+    assert!(digits.len() > 1_000 && digits.bytes().all(|byte| byte.is_ascii_digit()), "{payload}");
+
+    let jwt = decode_qr_payload(&payload).expect("a QR value");
+    let pem = std::fs::read_to_string(universe.store().join("sandbox-keys/intent.pem")).expect("the intent key");
+    let key = IntentKey::from_pem(&pem).expect("a key").public_jwk();
+    let intent = intent::verify(&jwt, &key).expect("a signature of the operator's key");
+    let first = &opened.intent;
+    assert_eq!((&intent.txn, &intent.sc, &intent.lang, intent.m), (&first.txn, &first.sc, &first.lang, first.m));
+    assert_eq!((&intent.cb, &intent.aud, &*intent.ch), (&first.cb, &first.aud, "qr"));
+    assert_ne!(intent.jti, first.jti, "it is signed afresh");
+    intent::verify(opened.answer["intentJwt"].as_str().unwrap(), &key).expect("init signs with the same key");
+}
+
+#[tokio::test]
+async fn a_credential_for_the_qr_intent_completes_the_transaction() {
+    let universe = Universe::start().await;
+    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let mut opened = backend.open(&["name"]).await;
+    opened.intent = decode_unverified(&decode_qr_payload(&qr_payload(&backend, &opened.txn).await).unwrap()).unwrap();
+    phone.approve(&opened, "asha").await;
+    assert_eq!(backend.result(&opened.txn).await.ok()["data"]["verification_passed"], true);
+}
+
+#[tokio::test]
+async fn any_channel_may_ask_for_a_qr_value_and_it_costs_nothing() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(3).await;
+    for channel in ["web", "qr", "app"] {
+        let opened = backend.open_with(&json!({"claims": ["name"], "channel": channel})).await;
+        qr_payload(&backend, &opened.txn).await;
+        backend.post(QR_INTENT, &json!({"txn_id": opened.txn})).await.ok();
+    }
+    assert_eq!(universe.operator().balance(&backend.client).await, 0);
+}
+
+#[tokio::test]
+async fn another_apps_or_an_unknown_transaction_is_a_404() {
+    let universe = Universe::start().await;
+    let (backend, other) = (universe.backend(1).await, universe.backend(1).await);
+    let opened = backend.open(&["name"]).await;
+    assert_eq!(other.post(QR_INTENT, &json!({"txnId": opened.txn})).await.refusal(404), "transaction_not_found");
+    let unknown = json!({"txnId": uuid::Uuid::new_v4()});
+    assert_eq!(backend.post(QR_INTENT, &unknown).await.refusal(404), "transaction_not_found");
+}
+
+#[tokio::test]
+async fn a_completed_transaction_is_a_409_and_an_expired_one_a_410() {
+    let universe = Universe::with(&[("OVSE__WINDOW_S", "4")]).await;
+    let (backend, phone) = (universe.backend(2).await, universe.phone());
+    let completed = backend.open(&["name"]).await;
+    phone.approve(&completed, "asha").await;
+    assert_eq!(backend.post(QR_INTENT, &json!({"txnId": completed.txn})).await.refusal(409), "already_completed");
+    let left = backend.open(&["name"]).await;
+    eventually("expiry", PLENTY, || async {
+        let answer = backend.post(QR_INTENT, &json!({"txnId": left.txn})).await;
+        (answer.status != 200).then(|| assert_eq!(answer.refusal(410), "transaction_expired"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_bad_request_names_its_field() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(0).await;
+    for (body, field) in [
+        (json!({}), "txnId"),
+        (json!({"txnId": "seven"}), "txnId"),
+        (json!({"txnId": 7}), "txnId"),
+        (json!({"txnId": uuid::Uuid::new_v4(), "size": 3}), "size"),
+    ] {
+        assert_eq!(backend.post(QR_INTENT, &body).await.refused_fields(), [field], "{body}");
+    }
+}

@@ -1,0 +1,112 @@
+//! Specification, "OVSE": polling, and the window of the transaction.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::harness::backend::result_path;
+use crate::harness::phone::Form;
+use crate::harness::universe::Universe;
+use crate::harness::waiting::{PLENTY, eventually};
+
+#[tokio::test]
+async fn while_pending_polling_returns_a_stub_with_both_ids() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(1).await;
+    let opened = backend.open(&["name"]).await;
+    let stub = json!({"success": true, "pending": true, "data": {"txnId": opened.txn, "txn_id": opened.txn, "pending": true}});
+    assert_eq!(backend.result(&opened.txn).await.ok(), stub);
+}
+
+#[tokio::test]
+async fn another_apps_or_an_unknown_transaction_is_a_404() {
+    let universe = Universe::start().await;
+    let (backend, other, phone) = (universe.backend(2).await, universe.backend(1).await, universe.phone());
+    let (pending, completed) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
+    phone.approve(&completed, "asha").await;
+    let unknown = uuid::Uuid::new_v4().to_string();
+    for txn in [&*pending.txn, &completed.txn, &unknown, "seven", "%00", "..%2f..%2fetc"] {
+        assert_eq!(other.result(txn).await.refusal(404), "transaction_not_found", "{txn}");
+        assert_eq!(other.get(&format!("{}?wait=30", result_path(txn))).await.status, 404, "{txn} is not waited for");
+    }
+}
+
+#[tokio::test]
+async fn a_long_poll_is_answered_as_soon_as_the_transaction_completes() {
+    let universe = Universe::start().await;
+    let (backend, phone) = (universe.backend(3).await, universe.phone());
+    let mut delays = Vec::new();
+    for _ in 0..3 {
+        let opened = backend.open(&["name"]).await;
+        let (path, caller) = (format!("{}?wait=30", result_path(&opened.txn)), backend.clone());
+        let mut poll = tokio::spawn(async move { (caller.get(&path).await, Instant::now()) });
+        let waited = tokio::time::timeout(Duration::from_millis(300), &mut poll).await;
+        assert!(waited.is_err(), "it was answered while the transaction waits");
+        let credential = phone.credential(&opened, "asha");
+        let accepted = phone.present(&opened, &credential).await;
+        let completed = Instant::now();
+        assert_eq!(accepted.status, 200);
+        let (answer, answered) = poll.await.expect("the poll ends");
+        assert_eq!(answer.ok()["data"]["verification_passed"], true);
+        delays.push(answered.saturating_duration_since(completed));
+    }
+    // The median, so that a pause of the machine is not held against the service.
+    delays.sort_unstable();
+    assert!(delays[1] < Duration::from_millis(100), "the polls were answered {delays:?} after the callbacks");
+}
+
+#[tokio::test]
+async fn a_long_poll_ends_with_a_stub_when_its_time_is_up() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(1).await;
+    let opened = backend.open(&["name"]).await;
+    let started = Instant::now();
+    let answer = backend.get(&format!("{}?wait=1", result_path(&opened.txn))).await;
+    assert_eq!(answer.ok()["pending"], true);
+    let took = started.elapsed();
+    assert!(took >= Duration::from_millis(990) && took < Duration::from_secs(5), "{took:?}");
+    for (query, field) in [("wait=31", "wait"), ("wait=-1", "wait"), ("wait=x", "wait"), ("wait=1&wait=2", "wait"), ("size=1", "size")] {
+        assert_eq!(backend.get(&format!("{}?{query}", result_path(&opened.txn))).await.refused_fields(), [field], "{query}");
+    }
+}
+
+#[tokio::test]
+async fn after_the_window_operations_answer_410() {
+    let universe = Universe::with(&[("OVSE__WINDOW_S", "1")]).await;
+    let (backend, phone) = (universe.backend(2).await, universe.phone());
+    let opened = backend.open(&["name"]).await;
+    let credential = phone.credential(&opened, "asha");
+    let started = Instant::now();
+    let polled = backend.get(&format!("{}?wait=30", result_path(&opened.txn))).await;
+    assert_eq!(polled.refusal(410), "transaction_expired", "a long poll hears of expiry too");
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert_eq!(backend.result(&opened.txn).await.refusal(410), "transaction_expired");
+    for form in Form::BOTH {
+        let answer = phone.post(&opened, form, form.success(&opened.txn, &credential)).await;
+        form.reply(&answer, &opened.txn, 410);
+    }
+    assert_eq!(backend.result(&opened.txn).await.status, 410);
+    assert_eq!(universe.operator().balance(&backend.client).await, 1, "expiry is not refunded");
+}
+
+#[tokio::test]
+async fn a_completed_result_outlives_the_window_and_is_forgotten_after_its_own_time() {
+    let universe = Universe::with(&[("OVSE__WINDOW_S", "3"), ("OVSE__RESULT_TTL_S", "6")]).await;
+    let (backend, phone) = (universe.backend(2).await, universe.phone());
+    let (completed, left) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
+    phone.approve(&completed, "asha").await;
+    eventually("the end of the window", PLENTY, || async { (backend.result(&left.txn).await.status == 410).then_some(()) }).await;
+    assert_eq!(backend.result(&completed.txn).await.ok()["success"], true);
+    eventually("the end of the result", PLENTY, || async { (backend.result(&completed.txn).await.status == 404).then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn an_expired_transaction_stays_expired_after_a_restart() {
+    let mut universe = Universe::with(&[("OVSE__WINDOW_S", "1"), ("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let opened = backend.open(&["name"]).await;
+    universe.kill().await;
+    universe.launch().await;
+    eventually("expiry", PLENTY, || async { (backend.result(&opened.txn).await.status == 410).then_some(()) }).await;
+    assert_eq!(phone.fail(&opened, "301", "User Reject").await.status, 410);
+}

@@ -1,0 +1,73 @@
+//! Receivers do not disturb each other, and none loses a delivery to a connection that it closes.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
+use serde_json::Value;
+
+use crate::harness::backend::{Backend, Opened};
+use crate::harness::phone::Phone;
+use crate::harness::universe::Universe;
+use crate::harness::waiting::PLENTY;
+
+/// Completes `count` transactions that report to one URL, some at a time.
+async fn complete_many(backend: &Backend, phone: &Phone, url: &str, count: usize) -> Vec<Opened> {
+    let mut all = Vec::with_capacity(count);
+    while all.len() < count {
+        let some = (count - all.len()).min(25);
+        let opened = join_all((0..some).map(|_| backend.open_reported(&["name"], url))).await;
+        join_all(opened.iter().map(|opened| phone.approve(opened, "asha"))).await;
+        all.extend(opened);
+    }
+    all
+}
+
+fn txn_of(received: &Received) -> String {
+    let body: Value = serde_json::from_slice(&received.body).expect("JSON");
+    body["data"]["txn_id"].as_str().expect("a txn_id").to_owned()
+}
+
+#[tokio::test]
+async fn a_hundred_webhooks_to_a_hanging_receiver_do_not_delay_a_healthy_one() {
+    let universe = Universe::with(&[("SERVER__DRAIN_TIMEOUT_S", "1")]).await;
+    let (backend, phone) = (universe.backend(110).await, universe.phone());
+    let hanging = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
+    let healthy = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
+    complete_many(&backend, &phone, &hanging.url("/"), 100).await;
+    assert!(hanging.wait_for(64, PLENTY).await.len() >= 64, "its own lane is full");
+    for number in 1..=5 {
+        let opened = backend.open_reported(&["name"], &healthy.url("/")).await;
+        let credential = phone.credential(&opened, "asha");
+        let started = Instant::now();
+        assert_eq!(phone.present(&opened, &credential).await.status, 200);
+        assert_eq!(healthy.wait_for(number, PLENTY).await.len(), number);
+        assert!(started.elapsed() < Duration::from_secs(1), "it took {:?}", started.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn a_receiver_that_closes_idle_connections_loses_no_delivery() {
+    let universe = Universe::start().await;
+    let (backend, phone, operator) = (universe.backend(400).await, universe.phone(), universe.operator());
+    let receiver = WebhookReceiver::start(Behaviour::CloseIdle).await.unwrap();
+    let opened = complete_many(&backend, &phone, &receiver.url("/"), 400).await;
+    let received = receiver.wait_for(400, PLENTY).await;
+    let mut sent: Vec<String> = opened.iter().map(|opened| opened.txn.clone()).collect();
+    let mut arrived: Vec<String> = received.iter().map(txn_of).collect();
+    sent.sort_unstable();
+    arrived.sort_unstable();
+    assert_eq!(arrived, sent, "each arrives, and none twice");
+    for opened in &opened {
+        assert_eq!(operator.delivery(&opened.txn).await["attempt"]["outcome"], "delivered");
+    }
+}
+
+#[tokio::test]
+async fn deliveries_that_wait_for_a_slow_receiver_are_all_sent_in_the_end() {
+    let universe = Universe::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "2"), ("WEBHOOKS__MAX_IN_FLIGHT", "4")]).await;
+    let (backend, phone) = (universe.backend(30).await, universe.phone());
+    let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(20))).await.unwrap();
+    complete_many(&backend, &phone, &receiver.url("/"), 30).await;
+    assert_eq!(receiver.wait_for(30, PLENTY).await.len(), 30);
+}

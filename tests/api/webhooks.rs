@@ -1,0 +1,208 @@
+//! Specification, "Events": what a receiver gets, once, and what the operator sees of it.
+
+use sakshi_domain::time::Timestamp;
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use serde_json::{Value, json};
+
+use crate::harness::answer::Answer;
+use crate::harness::backend::{Backend, INIT, Opened};
+use crate::harness::phone::Phone;
+use crate::harness::universe::Universe;
+use crate::harness::waiting::PLENTY;
+
+async fn receiver(behaviour: Behaviour) -> WebhookReceiver {
+    WebhookReceiver::start(behaviour).await.expect("a port")
+}
+
+async fn open_for(backend: &Backend, receiver: &WebhookReceiver, request_id: &str) -> Opened {
+    let body = json!({
+        "claims": ["name", "dob", "gender", "address", "pincode"], "channel": "web", "webhook_url": receiver.url("/hook?for=order-7"),
+        "client_reference_id": "order-7",
+    });
+    let request = backend.request(reqwest::Method::POST, INIT).header("X-Request-ID", request_id).json(&body);
+    Opened::read(&Answer::to(request).await.ok())
+}
+
+async fn answer(phone: &Phone, opened: &Opened, passes: bool) {
+    if passes {
+        phone.approve(opened, "asha").await;
+    } else {
+        assert_eq!(phone.fail(opened, "301", "User Reject").await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn the_body_is_the_golden_one_in_the_apps_spelling_and_equals_the_result() {
+    let universe = Universe::start().await;
+    let (backend, phone, operator) = (universe.backend(4).await, universe.phone(), universe.operator());
+    let receiver = receiver(Behaviour::Answer(200)).await;
+    let cases = [
+        ("snake_case", true, include_str!("golden/verified_snake_case.json")),
+        ("snake_case", false, include_str!("golden/failed_snake_case.json")),
+        ("camelCase", true, include_str!("golden/verified_camel_case.json")),
+        ("camelCase", false, include_str!("golden/failed_camel_case.json")),
+    ];
+    for (number, (spelling, passes, golden)) in cases.into_iter().enumerate() {
+        operator.patch(&format!("/admin/v1/apps/{}", backend.app), &json!({"payload_spelling": spelling})).await.ok();
+        // The app's settings are cached for at most a second, like its keys.
+        let shown = operator.get(&format!("/admin/v1/apps/{}", backend.app)).await.ok();
+        assert_eq!(shown["payload_spelling"], spelling);
+        let opened = open_for(&backend, &receiver, &format!("order-7/{number}")).await;
+        answer(&phone, &opened, passes).await;
+        let arrived = receiver.wait_for(number + 1, PLENTY).await;
+        assert_eq!(arrived.len(), number + 1);
+        let body = std::str::from_utf8(&arrived[number].body).expect("UTF-8");
+        let data: Value = serde_json::from_str::<Value>(body).expect("JSON")["data"].clone();
+        let at = data.get("verified_at").or(data.get("verifiedAt")).and_then(Value::as_str).expect("a time").to_owned();
+        let time = Timestamp::parse_rfc3339(&at).expect("RFC 3339");
+        assert!(at.ends_with('Z') && (time.seconds() - crate::harness::forge::now()).abs() < 30, "{at}");
+        let golden = golden.trim_end().replace("{txn}", &opened.txn).replace("{verified_at}", &at);
+        assert_eq!(body, golden.replace("{request_id}", &format!("order-7/{number}")));
+        crate::harness::waiting::eventually("the poll in the same spelling", PLENTY, || async {
+            (backend.result(&opened.txn).await.text == body).then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_webhook_is_one_post_of_json_with_no_header_of_our_own() {
+    let universe = Universe::start().await;
+    let (backend, phone, operator) = (universe.backend(1).await, universe.phone(), universe.operator());
+    let receiver = receiver(Behaviour::Answer(204)).await;
+    let opened = open_for(&backend, &receiver, "order-7").await;
+    phone.approve(&opened, "asha").await;
+    let record = operator.delivery(&opened.txn).await;
+    assert_eq!((&record["attempt"]["outcome"], &record["attempt"]["status"]), (&json!("delivered"), &json!(204)));
+    let arrived = receiver.received();
+    assert_eq!(arrived.len(), 1);
+    let request = &arrived[0];
+    assert_eq!(request.path, "/hook?for=order-7");
+    assert_eq!(request.headers["content-type"], "application/json");
+    let names: Vec<&str> = request.headers.keys().map(|name| name.as_str()).collect();
+    for name in names {
+        let known = ["host", "content-type", "content-length", "accept", "user-agent", "connection"];
+        assert!(known.contains(&name), "{name} is a header that the specification does not know");
+    }
+}
+
+#[tokio::test]
+async fn a_redelivered_answer_sends_no_second_webhook_even_across_a_restart() {
+    let mut universe = Universe::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let (backend, phone) = (universe.backend(2).await, universe.phone());
+    let receiver = receiver(Behaviour::Answer(200)).await;
+    let opened = open_for(&backend, &receiver, "order-7").await;
+    let credential = phone.credential(&opened, "asha");
+    phone.present(&opened, &credential).await;
+    universe.operator().delivery(&opened.txn).await;
+    phone.present(&opened, &credential).await;
+    universe.kill().await;
+    universe.launch().await;
+    assert_eq!(phone.present(&opened, &credential).await.status, 200);
+    // Another delivery in the same lane ends after anything that the restart could have sent again.
+    let next = open_for(&backend, &receiver, "order-8").await;
+    phone.approve(&next, "asha").await;
+    universe.operator().delivery(&next.txn).await;
+    assert_eq!(receiver.received().len(), 2);
+}
+
+#[tokio::test]
+async fn without_a_webhook_url_nothing_is_sent_and_nothing_fails() {
+    let universe = Universe::start().await;
+    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let opened = backend.open(&["name"]).await;
+    phone.approve(&opened, "asha").await;
+    assert_eq!(backend.result(&opened.txn).await.ok()["success"], true);
+    let path = format!("/admin/v1/transactions/{}/delivery", opened.txn);
+    assert_eq!(universe.operator().get(&path).await.refusal(404), "not_found");
+}
+
+#[tokio::test]
+async fn an_expired_transaction_sends_no_webhook() {
+    let universe = Universe::with(&[("OVSE__WINDOW_S", "1")]).await;
+    let backend = universe.backend(1).await;
+    let receiver = receiver(Behaviour::Answer(200)).await;
+    let opened = open_for(&backend, &receiver, "order-7").await;
+    crate::harness::waiting::eventually("expiry", PLENTY, || async { (backend.result(&opened.txn).await.status == 410).then_some(()) })
+        .await;
+    let path = format!("/admin/v1/transactions/{}/delivery", opened.txn);
+    assert_eq!(universe.operator().get(&path).await.status, 404);
+    assert!(receiver.received().is_empty());
+}
+
+#[tokio::test]
+async fn a_failed_attempt_is_not_repeated_and_its_outcome_is_kept() {
+    let universe = Universe::with(&[("WEBHOOKS__TIMEOUT_MS", "700"), ("WEBHOOKS__CONNECT_TIMEOUT_MS", "500")]).await;
+    let (backend, phone, operator) = (universe.backend(20).await, universe.phone(), universe.operator());
+    let elsewhere = receiver(Behaviour::Answer(200)).await;
+    let cases = [
+        (Behaviour::Answer(500), "rejected", json!(500)),
+        (Behaviour::Answer(404), "rejected", json!(404)),
+        (Behaviour::Answer(429), "rejected", json!(429)),
+        (Behaviour::Redirect(elsewhere.url("/moved")), "rejected", json!(302)),
+        (Behaviour::Hang, "timed_out", Value::Null),
+        (Behaviour::Drop, "broken", Value::Null),
+    ];
+    for (behaviour, outcome, status) in cases {
+        let receiver = receiver(behaviour.clone()).await;
+        let opened = open_for(&backend, &receiver, "order-7").await;
+        phone.approve(&opened, "asha").await;
+        let record = operator.delivery(&opened.txn).await;
+        let attempt = &record["attempt"];
+        assert_eq!((&attempt["outcome"], &attempt["status"]), (&json!(outcome), &status), "{behaviour:?}: {record}");
+        assert!(attempt["duration_ms"].as_u64().unwrap() < 5_000, "{record}");
+        assert_eq!(record["origin"], receiver.url(""), "the path of a webhook URL may be a secret");
+        receiver.set_behaviour(Behaviour::Answer(200));
+        let next = open_for(&backend, &receiver, "order-8").await;
+        phone.approve(&next, "asha").await;
+        assert_eq!(operator.delivery(&next.txn).await["attempt"]["outcome"], "delivered");
+        assert_eq!(receiver.received().len(), 2, "{behaviour:?}: one attempt for each");
+        assert_eq!(backend.result(&opened.txn).await.ok()["success"], true, "the result can be fetched all the same");
+    }
+    assert!(elsewhere.received().is_empty(), "a redirect is not followed");
+}
+
+#[tokio::test]
+async fn a_receiver_that_is_not_there_is_recorded_as_unreachable() {
+    let universe = Universe::start().await;
+    let (backend, phone, operator) = (universe.backend(2).await, universe.phone(), universe.operator());
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for (url, outcome) in [(format!("http://{free}/"), "unreachable"), ("http://nowhere.invalid/".to_owned(), "unresolved")] {
+        let opened = backend.open_reported(&["name"], &url).await;
+        phone.approve(&opened, "asha").await;
+        assert_eq!(operator.delivery(&opened.txn).await["attempt"]["outcome"], outcome, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn internal_addresses_are_blocked_where_the_operator_does_not_allow_them() {
+    let universe = Universe::with(&[("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false")]).await;
+    let (backend, phone, operator) = (universe.backend(20).await, universe.phone(), universe.operator());
+    let receiver = receiver(Behaviour::Answer(200)).await;
+    let port = receiver.address().port();
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "0.0.0.0",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[::]",
+        "10.0.0.1",
+        "172.16.0.1",
+        "192.168.0.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "[fe80::1]",
+        "[fd00::1]",
+        "[64:ff9b::7f00:1]",
+        "224.0.0.1",
+    ] {
+        let opened = backend.open_reported(&["name"], &format!("http://{host}:{port}/")).await;
+        phone.approve(&opened, "asha").await;
+        assert_eq!(operator.delivery(&opened.txn).await["attempt"]["outcome"], "blocked", "{host}");
+    }
+    assert!(receiver.received().is_empty());
+}

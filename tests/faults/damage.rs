@@ -1,0 +1,67 @@
+//! A store that is not whole is refused with a clear error, and never taken for an empty one.
+
+use std::fs;
+use std::path::Path;
+
+use crate::harness::process::Process;
+use crate::harness::universe::Universe;
+
+type Damage = fn(&Path);
+
+/// Each on a copy of the store of a process that ended in good order.
+const DAMAGES: [(&str, Damage); 4] = [
+    ("the database is gone", |store| fs::remove_file(store.join("sakshi.db")).expect("a file")),
+    ("the database is empty", |store| fs::write(store.join("sakshi.db"), b"").expect("a file")),
+    ("the database is something else", |store| fs::write(store.join("sakshi.db"), vec![b'x'; 20_000]).expect("a file")),
+    ("the database is cut", |store| {
+        let file = fs::OpenOptions::new().write(true).open(store.join("sakshi.db")).expect("a file");
+        file.set_len(file.metadata().expect("metadata").len() / 2).expect("a shorter file");
+    }),
+];
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a directory");
+    for entry in fs::read_dir(from).expect("a directory").flatten() {
+        let target = to.join(entry.file_name());
+        if entry.file_type().expect("a type").is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).expect("a copy");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_store_is_refused_with_an_error_that_names_it() {
+    let mut universe = Universe::start().await;
+    let backend = universe.backend(5).await;
+    for _ in 0..5 {
+        backend.open(&["name"]).await;
+    }
+    universe.stop();
+    for (number, (what, damage)) in DAMAGES.into_iter().enumerate() {
+        let store = universe.directory.path().join(format!("damaged-{number}"));
+        copy(&universe.store(), &store);
+        damage(&store);
+        let mut environment = universe.environment().clone();
+        environment.insert("SAKSHI__STORE__PATH".to_owned(), store.display().to_string());
+        let ending = Process::run(&["serve"], &environment, universe.directory.path());
+        assert_eq!(ending.status.code(), Some(1), "{what}: {}", ending.err);
+        assert!(ending.out.is_empty(), "{what}: it served {}", ending.out);
+        let error = ending.err.lines().find(|line| line.starts_with("error: ")).unwrap_or_else(|| panic!("{what}: {}", ending.err));
+        assert!(error.contains("damaged-") || error.contains("sakshi.db") || error.contains("corrupt"), "{what}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_directory_that_cannot_be_written_is_named() {
+    let universe = Universe::start().await;
+    let file = universe.directory.path().join("a-file");
+    fs::write(&file, b"").expect("a file");
+    let mut environment = universe.environment().clone();
+    let below = file.join("store").display().to_string();
+    environment.insert("SAKSHI__STORE__PATH".to_owned(), below.clone());
+    let ending = Process::run(&["serve"], &environment, universe.directory.path());
+    assert_eq!(ending.status.code(), Some(1), "{}", ending.err);
+    assert!(ending.err.contains(&below) || ending.err.contains("a-file"), "{}", ending.err);
+}

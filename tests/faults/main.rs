@@ -1,0 +1,22 @@
+//! What a kill may do: SIGKILL under load, again and again, on one embedded store.
+//!
+//! The test keeps a journal of every answer that it was given. Afterwards the store must know all
+//! of it, have charged for no more than it, and have sent no webhook twice.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "whatever goes wrong here is a failed test, and what it prints is for its reader"
+)]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod damage;
+mod journal;
+mod load;
+mod outbox;
+mod random;
+mod storm;

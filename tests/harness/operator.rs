@@ -1,0 +1,131 @@
+//! The operator of a universe: the admin API with its token.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::backend::Backend;
+use super::universe::{Reach, Secrets};
+use super::waiting::{PLENTY, eventually};
+
+/// The admin token of config/sandbox.toml.
+pub(crate) const ADMIN_TOKEN: &str = "sandbox-admin-token-never-in-production";
+
+#[derive(Clone, Debug)]
+pub(crate) struct Operator {
+    http: reqwest::Client,
+    reach: Reach,
+    secrets: Secrets,
+    token: String,
+}
+
+impl Operator {
+    pub(crate) fn new(http: reqwest::Client, reach: Reach, secrets: Secrets, token: &str) -> Self {
+        secrets.keep(token);
+        Self { http, reach, secrets, token: token.to_owned() }
+    }
+
+    /// With connections of its own.
+    pub(crate) fn on_its_own(&self) -> Self {
+        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().expect("an HTTP client");
+        Self { http, ..self.clone() }
+    }
+
+    pub(crate) async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
+        let request = self.http.request(method, self.reach.internal(path)).bearer_auth(&self.token);
+        Answer::to(match body {
+            Some(body) => request.json(body),
+            None => request,
+        })
+        .await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.ask(Method::GET, path, None).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.ask(Method::POST, path, Some(body)).await
+    }
+
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Answer {
+        self.ask(Method::PATCH, path, Some(body)).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.ask(Method::DELETE, path, None).await
+    }
+
+    /// A request to the internal listener without the token.
+    pub(crate) async fn probe(&self, path: &str) -> Answer {
+        Answer::to(self.http.get(self.reach.internal(path))).await
+    }
+
+    pub(crate) async fn create_client(&self) -> String {
+        text(&self.post("/admin/v1/clients", &json!({"name": "Client"})).await.ok(), "client_id")
+    }
+
+    pub(crate) async fn create_app(&self, client: &str) -> String {
+        text(&self.post(&format!("/admin/v1/clients/{client}/apps"), &json!({"name": "App"})).await.ok(), "app_id")
+    }
+
+    /// A new key: its id and the key itself.
+    pub(crate) async fn issue_key(&self, client: &str, terms: &Value) -> (String, String) {
+        let issued = self.post(&format!("/admin/v1/clients/{client}/keys"), terms).await.ok();
+        let key = text(&issued, "api_key");
+        self.secrets.keep(&key);
+        (text(&issued, "key_id"), key)
+    }
+
+    pub(crate) async fn grant(&self, client: &str, amount: u64, reference: &str) {
+        let grant = json!({"amount": amount, "reference": reference});
+        self.post(&format!("/admin/v1/clients/{client}/credits"), &grant).await.ok();
+    }
+
+    pub(crate) async fn balance(&self, client: &str) -> u64 {
+        let answer = self.get(&format!("/admin/v1/clients/{client}/credits")).await.ok();
+        answer["balance"].as_u64().expect("a balance")
+    }
+
+    /// Every entry of a client's ledger, oldest first.
+    pub(crate) async fn statement(&self, client: &str) -> Vec<Value> {
+        let mut entries = Vec::new();
+        for page in 1.. {
+            let path = format!("/admin/v1/clients/{client}/statement?page={page}&page_size=100");
+            let answer = self.get(&path).await.ok();
+            let rows = answer["entries"].as_array().expect("entries").clone();
+            entries.extend(rows);
+            if entries.len() as u64 >= answer["total"].as_u64().expect("a total") {
+                break;
+            }
+        }
+        entries
+    }
+
+    pub(crate) async fn backend(&self, credits: u64) -> Backend {
+        let client = self.create_client().await;
+        let app = self.create_app(&client).await;
+        let (key_id, key) = self.issue_key(&client, &json!({})).await;
+        if credits > 0 {
+            self.grant(&client, credits, "opening balance").await;
+        }
+        Backend::new(self.http.clone(), self.reach.clone(), self.secrets.clone(), client, app, key_id, key)
+    }
+
+    /// What became of a transaction's webhook, once its attempt has ended.
+    pub(crate) async fn delivery(&self, txn: &str) -> Value {
+        let path = format!("/admin/v1/transactions/{txn}/delivery");
+        eventually("the end of the delivery", PLENTY, || async {
+            let answer = self.get(&path).await;
+            let record = (answer.status == 200).then(|| answer.json())?;
+            (!record["attempt"].is_null()).then_some(record)
+        })
+        .await
+    }
+}
+
+fn text(answer: &Value, member: &str) -> String {
+    answer[member].as_str().unwrap_or_else(|| panic!("no {member} in the answer")).to_owned()
+}

@@ -1,0 +1,136 @@
+//! The identity app of a universe: credentials of the sandbox issuer, posted to the callback.
+
+use std::path::Path;
+
+use reqwest::RequestBuilder;
+use reqwest::header::CONTENT_TYPE;
+use sakshi_domain::claims::ClaimSet;
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_sandbox::issuer::{HolderKey, SandboxIssuer};
+use sakshi_sandbox::residents::Resident;
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::backend::Opened;
+use super::universe::{Reach, Secrets};
+
+/// The `iss` of the sandbox issuer.
+const SANDBOX_ISSUER: &str = "https://issuer.sandbox.invalid";
+
+pub(crate) struct Phone {
+    issuer: SandboxIssuer,
+    holder: HolderKey,
+    http: reqwest::Client,
+    reach: Reach,
+    secrets: Secrets,
+}
+
+/// The form in which a callback is sent and answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Xml,
+    Json,
+}
+
+impl Form {
+    pub(crate) const BOTH: [Self; 2] = [Self::Xml, Self::Json];
+
+    pub(crate) const fn content_type(self) -> &'static str {
+        match self {
+            Self::Xml => "application/xml",
+            Self::Json => "application/json",
+        }
+    }
+
+    pub(crate) fn success(self, txn: &str, credential: &str) -> String {
+        match self {
+            Self::Xml => format!("<Request><TxnID>{txn}</TxnID><Credential>{credential}</Credential></Request>"),
+            Self::Json => json!({"txn": txn, "response": credential, "dateTime": "2026-01-01T00:00:00Z"}).to_string(),
+        }
+    }
+
+    pub(crate) fn failure(self, txn: &str, code: &str, message: &str) -> String {
+        match self {
+            Self::Xml => {
+                format!("<Request><TxnID>{txn}</TxnID><ErrorCode>{code}</ErrorCode><ErrorMsg>{message}</ErrorMsg></Request>")
+            }
+            Self::Json => json!({"txn": txn, "errCode": code, "errInfo": message}).to_string(),
+        }
+    }
+
+    /// Checks that a reply has this form, and returns its message.
+    pub(crate) fn reply(self, answer: &Answer, txn: &str, status: u16) -> String {
+        assert_eq!(answer.status, status, "{}", answer.text);
+        assert_eq!(answer.header("content-type"), Some(self.content_type()), "{}", answer.text);
+        match self {
+            Self::Xml => {
+                let head = format!("<Response><TxnID>{txn}</TxnID><ResponseCode>{status}</ResponseCode><ResponseMsg>");
+                let rest = answer.text.strip_prefix(&head).unwrap_or_else(|| panic!("{} is not {head}…", answer.text));
+                rest.strip_suffix("</ResponseMsg></Response>").expect("the end of the reply").to_owned()
+            }
+            Self::Json => {
+                let body = answer.json();
+                assert_eq!((&body["txn"], &body["responseCode"]), (&Value::from(txn), &Value::from(status)), "{body}");
+                body["responseMsg"].as_str().expect("a message").to_owned()
+            }
+        }
+    }
+}
+
+impl Phone {
+    pub(crate) fn new(store: &Path, http: reqwest::Client, reach: Reach, secrets: Secrets) -> Self {
+        let key = std::fs::read(store.join("sandbox-keys/issuer.p8")).expect("the sandbox issuer's key");
+        let issuer = SandboxIssuer::from_pkcs8(SANDBOX_ISSUER, &key).expect("a key");
+        Self { issuer, holder: HolderKey::generate().expect("a key"), http, reach, secrets }
+    }
+
+    /// With the sandbox issuer's name and a key of its own, where the server has made none.
+    pub(crate) fn with_new_issuer(http: reqwest::Client, reach: Reach, secrets: Secrets) -> Self {
+        let issuer = SandboxIssuer::generate(SANDBOX_ISSUER).expect("a key");
+        Self { issuer, holder: HolderKey::generate().expect("a key"), http, reach, secrets }
+    }
+
+    /// A resident's credential for what the intent asks, bound to the transaction.
+    pub(crate) fn credential(&self, opened: &Opened, resident: &str) -> String {
+        let bare = self.bare(opened.intent.requested(), resident);
+        let bound = self.holder.bind(&bare, &opened.txn, &opened.intent.aud, SystemClock.now()).expect("a signature");
+        self.secrets.keep(&bound);
+        bound
+    }
+
+    /// A resident's credential without proof of the holder's key.
+    pub(crate) fn bare(&self, claims: ClaimSet, resident: &str) -> String {
+        let (resident, now) = (Resident::find(resident).expect("a resident"), SystemClock.now());
+        for value in claims.iter().filter_map(|claim| resident.claim(claim, now)) {
+            self.secrets.keep(value.as_str().unwrap_or_default());
+        }
+        let bare = self.issuer.issue(resident, claims, &self.holder, now).expect("a credential");
+        self.secrets.keep(&bare);
+        bare
+    }
+
+    pub(crate) fn request(&self, path: &str, content_type: &str, body: impl Into<reqwest::Body>) -> RequestBuilder {
+        self.http.post(self.reach.public(path)).header(CONTENT_TYPE, content_type).body(body)
+    }
+
+    pub(crate) async fn post(&self, opened: &Opened, form: Form, body: String) -> Answer {
+        Answer::to(self.request(&opened.callback_path(), form.content_type(), body)).await
+    }
+
+    /// Answers with a credential, whatever it is.
+    pub(crate) async fn present(&self, opened: &Opened, credential: &str) -> Answer {
+        self.secrets.keep(credential);
+        self.post(opened, Form::Json, Form::Json.success(&opened.txn, credential)).await
+    }
+
+    /// The person consents, and the service accepts.
+    pub(crate) async fn approve(&self, opened: &Opened, resident: &str) {
+        let answer = self.present(opened, &self.credential(opened, resident)).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+    }
+
+    /// The app reports a failure.
+    pub(crate) async fn fail(&self, opened: &Opened, code: &str, message: &str) -> Answer {
+        self.post(opened, Form::Json, Form::Json.failure(&opened.txn, code, message)).await
+    }
+}

@@ -1,0 +1,122 @@
+//! A running `sakshi` process: its output line by line, its signals and its end.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::waiting::{PLENTY, eventually};
+
+/// The binary under test.
+pub(crate) const SAKSHI: &str = env!("CARGO_BIN_EXE_sakshi");
+
+/// What is known of a process so far.
+#[derive(Debug, Default)]
+struct Seen {
+    out: Vec<String>,
+    err: Vec<String>,
+    open_pipes: usize,
+    ended: Option<ExitStatus>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Process {
+    pid: u32,
+    shared: Arc<(Mutex<Seen>, Condvar)>,
+}
+
+/// How a process ended and what it said.
+#[derive(Clone, Debug)]
+pub(crate) struct Ending {
+    pub(crate) status: ExitStatus,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Process {
+    /// Starts the binary with nothing of the test's own environment but what is given.
+    pub(crate) fn start(arguments: &[&str], environment: &BTreeMap<String, String>, directory: &Path) -> Self {
+        let mut command = Command::new(SAKSHI);
+        command.args(arguments).env_clear().envs(environment).current_dir(directory);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        let shared = Arc::new((Mutex::new(Seen { open_pipes: 2, ..Seen::default() }), Condvar::new()));
+        let (out, err) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
+        follow(out, Arc::clone(&shared), |seen| &mut seen.out);
+        follow(err, Arc::clone(&shared), |seen| &mut seen.err);
+        let pid = child.id();
+        reap(child, Arc::clone(&shared));
+        Self { pid, shared }
+    }
+
+    /// Runs the binary to its end, which must come by itself.
+    pub(crate) fn run(arguments: &[&str], environment: &BTreeMap<String, String>, directory: &Path) -> Ending {
+        let process = Self::start(arguments, environment, directory);
+        process.wait(PLENTY).unwrap_or_else(|| {
+            process.signal("KILL");
+            panic!("sakshi {arguments:?} did not end");
+        })
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.pid)]).status().expect("sh runs");
+        assert!(sent.success() || self.with(|seen| seen.ended.is_some()), "SIG{name} could not be sent");
+    }
+
+    /// The addresses of the one line on stdout, once it serves.
+    pub(crate) async fn listening(&self) -> (String, String) {
+        eventually("the line on stdout", PLENTY, || async {
+            let (line, ended) = self.with(|seen| (seen.out.first().cloned(), seen.ended));
+            assert!(ended.is_none(), "the process ended before it served: {:#?}", self.with(|seen| seen.err.clone()));
+            let line: Value = serde_json::from_str(&line?).expect("a line of JSON");
+            assert_eq!((&line["event"], &line["pid"]), (&Value::from("listening"), &Value::from(self.pid)));
+            Some((line["public"].as_str()?.to_owned(), line["internal"].as_str()?.to_owned()))
+        })
+        .await
+    }
+
+    /// Blocks until the process has ended and all of its output is read; `None` after `bound`.
+    pub(crate) fn wait(&self, bound: Duration) -> Option<Ending> {
+        let (seen, changed) = &*self.shared;
+        let going_on = |seen: &mut Seen| seen.ended.is_none() || seen.open_pipes > 0;
+        let (seen, _) = changed.wait_timeout_while(seen.lock().unwrap(), bound, going_on).unwrap();
+        seen.ended.map(|status| Ending { status, out: seen.out.join("\n"), err: seen.err.join("\n") })
+    }
+
+    /// As [`Process::wait`] for a test that has other things going on meanwhile.
+    pub(crate) async fn ended(&self, bound: Duration) -> Ending {
+        eventually("the end of the process", bound, || async { self.wait(Duration::ZERO) }).await
+    }
+
+    pub(crate) fn log(&self) -> Vec<String> {
+        self.with(|seen| [seen.out.clone(), seen.err.clone()].concat())
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
+        look(&self.shared.0.lock().unwrap())
+    }
+}
+
+fn follow(pipe: impl Read + Send + 'static, shared: Arc<(Mutex<Seen>, Condvar)>, place: fn(&mut Seen) -> &mut Vec<String>) {
+    thread::spawn(move || {
+        for line in BufReader::new(pipe).split(b'\n') {
+            let Ok(line) = line else { break };
+            let line = String::from_utf8_lossy(&line).into_owned();
+            place(&mut shared.0.lock().unwrap()).push(line);
+        }
+        shared.0.lock().unwrap().open_pipes -= 1;
+        shared.1.notify_all();
+    });
+}
+
+fn reap(mut child: Child, shared: Arc<(Mutex<Seen>, Condvar)>) {
+    thread::spawn(move || {
+        let status = child.wait().expect("the process can be waited for");
+        shared.0.lock().unwrap().ended = Some(status);
+        shared.1.notify_all();
+    });
+}

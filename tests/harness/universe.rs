@@ -1,0 +1,239 @@
+//! One test's universe: a process, its store, its operator and the secrets that nobody may log.
+//!
+//! Dropping it is a test of its own: the ledger must add up, SIGTERM must end the process with 0,
+//! no actor may have panicked, and no secret may stand in a log line.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, RwLock};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::answer::Answer;
+use super::backend::Backend;
+use super::forge::{self, Forge};
+use super::operator::{ADMIN_TOKEN, Operator};
+use super::phone::Phone;
+use super::process::{Ending, Process};
+
+/// How long a process may take to end after SIGTERM.
+const END_BOUND: Duration = Duration::from_secs(25);
+
+/// Shorter texts occur in logs by chance.
+const SECRET_CHARS_MIN: usize = 8;
+
+/// Where the process listens now; a restart moves it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reach(Arc<RwLock<(String, String)>>);
+
+impl Reach {
+    pub(crate) fn public(&self, path: &str) -> String {
+        format!("{}{path}", self.0.read().unwrap().0)
+    }
+
+    pub(crate) fn internal(&self, path: &str) -> String {
+        format!("{}{path}", self.0.read().unwrap().1)
+    }
+}
+
+/// Texts that may stand in no log line.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Secrets(Arc<Mutex<BTreeSet<String>>>);
+
+impl Secrets {
+    pub(crate) fn keep(&self, text: &str) {
+        if text.len() >= SECRET_CHARS_MIN {
+            self.0.lock().unwrap().insert(text.to_owned());
+        }
+    }
+}
+
+pub(crate) struct Universe {
+    pub(crate) directory: TempDir,
+    pub(crate) forge: Forge,
+    pub(crate) reach: Reach,
+    pub(crate) secrets: Secrets,
+    pub(crate) http: reqwest::Client,
+    environment: BTreeMap<String, String>,
+    process: Option<Process>,
+    past: Vec<String>,
+}
+
+/// Settings of a node on free ports that keeps everything in `directory`.
+pub(crate) fn environment(directory: &Path, settings: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let path = |name: &str| directory.join(name).display().to_string();
+    let mut environment = BTreeMap::from([
+        ("SAKSHI_LOG".to_owned(), "info,sakshi=trace,sakshi_actors=trace,sakshi_store=trace,sakshi_authority=trace".to_owned()),
+        ("SAKSHI__SERVER__PUBLIC_ADDR".to_owned(), "127.0.0.1:0".to_owned()),
+        ("SAKSHI__SERVER__INTERNAL_ADDR".to_owned(), "127.0.0.1:0".to_owned()),
+        ("SAKSHI__SERVER__WORKERS".to_owned(), "2".to_owned()),
+        ("SAKSHI__SERVER__DRAIN_TIMEOUT_S".to_owned(), "3".to_owned()),
+        ("SAKSHI__STORE__PATH".to_owned(), path("store")),
+        ("SAKSHI__AUTHORITY__ISSUER".to_owned(), forge::ISSUER.to_owned()),
+        ("SAKSHI__AUTHORITY__JWKS_PATH".to_owned(), path("jwks.json")),
+    ]);
+    for (key, value) in settings {
+        environment.insert(format!("SAKSHI__{key}"), (*value).to_owned());
+    }
+    environment
+}
+
+impl Universe {
+    pub(crate) async fn start() -> Self {
+        Self::with(&[]).await
+    }
+
+    /// With further settings, named as in the environment without `SAKSHI__`.
+    pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
+        let forge = Forge::new();
+        let jwks = forge.jwks();
+        Self::trusting(forge, &jwks, settings).await
+    }
+
+    /// With other keys behind the configured issuer than the forge's.
+    pub(crate) async fn trusting(forge: Forge, jwks: &Value, settings: &[(&str, &str)]) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        std::fs::write(directory.path().join("jwks.json"), jwks.to_string()).expect("a file");
+        let environment = environment(directory.path(), settings);
+        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+        // The service closes idle connections after 5 s; a client that holds them longer may meet the close.
+        let http = http.pool_idle_timeout(Duration::from_secs(2)).timeout(Duration::from_secs(60)).build().expect("an HTTP client");
+        let (reach, secrets) = (Reach::default(), Secrets::default());
+        let mut universe = Self { directory, forge, reach, secrets, http, environment, process: None, past: Vec::new() };
+        universe.launch().await;
+        universe
+    }
+
+    /// Changes a setting of the processes to come.
+    pub(crate) fn set(&mut self, key: &str, value: &str) {
+        self.environment.insert(format!("SAKSHI__{key}"), value.to_owned());
+    }
+
+    /// Starts the process on what the directory holds.
+    pub(crate) async fn launch(&mut self) {
+        assert!(self.process.is_none(), "it runs already");
+        let process = Process::start(&["serve"], &self.environment, self.directory.path());
+        let addresses = process.listening().await;
+        *self.reach.0.write().unwrap() = addresses;
+        self.process = Some(process);
+    }
+
+    /// Starts the process and kills it while it may still be starting.
+    pub(crate) async fn launch_and_kill(&mut self, after: Duration) {
+        self.process = Some(Process::start(&["serve"], &self.environment, self.directory.path()));
+        tokio::time::sleep(after).await;
+        self.kill().await;
+    }
+
+    /// SIGKILL, and nothing of the process is left.
+    pub(crate) async fn kill(&mut self) {
+        let process = self.process.take().expect("it runs");
+        process.signal("KILL");
+        process.ended(END_BOUND).await;
+        self.past.extend(process.log());
+    }
+
+    pub(crate) fn process(&self) -> &Process {
+        self.process.as_ref().expect("it runs")
+    }
+
+    pub(crate) fn environment(&self) -> &BTreeMap<String, String> {
+        &self.environment
+    }
+
+    pub(crate) fn store(&self) -> PathBuf {
+        self.directory.path().join("store")
+    }
+
+    pub(crate) fn operator(&self) -> Operator {
+        let token = self.environment.get("SAKSHI__ADMIN__TOKEN").map_or(ADMIN_TOKEN, String::as_str);
+        Operator::new(self.http.clone(), self.reach.clone(), self.secrets.clone(), token)
+    }
+
+    /// A client backend with an app, a key and credits of its own.
+    pub(crate) async fn backend(&self, credits: u64) -> Backend {
+        self.operator().backend(credits).await
+    }
+
+    /// The sandbox's identity app, with the issuer key that the server made for it.
+    pub(crate) fn phone(&self) -> Phone {
+        Phone::new(&self.store(), self.http.clone(), self.reach.clone(), self.secrets.clone())
+    }
+
+    /// A request to the public listener without any credentials.
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        Answer::to(self.http.get(self.reach.public(path))).await
+    }
+
+    /// Everything that all processes of this universe have said.
+    pub(crate) fn log(&self) -> Vec<String> {
+        let now = self.process.as_ref().map(Process::log).unwrap_or_default();
+        [self.past.clone(), now].concat()
+    }
+
+    /// SIGTERM and a good end, with everything else that a drop checks.
+    pub(crate) fn stop(&mut self) -> Ending {
+        self.audit();
+        let process = self.process.take().expect("it runs");
+        process.signal("TERM");
+        self.conclude(&process)
+    }
+
+    /// Waits for a process that was told to end, and judges its end and its log.
+    pub(crate) fn conclude(&mut self, process: &Process) -> Ending {
+        let ending = process.wait(END_BOUND).unwrap_or_else(|| {
+            process.signal("KILL");
+            panic!("the process did not end within {END_BOUND:?} of SIGTERM");
+        });
+        self.past.extend(process.log());
+        assert_eq!(ending.status.code(), Some(0), "{}", ending.err);
+        self.inspect_log();
+        ending
+    }
+
+    /// Takes the process out, for a test that ends it in its own way and then calls [`Self::conclude`].
+    pub(crate) fn take_process(&mut self) -> Process {
+        self.process.take().expect("it runs")
+    }
+
+    fn inspect_log(&self) {
+        let secrets = self.secrets.0.lock().unwrap();
+        for line in self.log() {
+            assert!(!line.contains("a panic"), "an actor panicked: {line}");
+            for secret in secrets.iter() {
+                // The secret itself stays out of the test's output as well.
+                assert!(!line.contains(secret.as_str()), "a secret of {} characters stands in the log", secret.len());
+            }
+        }
+    }
+
+    /// Asks for the audit of all ledgers from a thread of its own, because a drop cannot await.
+    fn audit(&self) {
+        let operator = self.operator();
+        let asked = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            // A client's connections belong to the runtime that opened them.
+            runtime.block_on(async { operator.on_its_own().get("/admin/v1/credits/audit").await.ok() })
+        });
+        let audit = asked.join().expect("the audit is answered");
+        assert_eq!(audit["clean"], true, "a ledger does not add up: {audit:#}");
+    }
+}
+
+impl Drop for Universe {
+    fn drop(&mut self) {
+        if self.process.is_none() {
+            return;
+        }
+        if thread::panicking() {
+            let log = self.log();
+            eprintln!("the last lines of the process:\n{}", log[log.len().saturating_sub(40)..].join("\n"));
+            self.process().signal("KILL");
+            return;
+        }
+        self.stop();
+    }
+}
