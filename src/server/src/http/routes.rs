@@ -71,6 +71,7 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/v/{txnId}/status", Audience::Residents, || web::to(live::status)),
     row("GET", "/e/{eventId}", Audience::Residents, || web::to(show::show)),
     row("POST", "/e/{eventId}/start", Audience::Residents, || web::to(start::start)),
+    row("GET", "/e/{eventId}/start", Audience::Residents, || web::to(start::back)),
     row("GET", "/e/{eventId}/kiosk", Audience::Residents, || web::to(kiosk::page)),
     row("GET", "/e/{eventId}/kiosk/events", Audience::Residents, || web::to(kiosk::events)),
     row("GET", "/assets/page.css", Audience::Residents, || web::to(files::style)),

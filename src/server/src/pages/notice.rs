@@ -53,18 +53,28 @@ pub(super) fn ended(standing: &Standing, sandbox: bool) -> HttpResponse {
     let (status, look, heading, mut words) = match standing {
         Standing::Waiting(_) => (StatusCode::OK, CLOCK, texts.waiting_heading, vec![texts.waiting]),
         Standing::Verified(_) => (StatusCode::OK, CHECK, texts.verified_heading, vec![texts.verified]),
-        Standing::NotVerified(_, failure) => {
-            (StatusCode::OK, CROSS, texts.not_verified_heading, vec![texts.reason(failure), texts.start_again])
-        }
+        Standing::NotVerified(_, failure) => (StatusCode::OK, CROSS, texts.not_verified_heading, vec![texts.reason(failure)]),
         Standing::Expired(_) => (StatusCode::GONE, CLOCK, texts.expired_heading, vec![texts.expired]),
         Standing::Unknown => (StatusCode::NOT_FOUND, QUESTION, texts.unknown_heading, vec![texts.unknown]),
     };
+    let event = standing.opened().and_then(|opened| opened.event);
+    match standing {
+        Standing::NotVerified(..) if event.is_none() => words.push(texts.start_again),
+        // A guest has nobody to go back to but the event.
+        Standing::Expired(_) if event.is_some() => words = vec![texts.event.too_late],
+        _ => {}
+    }
     let followed = matches!(standing, Standing::Verified(_) | Standing::NotVerified(..));
+    let back = |id| Link { address: format!("/e/{id}"), label: texts.event.to_event.to_owned(), followed: false };
     let link = standing.redirect_url().map(|address| Link {
         address: address.to_owned(),
         label: texts.continue_to.replace("{host}", &host(address)),
         followed,
     });
+    let link = match standing {
+        Standing::NotVerified(..) | Standing::Expired(_) => link.or(event.map(back)),
+        _ => link,
+    };
     if link.is_none() && matches!(standing, Standing::Verified(_)) {
         words.push(texts.close_page);
     }

@@ -158,22 +158,26 @@ impl Scene {
     }
 
     pub(super) async fn verify(&self, pending: &Pending) {
+        assert_eq!(self.answer(pending).await, CompleteReply::Accepted);
+    }
+
+    /// Delivers a credential of its own for the transaction.
+    pub(super) async fn answer(&self, pending: &Pending) -> CompleteReply {
         let serde_json::Value::Object(claims) = json!({"residentName": "Asha Rao", "ageAbove18": true}) else { unreachable!() };
-        // Every credential is another one.
         let digest = AnswerDigest(std::array::from_fn(|at| pending.id.as_bytes()[at % 16]));
         let claims = Arc::new(VerifiedClaims::new(claims));
-        self.complete(pending, Answer::Credential { claims, missing: Default::default(), holder_bound: false, digest }).await;
+        self.complete(pending, Answer::Credential { claims, missing: Default::default(), holder_bound: false, digest }).await
     }
 
     pub(super) async fn fail(&self, pending: &Pending, message: &str, code: &str) {
         let failure = Failure::new(message, Some(code));
-        self.complete(pending, Answer::Failure { failure, digest: AnswerDigest([2; 32]) }).await;
+        let answer = Answer::Failure { failure, digest: AnswerDigest([2; 32]) };
+        assert_eq!(self.complete(pending, answer).await, CompleteReply::Accepted);
     }
 
-    async fn complete(&self, pending: &Pending, answer: Answer) {
+    async fn complete(&self, pending: &Pending, answer: Answer) -> CompleteReply {
         let Rules { replay_window, result_ttl, .. } = rules();
-        let reply = self.shared.service.transactions.complete(pending.id, Complete { answer, replay_window, result_ttl }).await;
-        assert_eq!(reply, Ok(CompleteReply::Accepted));
+        self.shared.service.transactions.complete(pending.id, Complete { answer, replay_window, result_ttl }).await.unwrap()
     }
 
     /// From now on nothing is admitted any more.

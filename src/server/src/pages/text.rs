@@ -95,6 +95,8 @@ pub(super) struct EventTexts {
     pub(super) elsewhere_heading: &'static str,
     pub(super) elsewhere: &'static str,
     pub(super) to_event: &'static str,
+    /// When a guest's own window has passed.
+    pub(super) too_late: &'static str,
 
     pub(super) scan: &'static str,
     pub(super) steps: [&'static str; 3],
@@ -149,6 +151,8 @@ impl Texts {
             Some("306") => self.reasons.face_service_down,
             Some("307") => self.reasons.connection,
             Some("claims_missing") => self.reasons.claims_missing,
+            Some("event_full") => self.event.full,
+            Some("event_closed") => self.event.closed,
             _ => self.reasons.other,
         }
     }

@@ -51,7 +51,8 @@ pub struct CreateEventResponse {
     /// Identifies the event.
     #[schema(value_type = String)]
     event_id: EventId,
-    /// To be printed as a QR code.
+    /// To be printed as a QR code. With `/kiosk` appended it is a page for a screen at the entrance, which shows the places
+    /// left when `?places=1` follows.
     qr_url: String,
 }
 

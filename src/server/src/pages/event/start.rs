@@ -7,7 +7,7 @@ use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::channel::Channel;
 use sakshi_domain::event::{Event, EventRefusal};
-use sakshi_domain::ids::TxnId;
+use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
 use sakshi_domain::transaction::{Pending, Terms};
 use sakshi_store::OpenTransaction;
@@ -29,6 +29,17 @@ pub async fn start(path: Path<String>, request: HttpRequest, service: Data<Servi
     match started(&path, &request, &service, &rates).await {
         Ok(response) => Ok(response),
         Err(refusal) => refusal.answer(&request, &service, &path),
+    }
+}
+
+/// `GET /e/{eventId}/start`: whoever opens the button's address again gets the page that has the button.
+///
+/// # Errors
+/// 404 for a path that names no event, as [`start`].
+pub async fn back(path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+    match path.parse::<EventId>() {
+        Ok(id) => Ok(private(StatusCode::SEE_OTHER).insert_header((LOCATION, format!("/e/{id}"))).finish()),
+        Err(_) => Refusal::from(ApiError::NotFound("event")).answer(&request, &service, &path),
     }
 }
 

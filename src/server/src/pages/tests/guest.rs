@@ -4,9 +4,10 @@ use actix_web::body::BoxBody;
 use actix_web::dev::ServiceResponse;
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
+use sakshi_actors::CompleteReply;
 use sakshi_authority::intent::decode_unverified;
 use sakshi_domain::channel::Channel;
-use sakshi_domain::event::Event;
+use sakshi_domain::event::{Event, EventRefusal, MaxGuests};
 use sakshi_domain::ids::TxnId;
 
 use crate::pages::scene::{ANDROID, Scene, WINDOW, text};
@@ -160,4 +161,40 @@ async fn another_sites_page_cannot_start_anything() {
     assert_eq!(scene.ask(ours).await.status(), 303);
     let program = TestRequest::post().uri(&format!("/e/{}/start", event.id));
     assert_eq!(scene.ask(program).await.status(), 303);
+}
+
+#[actix_web::test]
+async fn a_guest_who_was_not_verified_or_came_too_late_is_led_back_to_the_event() {
+    let scene = Scene::new().await;
+    let event = scene.event(|terms| terms.max_guests = MaxGuests::new(1).unwrap()).await;
+    let mut guests = Vec::new();
+    for _ in 0..4 {
+        guests.push(scene.pending(started(&press(&scene, &event, None).await)).await);
+    }
+    let back = format!("href=\"/e/{}\"", event.id);
+    scene.fail(&guests[0], "User Reject", "301").await;
+    let (_, html) = scene.page(&format!("/v/{}", guests[0].id), ANDROID).await;
+    assert!(html.contains("You declined the request") && html.contains(&back) && !html.contains("go back there"), "{html}");
+
+    scene.verify(&guests[1]).await;
+    let (_, html) = scene.page(&format!("/v/{}", guests[1].id), ANDROID).await;
+    assert!(html.contains("You are verified") && !html.contains(&back), "{html}");
+    assert_eq!(scene.answer(&guests[2]).await, CompleteReply::EventRefused(EventRefusal::Full));
+    let (_, html) = scene.page(&format!("/v/{}", guests[2].id), ANDROID).await;
+    assert!(html.contains("You were not verified") && html.contains("no place is left") && html.contains(&back), "{html}");
+
+    scene.clock.advance(WINDOW);
+    let (status, html) = scene.page(&format!("/v/{}", guests[3].id), ANDROID).await;
+    assert!(status == 410 && html.contains("You can start again.") && html.contains(&back), "{html}");
+}
+
+#[actix_web::test]
+async fn opening_the_buttons_address_leads_to_the_button_and_costs_nothing() {
+    let scene = Scene::new().await;
+    let event = scene.event(|_| {}).await;
+    let before = scene.balance().await;
+    let response = scene.ask(TestRequest::get().uri(&format!("/e/{}/start", event.id))).await;
+    assert_eq!((response.status().as_u16(), header(&response, "location")), (303, format!("/e/{}", event.id)));
+    assert_eq!(scene.page("/e/nothing/start", ANDROID).await.0, 404);
+    assert_eq!(scene.balance().await, before);
 }

@@ -148,7 +148,10 @@ async fn the_poster_has_name_code_three_steps_and_the_end_on_the_organisers_cloc
     assert_eq!((status, kind.as_str()), (200, "text/html; charset=utf-8"));
     assert!(html.contains(">Open day &#60;i&#62;&#38; tour&#60;/i&#62;</h1>") && !html.contains("<i>"), "{html}");
     assert_eq!(html.matches("<li>").count(), 3);
-    assert!(html.contains("Open until <time datetime=\"2023-11-14T23:13:20.000Z\">2023-11-15 04:43 UTC+05:30</time>"), "{html}");
+    assert!(
+        html.contains("Open until <time datetime=\"2023-11-14T23:13:20.000Z\" dir=\"ltr\">2023-11-15 04:43 UTC+05:30</time>"),
+        "{html}"
+    );
     assert!(html.contains("href=\"https://v.example/assets/poster.css?v=") && html.contains(&format!("https://v.example/e/{}", event.id)));
     let style = html.split("https://v.example").nth(1).unwrap().split('"').next().unwrap();
     let style = scene.ask(TestRequest::get().uri(style)).await;

@@ -75,6 +75,7 @@ pub(super) static TEXTS: Texts = Texts {
         elsewhere_heading: "Please start here",
         elsewhere: "Another site tried to start this for you. Nothing has happened. Go to the event’s own page and start there.",
         to_event: "Go to the event’s page",
+        too_late: "It could be answered for a short time only, which is over. Nothing was passed on. You can start again.",
         scan: "Scan to register",
         steps: [
             "Point your phone’s camera or the identity app at the code.",
