@@ -15,6 +15,7 @@
 mod harness;
 
 mod damage;
+mod event_storm;
 mod journal;
 mod load;
 mod outbox;

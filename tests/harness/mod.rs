@@ -15,4 +15,5 @@ pub(crate) mod operator;
 pub(crate) mod phone;
 pub(crate) mod process;
 pub(crate) mod universe;
+pub(crate) mod venue;
 pub(crate) mod waiting;

@@ -1,0 +1,190 @@
+//! What an organiser may not ask for, and whose events are whose.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::answer::Answer;
+use crate::harness::backend::Backend;
+use crate::harness::universe::Universe;
+use crate::harness::venue::{BROWSER, EVENTS, PROGRAM, Venue, terms, within};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// The terms with one of them changed.
+fn but(field: &str, value: Value) -> Value {
+    let mut terms = terms(10);
+    terms[field] = value;
+    terms
+}
+
+#[tokio::test]
+async fn an_event_that_cannot_be_is_refused_by_the_name_of_each_field() {
+    let universe = Universe::start().await;
+    let organiser = universe.backend(1).await;
+    let cases = [
+        (json!({}), vec!["name", "claims", "max_guests", "expires_at"]),
+        (but("name", json!("")), vec!["name"]),
+        (but("name", json!("   ")), vec!["name"]),
+        (but("name", json!("x".repeat(201))), vec!["name"]),
+        (but("name", json!("Open\u{0}day")), vec!["name"]),
+        (but("name", json!(7)), vec!["name"]),
+        (but("claims", json!([])), vec!["claims"]),
+        (but("claims", json!("name")), vec!["claims"]),
+        (but("claims", json!(["name", "shoe_size"])), vec!["claims[1]"]),
+        (but("max_guests", json!(0)), vec!["max_guests"]),
+        (but("max_guests", json!(1_000_001)), vec!["max_guests"]),
+        (but("max_guests", json!(-1)), vec!["max_guests"]),
+        (but("max_guests", json!(2.5)), vec!["max_guests"]),
+        (but("max_guests", json!("10")), vec!["max_guests"]),
+        (but("expires_at", json!("2020-01-01T00:00:00Z")), vec!["expires_at"]),
+        (but("expires_at", json!("tomorrow")), vec!["expires_at"]),
+        (but("expires_at", json!(1_900_000_000)), vec!["expires_at"]),
+        (but("expires_at", json!(within(DAY * 367))), vec!["expires_at"]),
+        (but("language", json!("klingon")), vec!["language"]),
+        (but("language", json!(24)), vec!["language"]),
+        (but("webhook_url", json!("ftp://hooks.example/")), vec!["webhook_url"]),
+        (but("webhook_url", json!("https://user:secret@hooks.example/")), vec!["webhook_url"]),
+        (but("webhook_url", json!("https://hooks.example/#part")), vec!["webhook_url"]),
+        (but("is_active", json!(true)), vec!["is_active"]),
+        (but("capacity", json!(10)), vec!["capacity"]),
+    ];
+    for (body, fields) in cases {
+        assert_eq!(organiser.post(EVENTS, &body).await.refused_fields(), fields, "{body}");
+    }
+    assert_eq!(organiser.get(EVENTS).await.ok()["total"], 0, "a refused event does not exist");
+    for body in [but("max_guests", json!(1_000_000)), but("name", json!("é".repeat(200))), but("expires_at", json!(within(DAY * 365)))] {
+        organiser.post(EVENTS, &body).await.ok();
+    }
+    assert_eq!(universe.operator().balance(&organiser.client).await, 1, "events cost nothing");
+}
+
+#[tokio::test]
+async fn a_change_that_cannot_be_is_refused_by_the_name_of_each_field_and_changes_nothing() {
+    let universe = Universe::start().await;
+    let (organiser, phone) = (universe.backend(5).await, universe.phone());
+    let venue = Venue::open(&universe, &organiser, &terms(10)).await;
+    for _ in 0..2 {
+        phone.approve(&venue.scan().await, "asha").await;
+    }
+    let before = venue.state().await;
+    let cases = [
+        (json!({"max_guests": 1}), vec!["max_guests"]),
+        (json!({"max_guests": 0}), vec!["max_guests"]),
+        (json!({"max_guests": 1_000_001}), vec!["max_guests"]),
+        (json!({"max_guests": null}), vec!["max_guests"]),
+        (json!({"max_guests": "20"}), vec!["max_guests"]),
+        (json!({"is_active": null}), vec!["is_active"]),
+        (json!({"is_active": "no"}), vec!["is_active"]),
+        (json!({"expires_at": null}), vec!["expires_at"]),
+        (json!({"expires_at": "2020-01-01T00:00:00Z"}), vec!["expires_at"]),
+        (json!({"expires_at": within(DAY * 367)}), vec!["expires_at"]),
+        (json!({"expires_at": "later"}), vec!["expires_at"]),
+        (json!({"name": null}), vec!["name"]),
+        (json!({"name": " "}), vec!["name"]),
+        (json!({"webhook_url": "ftp://hooks.example/"}), vec!["webhook_url"]),
+        (json!({"claims": ["dob"]}), vec!["claims"]),
+        (json!({"language": "hindi"}), vec!["language"]),
+        (json!({"registration_count": 0}), vec!["registration_count"]),
+        (json!({"is_active": false, "max_guests": 1}), vec!["max_guests"]),
+        (json!({"name": "", "expires_at": "later", "max_guests": 0}), vec!["max_guests", "expires_at", "name"]),
+    ];
+    for (change, fields) in cases {
+        assert_eq!(venue.patch(&change).await.refused_fields(), fields, "{change}");
+        assert_eq!(venue.state().await, before, "{change}");
+    }
+    assert_eq!(venue.patch(&json!({})).await.ok(), before, "nothing changes nothing");
+    let full = venue.patch(&json!({"max_guests": 2, "name": "Last day"})).await.ok();
+    assert_eq!((&full["status"], &full["name"]), (&json!("at_capacity"), &json!("Last day")), "a cap at the count is one");
+}
+
+#[tokio::test]
+async fn pages_out_of_bounds_are_refused_by_name() {
+    let universe = Universe::start().await;
+    let organiser = universe.backend(1).await;
+    let venue = Venue::open(&universe, &organiser, &terms(10)).await;
+    for path in [format!("{}/registrations", venue.path()), EVENTS.to_owned()] {
+        for (query, field) in [
+            ("page=0", "page"),
+            ("page=-1", "page"),
+            ("page=x", "page"),
+            ("page=1&page=2", "page"),
+            ("page_size=0", "page_size"),
+            ("page_size=101", "page_size"),
+            ("sort=name", "sort"),
+        ] {
+            assert_eq!(organiser.get(&format!("{path}?{query}")).await.refused_fields(), [field], "{query}");
+        }
+        assert_eq!(organiser.get(&format!("{path}?page=4294967295&page_size=100")).await.status, 200);
+    }
+}
+
+async fn every_call(backend: &Backend, id: &str) -> Vec<Answer> {
+    let path = format!("{EVENTS}/{id}");
+    let disable = Answer::to(backend.request(Method::PATCH, &path).json(&json!({"is_active": false}))).await;
+    vec![disable, backend.get(&path).await, backend.get(&format!("{path}/registrations")).await]
+}
+
+#[tokio::test]
+async fn another_apps_event_is_as_unknown_as_one_that_never_was() {
+    let universe = Universe::start().await;
+    let (organiser, stranger) = (universe.backend(1).await, universe.backend(1).await);
+    let sibling = organiser.presenting(&organiser.key, &universe.operator().create_app(&organiser.client).await);
+    let venue = Venue::open(&universe, &organiser, &terms(10)).await;
+    for (who, id) in
+        [(&stranger, venue.id.as_str()), (&sibling, &venue.id), (&organiser, "0000000000000"), (&organiser, "seven"), (&organiser, "%00")]
+    {
+        for answer in every_call(who, id).await {
+            assert_eq!(answer.refusal(404), "not_found", "{id}");
+            assert_eq!(answer.json()["message"], "There is no such event.", "{id}");
+        }
+    }
+    for who in [&stranger, &sibling] {
+        assert_eq!(who.get(EVENTS).await.ok()["events"], json!([]));
+    }
+    for answer in every_call(&organiser.presenting("wrong", &organiser.app), &venue.id).await {
+        assert_eq!(answer.status, 401, "{}", answer.text);
+    }
+    assert_eq!(venue.state().await["status"], "active");
+}
+
+#[tokio::test]
+async fn an_unknown_event_is_a_404_for_guests_too() {
+    let universe = Universe::start().await;
+    let organiser = universe.backend(1).await;
+    let mut nowhere = Venue::open(&universe, &organiser, &terms(10)).await;
+    for id in ["0000000000000", "seven", "%3Cscript%3E"] {
+        nowhere.id = id.to_owned();
+        for request in [nowhere.visit(Method::GET, BROWSER), nowhere.button(BROWSER)] {
+            let page = Answer::to(request).await;
+            assert_eq!(page.status, 404, "{id}");
+            assert!(page.header("content-type").unwrap().starts_with("text/html") && !page.text.contains("<script>"), "{}", page.text);
+        }
+        assert_eq!(Answer::to(nowhere.button(PROGRAM)).await.refusal(404), "not_found", "{id}");
+    }
+}
+
+async fn create_once(backend: &Backend, key: &str, body: &Value) -> Answer {
+    Answer::to(backend.request(Method::POST, EVENTS).header("Idempotency-Key", key).json(body)).await
+}
+
+#[tokio::test]
+async fn an_event_is_created_once_under_one_key() {
+    let mut universe = Universe::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let organiser = universe.backend(1).await;
+    let body = terms(10);
+    let answers = join_all((0..12).map(|_| create_once(&organiser, "fair-7", &body))).await;
+    for answer in &answers {
+        assert_eq!((answer.status, &answer.text), (200, &answers[0].text));
+    }
+    let other = terms(11);
+    assert_eq!(create_once(&organiser, "fair-7", &other).await.refusal(422), "idempotency_key_reused");
+    universe.kill().await;
+    universe.launch().await;
+    assert_eq!(create_once(&organiser, "fair-7", &body).await.text, answers[0].text);
+    assert_eq!(organiser.get(EVENTS).await.ok()["total"], 1);
+    create_once(&organiser, "fair-8", &body).await.ok();
+    assert_eq!(organiser.get(EVENTS).await.ok()["total"], 2);
+}
