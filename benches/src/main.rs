@@ -8,6 +8,7 @@ mod bare;
 mod completion;
 mod connection;
 mod crypto;
+mod guests;
 mod init;
 mod latency;
 mod load;
@@ -65,6 +66,8 @@ enum What {
     Memory,
     /// Latency of init with few and with many live transactions.
     Latency,
+    /// Guests of one event arriving over a minute: the time of each step.
+    Guests,
     /// All of them.
     All,
     /// What a child process does.
@@ -83,7 +86,8 @@ fn main() -> ExitCode {
         What::Completion => show(&cli, &[completion::run], scale),
         What::Memory => show(&cli, &[memory::run], scale),
         What::Latency => show(&cli, &[latency::run], scale),
-        What::All => show(&cli, &[init::run, poll::run, completion::run, memory::run, latency::run], scale),
+        What::Guests => show(&cli, &[guests::run], scale),
+        What::All => show(&cli, &[init::run, poll::run, completion::run, guests::run, memory::run, latency::run], scale),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

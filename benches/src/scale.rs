@@ -15,6 +15,10 @@ pub(crate) struct Scale {
     pub(crate) connections: usize,
     /// Callbacks in one turn.
     pub(crate) callbacks: usize,
+    /// Guests of the event.
+    pub(crate) guests: usize,
+    /// The time over which they arrive.
+    pub(crate) arrivals: Duration,
     /// Live transactions where many are asked for.
     pub(crate) live: usize,
     /// Transactions replaced before memory is measured again.
@@ -29,6 +33,8 @@ impl Scale {
         warm: Duration::from_millis(500),
         connections: 64,
         callbacks: 30_000,
+        guests: 5_000,
+        arrivals: Duration::from_secs(60),
         live: 1_000_000,
         churned: 3_000_000,
     };
@@ -39,6 +45,8 @@ impl Scale {
         warm: Duration::from_millis(300),
         connections: 64,
         callbacks: 4_000,
+        guests: 400,
+        arrivals: Duration::from_secs(5),
         live: 50_000,
         churned: 150_000,
     };

@@ -2,7 +2,7 @@
 //! system chooses, with its first client.
 
 use metrics_exporter_prometheus::PrometheusBuilder;
-use reqwest::{Client, RequestBuilder};
+use reqwest::{Client, Method, RequestBuilder};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use serde_json::Value;
 
@@ -54,6 +54,12 @@ impl LiveNode {
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         answer(self.signed(self.http.post(self.url(path))).json(body)).await
+    }
+
+    /// Asks as the client for one of its apps; `null` for no body.
+    pub(crate) async fn send(&self, method: Method, path: &str, app: &str, body: &Value) -> (u16, Value) {
+        let request = self.http.request(method, self.url(path)).header("X-API-KEY", self.first.key.reveal()).header("X-API-APP-ID", app);
+        answer(if body.is_null() { request } else { request.json(body) }).await
     }
 
     /// Asks without credentials.

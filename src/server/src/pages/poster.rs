@@ -21,8 +21,6 @@ use crate::http::events::own_event;
 use crate::http::query::Query;
 use crate::service::Service;
 
-/// Characters above which a name is set smaller.
-const LONG: usize = 40;
 /// Millimetres of the code's side on the sheet.
 const CODE_SIDE: f64 = 120.0;
 const SVG: &str = "image/svg+xml";
@@ -32,7 +30,8 @@ const SVG: &str = "image/svg+xml";
 struct Page<'a> {
     texts: &'static Texts,
     name: &'a str,
-    is_long: bool,
+    /// Style of the name: the longer, the smaller.
+    length: &'static str,
     style: String,
     code: String,
     until: String,
@@ -78,7 +77,11 @@ pub async fn page(caller: Caller, path: Path<String>, request: HttpRequest, serv
         &Page {
             texts: Texts::of(event.terms.language),
             name,
-            is_long: name.chars().count() > LONG,
+            length: match name.chars().count() {
+                0..=40 => "short",
+                41..=110 => "long",
+                _ => "longest",
+            },
             // In full, so that a saved copy finds it too.
             style: format!("{base}{}", POSTER.address()),
             code: drawn(&address)?.inline(),

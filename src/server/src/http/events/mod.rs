@@ -108,3 +108,6 @@ fn timestamp(invalid: &mut Invalid, field: &str, text: &str) -> Option<Timestamp
 pub fn nullable<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
     Option::<T>::deserialize(deserializer).map(Some)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Guests of one event arriving over a minute through the real HTTP surface: page, start, intent,
+//! credential, callback. Not a ratio: the time of each step, and whether everybody was registered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use reqwest::{Client, Response, StatusCode};
+use sakshi_authority::intent::decode_unverified;
+use sakshi_domain::claims::ClaimSet;
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_sandbox::issuer::{HolderKey, SandboxIssuer};
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use sakshi_sandbox::residents::Resident;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use crate::Failure;
+use crate::node::Service;
+use crate::report::{Report, median};
+use crate::scale::Scale;
+
+const STEPS: [&str; 4] = ["GET /e/{id}", "POST /e/{id}/start", "intent", "callback"];
+const CLAIMS: [&str; 3] = ["name", "dob", "gender"];
+/// How long the last webhooks may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
+    let service = Service::start(None)?;
+    actix_rt::System::new().block_on(storm(&service, scale))
+}
+
+async fn storm(service: &Service, scale: Scale) -> Result<Report, Failure> {
+    let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await?;
+    let site = Arc::new(Site::new(service)?);
+    let event = site.create_event(scale.guests, &receiver.url("/hook")).await?;
+    let began = Instant::now();
+    let mut guests = JoinSet::new();
+    for guest in 0..scale.guests {
+        let due = began + scale.arrivals.mul_f64(guest as f64 / scale.guests as f64);
+        let (site, event) = (Arc::clone(&site), event.clone());
+        guests.spawn(async move {
+            sleep_until(due).await;
+            site.visit(&event).await
+        });
+    }
+    let mut times: [Vec<f64>; 4] = Default::default();
+    while let Some(visited) = guests.join_next().await {
+        for (step, time) in times.iter_mut().zip(visited??) {
+            step.push(time.as_secs_f64() * 1_000.0);
+        }
+    }
+    let took = began.elapsed().as_secs_f64();
+    let webhooks = receiver.wait_for(scale.guests, PATIENCE).await.len();
+    let event = site.event(&event).await?;
+    let registered = event["registration_count"].as_u64().unwrap_or_default();
+    if registered != scale.guests as u64 || webhooks != scale.guests {
+        return Err(format!("{} guests, {registered} registered, {webhooks} webhooks", scale.guests).into());
+    }
+    let mut report = Report::new("guests");
+    for (step, times) in STEPS.iter().zip(&mut times) {
+        times.sort_by(f64::total_cmp);
+        report.figure(&format!("{step}, p50 in ms"), &[median(times)]);
+        report.figure(&format!("{step}, p99 in ms"), &[times[times.len() * 99 / 100]]);
+    }
+    report.note(format!(
+        "{} guests arrived evenly over {:.0} s and were done after {took:.1} s; all were registered, each with one webhook, and no request \
+         failed. Driver and service share the machine.",
+        scale.guests,
+        scale.arrivals.as_secs_f64()
+    ));
+    Ok(report)
+}
+
+/// The service as organiser, guests and their phones see it.
+struct Site {
+    http: Client,
+    base: String,
+    key: String,
+    app: String,
+    issuer: SandboxIssuer,
+    holder: HolderKey,
+    resident: &'static Resident,
+    claims: ClaimSet,
+}
+
+impl Site {
+    fn new(service: &Service) -> Result<Self, Failure> {
+        Ok(Self {
+            http: Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build()?,
+            base: format!("http://{}", service.server.address),
+            key: service.server.text("key")?.to_owned(),
+            app: service.server.text("app")?.to_owned(),
+            issuer: SandboxIssuer::from_pkcs8("https://issuer.sandbox.invalid", &std::fs::read(service.kept("issuer.p8"))?)?,
+            holder: HolderKey::generate()?,
+            resident: Resident::find("asha").ok_or("no such resident")?,
+            claims: ClaimSet::parse(&CLAIMS)?,
+        })
+    }
+
+    async fn create_event(&self, guests: usize, webhook: &str) -> Result<String, Failure> {
+        let end = (SystemClock.now() + Duration::from_secs(3_600)).to_string();
+        let terms = json!({ "name": "Storm", "claims": CLAIMS, "max_guests": guests, "expires_at": end, "webhook_url": webhook });
+        let request = self.http.post(self.url("/api/v1/nationalid-ovse/events")).json(&terms);
+        let created: Value = expect(self.signed(request).send().await?, StatusCode::OK)?.json().await?;
+        Ok(created["event_id"].as_str().ok_or("no event id")?.to_owned())
+    }
+
+    async fn event(&self, id: &str) -> Result<Value, Failure> {
+        let request = self.http.get(self.url(&format!("/api/v1/nationalid-ovse/events/{id}")));
+        Ok(expect(self.signed(request).send().await?, StatusCode::OK)?.json().await?)
+    }
+
+    /// One guest; the time of each step.
+    async fn visit(&self, event: &str) -> Result<[Duration; 4], Failure> {
+        let began = Instant::now();
+        expect(self.http.get(self.url(&format!("/e/{event}"))).send().await?, StatusCode::OK)?.bytes().await?;
+        let looked = Instant::now();
+        let started = expect(self.http.post(self.url(&format!("/e/{event}/start"))).send().await?, StatusCode::SEE_OTHER)?;
+        let page = started.headers().get(LOCATION).and_then(|value| value.to_str().ok()).ok_or("no location")?.to_owned();
+        let page = if page.starts_with('/') { self.url(&page) } else { page };
+        let opened = Instant::now();
+        let jwt = expect(self.http.get(page).header(ACCEPT, "application/jwt").send().await?, StatusCode::OK)?.text().await?;
+        let asked = Instant::now();
+        let intent = decode_unverified(&jwt)?;
+        let now = SystemClock.now();
+        let credential =
+            self.holder.bind(&self.issuer.issue(self.resident, self.claims, &self.holder, now)?, &intent.txn, &intent.aud, now)?;
+        let signed = Instant::now();
+        let body = json!({ "txn": intent.txn, "response": credential }).to_string();
+        let request = self.http.post(&intent.cb).header(CONTENT_TYPE, "application/json").body(body);
+        expect(request.send().await?, StatusCode::OK)?.bytes().await?;
+        Ok([looked - began, opened - looked, asked - opened, signed.elapsed()])
+    }
+
+    fn signed(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+        request.header("X-API-KEY", &self.key).header("X-API-APP-ID", &self.app)
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+}
+
+fn expect(response: Response, status: StatusCode) -> Result<Response, Failure> {
+    if response.status() == status { Ok(response) } else { Err(format!("{} answered {}", response.url().path(), response.status()).into()) }
+}
