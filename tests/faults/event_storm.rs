@@ -15,6 +15,7 @@ use crate::harness::backend::Opened;
 use crate::harness::phone::Phone;
 use crate::harness::universe::Universe;
 use crate::harness::venue::{BROWSER, Venue, led_to};
+use crate::harness::waiting::{PLENTY, eventually};
 use crate::journal::Answered;
 use crate::load::send;
 use crate::random::Random;
@@ -24,6 +25,8 @@ const GUESTS: u64 = 10;
 const IN_FLIGHT: u64 = 8;
 const CREDITS: u64 = 100_000;
 const PLACES: u64 = 10;
+/// Scans of a round before it is ended.
+const SCANS_MAX: u64 = 250;
 
 /// What guests and organiser were told.
 #[derive(Debug, Default)]
@@ -161,8 +164,10 @@ impl Storm {
                 tokio::spawn(Guest { over: Arc::clone(&over), random, ..self.guest.clone() }.come_and_go())
             })
             .collect();
-        // The moment of the kill is the one thing that is left to chance.
-        tokio::time::sleep(Duration::from_millis(self.random.below(1_200))).await;
+        // How many scans are answered before the kill is chance; so is where the other guests are by then.
+        let enough = self.guest.note(|told| told.scanned.len() as u64) + self.random.below(SCANS_MAX);
+        let scanned = || async { (self.guest.note(|told| told.scanned.len() as u64) >= enough).then_some(()) };
+        eventually("the load of a round", PLENTY, scanned).await;
         self.universe.kill().await;
         self.kills += 1;
         over.store(true, Ordering::Relaxed);
