@@ -212,8 +212,9 @@ impl Tree {
     /// Begins no further webhook attempt and waits for those in flight, for `patience` at most.
     /// Returns how many were still under way.
     pub async fn drain(&self, patience: Duration) -> usize {
-        self.around.dispatcher.do_send(Pause);
         let end = tokio::time::Instant::now() + patience;
+        // Until it has heard, it may begin another one. A dispatcher that is gone begins none.
+        let _ = self.around.dispatcher.send(Pause).timeout(patience).await;
         while self.attempts.inside() > 0 && tokio::time::Instant::now() < end {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
