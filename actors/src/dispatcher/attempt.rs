@@ -52,14 +52,14 @@ impl Attempter {
                 return true;
             }
         };
-        match self.store.claim_delivery(delivery.id).await {
+        match self.store.claim_delivery(delivery.id, delivery.txn).await {
             Ok(true) => {}
             Ok(false) => return false,
             Err(_) => return true,
         }
         let attempt = self.client.attempt(&delivery.url, body.into()).await;
         report(&delivery, attempt);
-        self.settle(delivery.id, attempt).await;
+        self.settle(delivery.id, delivery.txn, attempt).await;
         false
     }
 
@@ -73,9 +73,9 @@ impl Attempter {
     }
 
     /// Records the outcome, for as long as the store needs to come back.
-    async fn settle(&self, id: DeliveryId, attempt: Attempt) {
+    async fn settle(&self, id: DeliveryId, txn: TxnId, attempt: Attempt) {
         let mut pause = PAUSE_FIRST;
-        while self.store.settle_delivery(id, attempt).await.is_err() {
+        while self.store.settle_delivery(id, txn, attempt).await.is_err() {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }

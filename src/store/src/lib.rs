@@ -16,7 +16,7 @@ pub use error::StoreError;
 pub use record::{CompletedRecord, Registration, TransactionRecord};
 pub use store::{Store, StoreFuture};
 pub use transition::{
-    Audit, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, GuestOutcomes, IdempotencyScope,
+    Audit, Change, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, GuestOutcomes, IdempotencyScope,
     IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction, Page, PageRequest, PatchEventOutcome, PresentedCredential, Retention, Swept,
 };
 pub use vault::{Sealed, Vault, VaultError};

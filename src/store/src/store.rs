@@ -10,12 +10,13 @@ use sakshi_domain::event::{Event, EventPatch};
 use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, TxnId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
+use tokio::sync::broadcast;
 
 use crate::error::StoreError;
 use crate::record::{Registration, TransactionRecord};
 use crate::transition::{
-    Audit, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope, IdempotentAnswer,
-    KeyGrant, OpenOutcome, OpenTransaction, Page, PageRequest, PatchEventOutcome, Retention, Swept,
+    Audit, Change, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope,
+    IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction, Page, PageRequest, PatchEventOutcome, Retention, Swept,
 };
 
 /// The answer of a store, to be awaited on any thread.
@@ -100,19 +101,23 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// The key with this digest, together with an app.
     fn find_key(&self, digest: KeyDigest, app: AppId) -> StoreFuture<Option<KeyGrant>>;
 
-    /// Deliveries that wait for their attempt, in order, after a position; of one origin or of all.
+    /// Deliveries that wait for their attempt by this node, in order, after a position; of one
+    /// origin or of all.
     fn due_deliveries(&self, after: Option<DeliveryId>, origin: Option<String>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>>;
 
-    /// Takes the one permission to attempt a delivery; `false` when it was taken before.
-    fn claim_delivery(&self, id: DeliveryId) -> StoreFuture<bool>;
+    /// Takes the one permission to attempt the delivery of a transaction; `false` when it was taken
+    /// before.
+    fn claim_delivery(&self, id: DeliveryId, txn: TxnId) -> StoreFuture<bool>;
 
-    /// Records what became of the attempt. Repeatable; the first record stands.
-    fn settle_delivery(&self, id: DeliveryId, attempt: Attempt) -> StoreFuture<()>;
+    /// Records what became of the attempt. Repeatable; the first record stands, but `unknown` gives
+    /// way to the record of who made the attempt after all.
+    fn settle_delivery(&self, id: DeliveryId, txn: TxnId, attempt: Attempt) -> StoreFuture<()>;
 
     /// The delivery of a transaction, for the operator.
     fn load_delivery(&self, txn: TxnId) -> StoreFuture<Option<DeliveryRecord>>;
 
-    /// Marks attempts that this node's earlier life left unfinished as `unknown`; how many.
+    /// Marks attempts that were left unfinished as `unknown`: those of this node's earlier life, and
+    /// those of nodes that are gone; how many.
     fn abandon_attempts(&self) -> StoreFuture<u64>;
 
     /// Removes at most `limit` records of each kind whose time has passed: completed transactions
@@ -122,4 +127,11 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// Whether a write would succeed now.
     fn check(&self) -> StoreFuture<()>;
+
+    /// What other nodes change, from now on; `None` when there are no other nodes. A change may go
+    /// unannounced: whoever waits for one looks for itself now and then.
+    fn changes(&self) -> Option<broadcast::Receiver<Change>>;
+
+    /// Ends this node's part: it begins no further attempt, and others take what waits for it.
+    fn leave(&self) -> StoreFuture<()>;
 }

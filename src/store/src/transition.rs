@@ -5,7 +5,7 @@ use std::time::Duration;
 use sakshi_domain::credits::LedgerEntry;
 use sakshi_domain::delivery::QueuedDelivery;
 use sakshi_domain::event::{Event, EventRefusal};
-use sakshi_domain::ids::{ClientId, TxnId};
+use sakshi_domain::ids::{ClientId, EventId, Partition, TxnId};
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::tenancy::{ApiKeyRecord, App};
 use sakshi_domain::time::Timestamp;
@@ -25,9 +25,14 @@ pub struct OpenTransaction {
     pub idempotency: Option<IdempotentAnswer>,
 }
 
-/// Whose idempotency key, on which operation: SHA-256 over app, operation and key.
+/// Whose idempotency key, on which operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct IdempotencyScope(pub [u8; 32]);
+pub struct IdempotencyScope {
+    /// The partition of the client.
+    pub partition: Partition,
+    /// SHA-256 over app, operation and key.
+    pub digest: [u8; 32],
+}
 
 /// The first answer to a request with an `Idempotency-Key`.
 #[derive(Clone, Debug, PartialEq)]
@@ -230,6 +235,15 @@ impl Audit {
     pub fn is_clean(&self) -> bool {
         self.faults == 0 && i64::try_from(self.balance) == Ok(self.sum)
     }
+}
+
+/// Something that a node has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// A transaction has ended.
+    Transaction(TxnId),
+    /// An event was changed by its organiser or by a guest.
+    Event(EventId),
 }
 
 /// How many records a sweep removed.

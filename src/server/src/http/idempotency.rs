@@ -4,12 +4,12 @@
 use actix_web::http::header::HeaderName;
 use actix_web::{HttpRequest, HttpResponse};
 use aws_lc_rs::digest::{Context, SHA256, digest};
-use sakshi_domain::ids::AppId;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::{IDEMPOTENCY_KEY_CHARS_MAX, IDEMPOTENCY_TTL};
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{IdempotencyScope, IdempotentAnswer, Sealed, Vault};
 
+use super::caller::Caller;
 use super::error::ApiError;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -28,7 +28,7 @@ impl OnceOnly {
     ///
     /// # Errors
     /// A key that is not 1 to 255 visible ASCII characters, or given twice.
-    pub fn of(request: &HttpRequest, app: &AppId, operation: &str, body: &[u8]) -> Result<Option<Self>, ApiError> {
+    pub fn of(request: &HttpRequest, caller: &Caller, operation: &str, body: &[u8]) -> Result<Option<Self>, ApiError> {
         let mut given = request.headers().get_all(IDEMPOTENCY_KEY);
         let Some(key) = given.next() else { return Ok(None) };
         let key = key.as_bytes();
@@ -37,17 +37,18 @@ impl OnceOnly {
             return Err(Invalid::one("Idempotency-Key", "must be given once, as 1 to 255 visible ASCII characters").into());
         }
         let mut context = Context::new(&SHA256);
-        for part in [app.as_str().as_bytes(), operation.as_bytes(), key] {
+        for part in [caller.app.app_id.as_str().as_bytes(), operation.as_bytes(), key] {
             context.update(&(part.len() as u64).to_be_bytes());
             context.update(part);
         }
-        Ok(Some(Self { scope: IdempotencyScope(bytes(context.finish().as_ref())), request: bytes(digest(&SHA256, body).as_ref()) }))
+        let scope = IdempotencyScope { partition: caller.client.partition(), digest: bytes(context.finish().as_ref()) };
+        Ok(Some(Self { scope, request: bytes(digest(&SHA256, body).as_ref()) }))
     }
 
     /// The record that keeps an answer.
     #[must_use]
     pub fn keep(&self, vault: &Vault, answer: &[u8], now: Timestamp) -> IdempotentAnswer {
-        let answer = vault.seal(&self.scope.0, answer);
+        let answer = vault.seal(&self.scope.digest, answer);
         IdempotentAnswer { scope: self.scope, request: self.request, answer, until: now + IDEMPOTENCY_TTL }
     }
 
@@ -67,7 +68,7 @@ impl OnceOnly {
     /// # Errors
     /// [`ApiError::Internal`] when it was sealed with a key that this node does not have.
     pub fn reveal(&self, vault: &Vault, sealed: &Sealed) -> Result<Vec<u8>, ApiError> {
-        let plain = vault.open(&self.scope.0, sealed).map_err(|error| ApiError::Internal(error.to_string()))?;
+        let plain = vault.open(&self.scope.digest, sealed).map_err(|error| ApiError::Internal(error.to_string()))?;
         Ok(plain.to_vec())
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome};
+use sakshi_domain::ids::TxnId;
 
 use super::World;
 use super::fixture::{client_with, completed, completing, opening_with_hook};
@@ -17,24 +18,25 @@ pub async fn a_delivery_is_claimed_at_most_once(world: &impl World) {
     let client = client_with(world, 10).await;
     for _ in 0..10 {
         let (pending, id) = completed(world, &client).await;
-        let claims = join_all((0..16).map(|_| world.store().claim_delivery(id))).await;
+        let claims = join_all((0..16).map(|_| world.store().claim_delivery(id, pending.id))).await;
         assert_eq!(claims.into_iter().filter(|taken| *taken == Ok(true)).count(), 1);
         let kept = world.store().load_delivery(pending.id).await.unwrap().unwrap();
         assert_eq!((kept.claimed_at, kept.attempt), (Some(world.now()), None));
     }
     assert_eq!(world.store().due_deliveries(None, None, 100).await, Ok(vec![]));
-    assert_eq!(world.store().claim_delivery(DeliveryId(u64::MAX)).await, Ok(false));
+    assert_eq!(world.store().claim_delivery(DeliveryId(u64::MAX), TxnId::generate(client.partition(), 0)).await, Ok(false));
 }
 
 pub async fn due_deliveries_come_in_order_after_a_position_and_of_one_origin(world: &impl World) {
     let client = client_with(world, 9).await;
-    let mut queued = Vec::new();
+    let (mut queued, mut txns) = (Vec::new(), Vec::new());
     for n in 0..9 {
         let open = opening_with_hook(world, &client, Some(&format!("https://host{}.example/{n}", n % 3)));
         let id = open.pending.id;
         world.store().open_transaction(open).await.unwrap();
         world.store().complete_transaction(completing(id, 1)).await.unwrap();
         queued.push(world.store().load_delivery(id).await.unwrap().unwrap().id);
+        txns.push(id);
     }
     let due = |after, origin: Option<&str>, limit| {
         let found = world.store().due_deliveries(after, origin.map(str::to_owned), limit);
@@ -46,29 +48,29 @@ pub async fn due_deliveries_come_in_order_after_a_position_and_of_one_origin(wor
     assert_eq!(due(None, Some("https://host1.example"), 100).await, [queued[1], queued[4], queued[7]]);
     assert_eq!(due(Some(queued[1]), Some("https://host1.example"), 1).await, [queued[4]]);
     assert_eq!(due(None, Some("https://host1.example:444"), 100).await, []);
-    assert!(world.store().claim_delivery(queued[4]).await.unwrap());
+    assert!(world.store().claim_delivery(queued[4], txns[4]).await.unwrap());
     assert_eq!(due(None, Some("https://host1.example"), 100).await, [queued[1], queued[7]]);
 }
 
 pub async fn the_first_record_of_an_attempt_stands(world: &impl World) {
     let client = client_with(world, 1).await;
     let (pending, id) = completed(world, &client).await;
-    assert!(world.store().claim_delivery(id).await.unwrap());
+    assert!(world.store().claim_delivery(id, pending.id).await.unwrap());
     let first = attempt(DeliveryOutcome::Rejected, Some(503));
-    world.store().settle_delivery(id, first).await.unwrap();
-    world.store().settle_delivery(id, attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
+    world.store().settle_delivery(id, pending.id, first).await.unwrap();
+    world.store().settle_delivery(id, pending.id, attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
     let kept = world.store().load_delivery(pending.id).await.unwrap().unwrap();
     assert_eq!(kept.attempt, Some(first));
     assert_eq!(world.store().abandon_attempts().await, Ok(0));
-    assert_eq!(world.store().claim_delivery(id).await, Ok(false));
+    assert_eq!(world.store().claim_delivery(id, pending.id).await, Ok(false));
 }
 
 pub async fn a_delivery_that_was_not_claimed_cannot_be_settled(world: &impl World) {
     let client = client_with(world, 1).await;
     let (pending, id) = completed(world, &client).await;
-    world.store().settle_delivery(id, attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
+    world.store().settle_delivery(id, pending.id, attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
     assert_eq!(world.store().load_delivery(pending.id).await.unwrap().unwrap().attempt, None);
-    assert!(world.store().claim_delivery(id).await.unwrap());
+    assert!(world.store().claim_delivery(id, pending.id).await.unwrap());
 }
 
 pub async fn abandoned_attempts_are_unknown_and_never_due_again(world: &impl World) {
@@ -76,10 +78,10 @@ pub async fn abandoned_attempts_are_unknown_and_never_due_again(world: &impl Wor
     let (begun, begun_id) = completed(world, &client).await;
     let (waiting, waiting_id) = completed(world, &client).await;
     let (ended, ended_id) = completed(world, &client).await;
-    assert!(world.store().claim_delivery(begun_id).await.unwrap());
-    assert!(world.store().claim_delivery(ended_id).await.unwrap());
+    assert!(world.store().claim_delivery(begun_id, begun.id).await.unwrap());
+    assert!(world.store().claim_delivery(ended_id, ended.id).await.unwrap());
     let delivered = attempt(DeliveryOutcome::Delivered, Some(204));
-    world.store().settle_delivery(ended_id, delivered).await.unwrap();
+    world.store().settle_delivery(ended_id, ended.id, delivered).await.unwrap();
     world.advance(Duration::from_secs(1));
     assert_eq!(world.store().abandon_attempts().await, Ok(1));
     let outcome = |txn| {
@@ -89,6 +91,19 @@ pub async fn abandoned_attempts_are_unknown_and_never_due_again(world: &impl Wor
     assert_eq!(outcome(begun.id).await, Some(DeliveryOutcome::Unknown));
     assert_eq!(outcome(waiting.id).await, None);
     assert_eq!(outcome(ended.id).await, Some(DeliveryOutcome::Delivered));
-    assert_eq!(world.store().claim_delivery(begun_id).await, Ok(false));
-    assert!(world.store().claim_delivery(waiting_id).await.unwrap());
+    assert_eq!(world.store().claim_delivery(begun_id, begun.id).await, Ok(false));
+    assert!(world.store().claim_delivery(waiting_id, waiting.id).await.unwrap());
+}
+
+pub async fn who_made_an_attempt_that_was_given_up_may_still_say_how_it_ended(world: &impl World) {
+    let client = client_with(world, 1).await;
+    let (pending, id) = completed(world, &client).await;
+    assert!(world.store().claim_delivery(id, pending.id).await.unwrap());
+    assert_eq!(world.store().abandon_attempts().await, Ok(1));
+    for outcome in [DeliveryOutcome::Delivered, DeliveryOutcome::Rejected] {
+        world.store().settle_delivery(id, pending.id, attempt(outcome, Some(200))).await.unwrap();
+        let kept = world.store().load_delivery(pending.id).await.unwrap().unwrap();
+        assert_eq!(kept.attempt, Some(attempt(DeliveryOutcome::Delivered, Some(200))));
+    }
+    assert_eq!(world.store().abandon_attempts().await, Ok(0));
 }

@@ -8,8 +8,8 @@ use sakshi_domain::event::{EventCounts, EventName, EventPatch, EventRefusal};
 use sakshi_domain::ids::{AppId, ClientId, EventId};
 
 use super::World;
-use super::fixture::{EVENT, client_with, counts, created, event, kept, opened, patched, places, registered, scan, scanned, url};
-use crate::transition::{CreateEvent, CreateEventOutcome, IdempotencyScope, OpenOutcome, Page, PageRequest, PatchEventOutcome};
+use super::fixture::{EVENT, client_with, counts, created, event, kept, opened, patched, places, registered, scan, scanned, scope, url};
+use crate::transition::{CreateEvent, CreateEventOutcome, OpenOutcome, Page, PageRequest, PatchEventOutcome};
 
 pub async fn an_event_is_created_once_and_read_as_it_is(world: &impl World) {
     let client = client_with(world, 1).await;
@@ -34,14 +34,14 @@ pub async fn an_idempotency_key_creates_one_event(world: &impl World) {
     let asked = |request| {
         let mut event = event(world, &client, 10);
         event.app = app.clone();
-        CreateEvent { event, idempotency: Some(kept(world, 1, request)) }
+        CreateEvent { event, idempotency: Some(kept(world, &client, 1, request)) }
     };
     let first = asked(1);
     let outcomes = join_all([first.clone(), first, asked(1)].map(|create| world.store().create_event(create))).await;
-    let replayed = CreateEventOutcome::Replayed(kept(world, 1, 1).answer);
+    let replayed = CreateEventOutcome::Replayed(kept(world, &client, 1, 1).answer);
     assert_eq!(outcomes, [Ok(CreateEventOutcome::Created), Ok(CreateEventOutcome::Created), Ok(replayed)]);
     assert_eq!(world.store().create_event(asked(2)).await, Ok(CreateEventOutcome::KeyReused));
-    assert_eq!(world.store().load_idempotent_answer(IdempotencyScope([1; 32])).await, Ok(Some(kept(world, 1, 1))));
+    assert_eq!(world.store().load_idempotent_answer(scope(&client, 1)).await, Ok(Some(kept(world, &client, 1, 1))));
     assert_eq!(world.store().list_events(app, PageRequest { page: 1, page_size: 10 }).await.unwrap().total, 1);
 }
 

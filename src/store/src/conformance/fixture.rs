@@ -132,10 +132,15 @@ pub(crate) async fn completed(world: &impl World, client: &ClientId) -> (Pending
     }
 }
 
+/// An idempotency key of the client, told apart by a number.
+pub(crate) fn scope(client: &ClientId, number: u8) -> IdempotencyScope {
+    IdempotencyScope { partition: client.partition(), digest: [number; 32] }
+}
+
 /// What is kept for an idempotency key, told apart by numbers.
-pub(crate) fn kept(world: &impl World, scope: u8, request: u8) -> IdempotentAnswer {
+pub(crate) fn kept(world: &impl World, client: &ClientId, number: u8, request: u8) -> IdempotentAnswer {
     IdempotentAnswer {
-        scope: IdempotencyScope([scope; 32]),
+        scope: scope(client, number),
         request: [request; 32],
         answer: sealed(&format!("answer to {request}")),
         until: world.now() + RESULT_TTL,

@@ -76,6 +76,7 @@ macro_rules! store_conformance {
             deliveries::the_first_record_of_an_attempt_stands,
             deliveries::a_delivery_that_was_not_claimed_cannot_be_settled,
             deliveries::abandoned_attempts_are_unknown_and_never_due_again,
+            deliveries::who_made_an_attempt_that_was_given_up_may_still_say_how_it_ended,
             tenancy::clients_apps_and_keys_are_created_once,
             tenancy::apps_and_keys_need_their_client,
             tenancy::clients_are_listed_by_creation_on_pages,

@@ -10,12 +10,10 @@ use sakshi_domain::transaction::AnswerDigest;
 use super::World;
 use super::fixture::{
     EVENT, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completed, completing, counts, created, declining,
-    event, kept, opened, opening, opening_with_hook, patched, registered, scan, scanned,
+    event, kept, opened, opening, opening_with_hook, patched, registered, scan, scanned, scope,
 };
 use super::guests::ALL;
-use crate::transition::{
-    CompleteOutcome, CompleteTransaction, IdempotencyScope, OpenOutcome, Page, PatchEventOutcome, PresentedCredential, Swept,
-};
+use crate::transition::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PatchEventOutcome, PresentedCredential, Swept};
 
 async fn completed_without_hook(world: &impl World, client: &sakshi_domain::ids::ClientId) -> sakshi_domain::ids::TxnId {
     let open = opening_with_hook(world, client, None);
@@ -53,12 +51,12 @@ pub async fn a_transaction_whose_delivery_has_not_ended_is_never_swept(world: &i
     let client = client_with(world, 2).await;
     let (queued, queued_id) = completed(world, &client).await;
     let (claimed, claimed_id) = completed(world, &client).await;
-    assert!(world.store().claim_delivery(claimed_id).await.unwrap());
+    assert!(world.store().claim_delivery(claimed_id, claimed.id).await.unwrap());
     world.advance(RESULT_TTL * 10);
     assert_eq!(world.store().sweep(RETENTION, 10).await, Ok(Swept::default()));
     assert!(world.store().load_delivery(claimed.id).await.unwrap().is_some());
     let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
-    world.store().settle_delivery(claimed_id, attempt).await.unwrap();
+    world.store().settle_delivery(claimed_id, claimed.id, attempt).await.unwrap();
     assert_eq!(world.store().sweep(RETENTION, 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
     assert_eq!(world.store().load_delivery(claimed.id).await, Ok(None));
     let due = world.store().due_deliveries(None, None, 10).await.unwrap();
@@ -84,7 +82,7 @@ pub async fn idempotency_records_and_credentials_are_swept_after_their_time(worl
     let client = client_with(world, 1).await;
     let mut open = opening(world, &client);
     open.pending.terms.webhook_url = None;
-    open.idempotency = Some(kept(world, 1, 1));
+    open.idempotency = Some(kept(world, &client, 1, 1));
     let id = open.pending.id;
     world.store().open_transaction(open).await.unwrap();
     let complete = CompleteTransaction {
@@ -95,7 +93,7 @@ pub async fn idempotency_records_and_credentials_are_swept_after_their_time(worl
     assert_eq!(world.store().sweep(RETENTION, 10).await, Ok(Swept::default()));
     world.advance(REPLAY_WINDOW);
     assert_eq!(world.store().sweep(RETENTION, 10).await, Ok(Swept { credentials: 1, ..Swept::default() }));
-    assert!(world.store().load_idempotent_answer(IdempotencyScope([1; 32])).await.unwrap().is_some());
+    assert!(world.store().load_idempotent_answer(scope(&client, 1)).await.unwrap().is_some());
     world.advance(RESULT_TTL - REPLAY_WINDOW);
     assert_eq!(world.store().sweep(RETENTION, 10).await, Ok(Swept { transactions: 1, idempotency: 1, ..Swept::default() }));
 }
@@ -160,9 +158,9 @@ pub async fn an_event_is_swept_with_its_registrations_after_its_time_and_never_b
     assert_eq!(world.store().sweep(RETENTION, 100).await, Ok(Swept::default()), "a delivery has not ended");
     let due = world.store().due_deliveries(None, None, 10).await.unwrap().remove(0);
     assert_eq!(Some(due.url), event.terms.webhook_url);
-    assert!(world.store().claim_delivery(due.id).await.unwrap());
+    assert!(world.store().claim_delivery(due.id, due.txn).await.unwrap());
     let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
-    world.store().settle_delivery(due.id, attempt).await.unwrap();
+    world.store().settle_delivery(due.id, due.txn, attempt).await.unwrap();
     assert_eq!(world.store().sweep(RETENTION, 100).await, Ok(Swept { transactions: 1, events: 3, ..Swept::default() }));
     assert_eq!(world.store().load_event(event.id).await, Ok(None));
     assert_eq!(world.store().list_registrations(event.id, ALL).await, Ok(Page { items: vec![], total: 0 }));

@@ -9,9 +9,9 @@ use sakshi_domain::credits::EntryKind;
 use sakshi_domain::ids::{ClientId, TxnId};
 
 use super::World;
-use super::fixture::{audited_balance, client_with, kept, opened, opening};
+use super::fixture::{audited_balance, client_with, kept, opened, opening, scope};
 use crate::record::TransactionRecord;
-use crate::transition::{IdempotencyScope, OpenOutcome, PageRequest};
+use crate::transition::{OpenOutcome, PageRequest};
 
 const FIRST_PAGE: PageRequest = PageRequest { page: 1, page_size: 100 };
 
@@ -71,14 +71,14 @@ pub async fn an_idempotency_key_replays_its_first_answer_and_refuses_another_bod
     let client = client_with(world, 5).await;
     let asked = |request| {
         let mut open = opening(world, &client);
-        open.idempotency = Some(kept(world, 1, request));
+        open.idempotency = Some(kept(world, &client, 1, request));
         open
     };
     assert_eq!(world.store().open_transaction(asked(1)).await, Ok(OpenOutcome::Opened { balance: 4 }));
-    assert_eq!(world.store().open_transaction(asked(1)).await, Ok(OpenOutcome::Replayed(kept(world, 1, 1).answer)));
+    assert_eq!(world.store().open_transaction(asked(1)).await, Ok(OpenOutcome::Replayed(kept(world, &client, 1, 1).answer)));
     assert_eq!(world.store().open_transaction(asked(2)).await, Ok(OpenOutcome::KeyReused));
-    assert_eq!(world.store().load_idempotent_answer(IdempotencyScope([1; 32])).await, Ok(Some(kept(world, 1, 1))));
-    assert_eq!(world.store().load_idempotent_answer(IdempotencyScope([2; 32])).await, Ok(None));
+    assert_eq!(world.store().load_idempotent_answer(scope(&client, 1)).await, Ok(Some(kept(world, &client, 1, 1))));
+    assert_eq!(world.store().load_idempotent_answer(scope(&client, 2)).await, Ok(None));
     assert_eq!(audited_balance(world, &client).await, 4);
 }
 
@@ -86,7 +86,7 @@ pub async fn concurrent_requests_under_one_idempotency_key_open_one_transaction(
     let client = client_with(world, 50).await;
     let asked = |_| {
         let mut open = opening(world, &client);
-        open.idempotency = Some(kept(world, 3, 3));
+        open.idempotency = Some(kept(world, &client, 3, 3));
         world.store().open_transaction(open)
     };
     let outcomes = join_all((0..40).map(asked)).await;
@@ -100,7 +100,7 @@ pub async fn an_idempotency_key_is_forgotten_after_its_time(world: &impl World) 
     let client = client_with(world, 5).await;
     let asked = |request| {
         let mut open = opening(world, &client);
-        open.idempotency = Some(kept(world, 1, request));
+        open.idempotency = Some(kept(world, &client, 1, request));
         open
     };
     let first = asked(1);
@@ -109,7 +109,7 @@ pub async fn an_idempotency_key_is_forgotten_after_its_time(world: &impl World) 
     world.advance(until.since(world.now()) - Duration::from_millis(1));
     assert!(matches!(world.store().open_transaction(asked(1)).await, Ok(OpenOutcome::Replayed(_))));
     world.advance(Duration::from_millis(1));
-    assert_eq!(world.store().load_idempotent_answer(IdempotencyScope([1; 32])).await, Ok(None));
+    assert_eq!(world.store().load_idempotent_answer(scope(&client, 1)).await, Ok(None));
     assert_eq!(world.store().open_transaction(asked(2)).await, Ok(OpenOutcome::Opened { balance: 3 }));
     assert!(matches!(world.store().open_transaction(asked(2)).await, Ok(OpenOutcome::Replayed(_))));
 }
@@ -117,7 +117,7 @@ pub async fn an_idempotency_key_is_forgotten_after_its_time(world: &impl World) 
 pub async fn an_open_repeated_under_its_id_and_idempotency_key_is_no_replay(world: &impl World) {
     let client = client_with(world, 5).await;
     let mut open = opening(world, &client);
-    open.idempotency = Some(kept(world, 1, 1));
+    open.idempotency = Some(kept(world, &client, 1, 1));
     for _ in 0..3 {
         assert_eq!(world.store().open_transaction(open.clone()).await, Ok(OpenOutcome::Opened { balance: 4 }));
     }
@@ -126,9 +126,9 @@ pub async fn an_open_repeated_under_its_id_and_idempotency_key_is_no_replay(worl
 pub async fn a_refused_open_leaves_no_idempotency_record(world: &impl World) {
     let client = client_with(world, 0).await;
     let mut open = opening(world, &client);
-    open.idempotency = Some(kept(world, 1, 1));
+    open.idempotency = Some(kept(world, &client, 1, 1));
     assert_eq!(world.store().open_transaction(open.clone()).await, Ok(OpenOutcome::InsufficientCredits));
-    assert_eq!(world.store().load_idempotent_answer(IdempotencyScope([1; 32])).await, Ok(None));
+    assert_eq!(world.store().load_idempotent_answer(scope(&client, 1)).await, Ok(None));
     world.store().move_credits(client.clone(), super::fixture::grant(1, "late")).await.unwrap();
     assert_eq!(world.store().open_transaction(open).await, Ok(OpenOutcome::Opened { balance: 0 }));
 }

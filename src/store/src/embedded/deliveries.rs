@@ -36,7 +36,7 @@ const DUE_OF_ORIGIN: &str = "SELECT d.id, t.id, t.terms, e.id, d.address FROM de
      JOIN transactions t ON t.row = d.txn LEFT JOIN events e ON e.row = t.event WHERE d.claimed_at IS NULL AND d.id > ?1 AND d.origin = ?3 ORDER BY d.id LIMIT ?2";
 const CLAIM: &str = "UPDATE deliveries SET claimed_at = ?2 WHERE id = ?1 AND claimed_at IS NULL";
 const SETTLE: &str = "UPDATE deliveries SET outcome = ?2, status = ?3, duration_ms = ?4 \
-     WHERE id = ?1 AND claimed_at IS NOT NULL AND outcome IS NULL";
+     WHERE id = ?1 AND claimed_at IS NOT NULL AND (outcome IS NULL OR outcome = 'unknown')";
 const OF_TRANSACTION: &str = "SELECT d.id, d.origin, d.queued_at, d.claimed_at, d.outcome, d.status, d.duration_ms \
      FROM deliveries d JOIN transactions t ON t.row = d.txn WHERE t.id = ?1";
 const ABANDON: &str = "UPDATE deliveries INDEXED BY deliveries_in_flight SET outcome = 'unknown', duration_ms = 0 \

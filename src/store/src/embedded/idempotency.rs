@@ -26,7 +26,7 @@ pub(super) enum Repetition {
 
 /// The unexpired answer under a scope, and the id of what was created with it.
 pub(super) fn answered(session: &Session<'_>, scope: &IdempotencyScope) -> rusqlite::Result<Option<(Vec<u8>, IdempotentAnswer)>> {
-    session.first(ANSWERED, params![scope.0, session.now().millis()], |row| {
+    session.first(ANSWERED, params![scope.digest, session.now().millis()], |row| {
         let answer = Sealed::from_bytes(row.get_ref(2)?.as_blob()?).ok_or_else(|| unreadable("a kept answer cannot be read"))?;
         Ok((row.get(0)?, IdempotentAnswer { scope: *scope, request: row.get(1)?, answer, until: Timestamp::from_millis(row.get(3)?) }))
     })
@@ -46,5 +46,5 @@ pub(super) fn repetition(session: &Session<'_>, subject: &[u8], asked: Option<&I
 /// Keeps the answer to the request that has just created `subject`.
 pub(super) fn keep(session: &Session<'_>, subject: &[u8], asked: Option<&IdempotentAnswer>) -> rusqlite::Result<()> {
     let Some(IdempotentAnswer { scope, request, answer, until }) = asked else { return Ok(()) };
-    session.change(KEEP, params![scope.0, request, subject, until.millis(), answer.to_bytes()]).map(drop)
+    session.change(KEEP, params![scope.digest, request, subject, until.millis(), answer.to_bytes()]).map(drop)
 }

@@ -3,6 +3,7 @@
 //! Boxes are sealed before a transition is handed to the writer and opened after its answer, on
 //! the caller's side.
 
+use std::future::ready;
 use std::sync::Arc;
 
 use sakshi_domain::credits::{CreditMove, LedgerEntry};
@@ -12,6 +13,7 @@ use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, TxnId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
+use tokio::sync::broadcast;
 
 use super::events::{Creation, SealedEvent, SealedTerms};
 use super::opening::Opening;
@@ -21,8 +23,8 @@ use crate::error::StoreError;
 use crate::record::{Registration, TransactionRecord};
 use crate::store::{Store, StoreFuture};
 use crate::transition::{
-    Audit, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope, IdempotentAnswer,
-    KeyGrant, OpenOutcome, OpenTransaction, Page, PageRequest, PatchEventOutcome, Retention, Swept,
+    Audit, Change, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope,
+    IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction, Page, PageRequest, PatchEventOutcome, Retention, Swept,
 };
 use crate::vault::Vault;
 
@@ -41,7 +43,7 @@ impl Store for EmbeddedStore {
     fn open_transaction(&self, open: OpenTransaction) -> StoreFuture<OpenOutcome> {
         let opening = match prepared(self.vault(), open) {
             Ok(opening) => opening,
-            Err(error) => return Box::pin(std::future::ready(Err(error))),
+            Err(error) => return Box::pin(ready(Err(error))),
         };
         let weight = opening.terms.len() + opening.idempotency.as_ref().map_or(0, |kept| kept.answer.ciphertext.len());
         self.write(weight, move |session| opening::open(session, &opening), |outcome, _| Ok(outcome))
@@ -64,7 +66,7 @@ impl Store for EmbeddedStore {
     fn create_event(&self, create: CreateEvent) -> StoreFuture<CreateEventOutcome> {
         let creation = match prepared_event(self.vault(), create) {
             Ok(creation) => creation,
-            Err(error) => return Box::pin(std::future::ready(Err(error))),
+            Err(error) => return Box::pin(ready(Err(error))),
         };
         let weight = creation.terms.weight() + creation.idempotency.as_ref().map_or(0, |kept| kept.answer.ciphertext.len());
         self.write(weight, move |session| events::create(session, &creation), |outcome, _| Ok(outcome))
@@ -169,11 +171,11 @@ impl Store for EmbeddedStore {
         )
     }
 
-    fn claim_delivery(&self, id: DeliveryId) -> StoreFuture<bool> {
+    fn claim_delivery(&self, id: DeliveryId, _: TxnId) -> StoreFuture<bool> {
         self.write(0, move |session| deliveries::claim(session, id), |claimed, _| Ok(claimed))
     }
 
-    fn settle_delivery(&self, id: DeliveryId, attempt: Attempt) -> StoreFuture<()> {
+    fn settle_delivery(&self, id: DeliveryId, _: TxnId, attempt: Attempt) -> StoreFuture<()> {
         self.write(0, move |session| deliveries::settle(session, id, &attempt), |(), _| Ok(()))
     }
 
@@ -191,5 +193,13 @@ impl Store for EmbeddedStore {
 
     fn check(&self) -> StoreFuture<()> {
         self.write(0, retention::check, |(), _| Ok(()))
+    }
+
+    fn changes(&self) -> Option<broadcast::Receiver<Change>> {
+        None
+    }
+
+    fn leave(&self) -> StoreFuture<()> {
+        Box::pin(ready(Ok(())))
     }
 }

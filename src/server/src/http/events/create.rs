@@ -72,7 +72,7 @@ pub async fn create(
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
     let Called { caller, sent: body } = called;
-    let once = OnceOnly::of(&request, &caller.app.app_id, "events", &body.bytes)?;
+    let once = OnceOnly::of(&request, &caller, "events", &body.bytes)?;
     let now = service.clock.now();
     let terms = body.value.into_terms(now, service.rules.schemes)?;
     let id = service.events.new_id(&caller.client);

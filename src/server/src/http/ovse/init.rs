@@ -109,7 +109,7 @@ pub async fn init(
 ) -> Result<HttpResponse, ApiError> {
     let Called { caller, sent: body } = called;
     rates.init.take(&caller.app.app_id)?;
-    let once = OnceOnly::of(&request, &caller.app.app_id, "init", &body.bytes)?;
+    let once = OnceOnly::of(&request, &caller, "init", &body.bytes)?;
     let terms = body.value.into_terms(request_id(&request), service.rules.schemes)?;
     request.extensions_mut().insert(terms.request_id.clone());
     if let Some(once) = &once

@@ -40,7 +40,7 @@ async fn version_1() -> Old {
     let world = super::universe();
     let owner = client_with(&world, 1).await;
     let (mut pending, completed) = (opening(&world, &owner), opening(&world, &owner));
-    pending.idempotency = Some(kept(&world, 1, 1));
+    pending.idempotency = Some(kept(&world, &owner, 1, 1));
 
     let directory = tempfile::tempdir().unwrap();
     create_dir(directory.path().join("store")).unwrap();
@@ -64,8 +64,8 @@ async fn version_1() -> Old {
     let (until, outcome) = (millis(START + RESULT_TTL), sealed("outcome 1").to_bytes());
     put("INSERT INTO results VALUES (2, ?1, ?2, 1, ?3, ?4)", params![millis(START), until, [1_u8; 32], outcome]);
     put("INSERT INTO deliveries VALUES (7, 2, 'https://hooks.example', ?1, NULL, NULL, NULL, NULL)", params![millis(START)]);
-    let answer = kept(&world, 1, 1);
-    let row = params![answer.scope.0, answer.request, pending.pending.id.as_bytes(), until, answer.answer.to_bytes()];
+    let answer = kept(&world, &owner, 1, 1);
+    let row = params![answer.scope.digest, answer.request, pending.pending.id.as_bytes(), until, answer.answer.to_bytes()];
     put("INSERT INTO idempotency VALUES (1, ?1, ?2, ?3, ?4, ?5)", row);
     Old { directory, pending, completed }
 }
@@ -88,8 +88,8 @@ async fn a_file_of_version_1_is_migrated_with_everything_it_holds() {
 
     assert_eq!(universe.store.open_transaction(pending.clone()).await, Ok(OpenOutcome::Opened { balance: 18 }));
     let mut another = opening(&universe, &owner);
-    another.idempotency = Some(kept(&universe, 1, 1));
-    assert_eq!(universe.store.open_transaction(another).await, Ok(OpenOutcome::Replayed(kept(&universe, 1, 1).answer)));
+    another.idempotency = Some(kept(&universe, &owner, 1, 1));
+    assert_eq!(universe.store.open_transaction(another).await, Ok(OpenOutcome::Replayed(kept(&universe, &owner, 1, 1).answer)));
 
     let due = universe.store.due_deliveries(None, None, 10).await.unwrap();
     assert_eq!((due.len(), due[0].id, &due[0].url), (1, DeliveryId(7), &url(HOOK)));
@@ -102,7 +102,7 @@ async fn a_file_of_version_1_is_migrated_with_everything_it_holds() {
     let CompleteOutcome::Completed { record, queued: Some(delivery), repeated: false } = outcome else { panic!("{outcome:?}") };
     assert_eq!((record.opened, delivery.url), (pending.pending, url(HOOK)));
     assert!(delivery.id > DeliveryId(7), "no position is used twice");
-    assert!(universe.store.claim_delivery(DeliveryId(7)).await.unwrap());
+    assert!(universe.store.claim_delivery(DeliveryId(7), due[0].txn).await.unwrap());
 
     let party = created(&universe, event(&universe, &owner, 10)).await;
     registered(&universe, &party).await;
