@@ -220,10 +220,7 @@ impl Tree {
         let end = tokio::time::Instant::now() + patience;
         // Until it has heard, it may begin another one. A dispatcher that is gone begins none.
         let _ = self.around.dispatcher.send(Pause).timeout(patience).await;
-        while self.attempts.inside() > 0 && tokio::time::Instant::now() < end {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        self.attempts.inside()
+        self.attempts.emptied(end.saturating_duration_since(tokio::time::Instant::now())).await
     }
 
     /// Stops the arbiters of ledger and dispatcher; the shards end with their workers.

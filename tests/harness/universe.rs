@@ -30,6 +30,11 @@ const SECRET_CHARS_MIN: usize = 8;
 pub(crate) struct Reach(Arc<RwLock<(String, String)>>);
 
 impl Reach {
+    /// What listens at these two addresses for as long as the test lasts.
+    pub(crate) fn of(public: &str, internal: &str) -> Self {
+        Self(Arc::new(RwLock::new((public.to_owned(), internal.to_owned()))))
+    }
+
     pub(crate) fn public(&self, path: &str) -> String {
         format!("{}{path}", self.0.read().unwrap().0)
     }
@@ -52,8 +57,8 @@ impl Secrets {
 }
 
 pub(crate) struct Universe {
-    pub(crate) directory: TempDir,
-    pub(crate) forge: Forge,
+    pub(crate) directory: Arc<TempDir>,
+    pub(crate) forge: Arc<Forge>,
     pub(crate) reach: Reach,
     pub(crate) secrets: Secrets,
     pub(crate) http: reqwest::Client,
@@ -88,28 +93,57 @@ impl Universe {
 
     /// With further settings, named as in the environment without `SAKSHI__`.
     pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
-        let forge = Forge::new();
-        let jwks = forge.jwks();
-        Self::trusting(forge, &jwks, settings).await
+        let mut universe = Self::unlaunched(settings);
+        universe.launch().await;
+        universe
     }
 
     /// With other keys behind the configured issuer than the forge's.
     pub(crate) async fn trusting(forge: Forge, jwks: &Value, settings: &[(&str, &str)]) -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut universe = Self::prepared(forge, jwks, settings);
+        universe.launch().await;
+        universe
+    }
+
+    /// With nothing running yet.
+    pub(crate) fn unlaunched(settings: &[(&str, &str)]) -> Self {
+        let forge = Forge::new();
+        let jwks = forge.jwks();
+        Self::prepared(forge, &jwks, settings)
+    }
+
+    fn prepared(forge: Forge, jwks: &Value, settings: &[(&str, &str)]) -> Self {
+        let (forge, directory) = (Arc::new(forge), Arc::new(tempfile::tempdir().expect("a temporary directory")));
         std::fs::write(directory.path().join("jwks.json"), jwks.to_string()).expect("a file");
         let environment = environment(directory.path(), settings);
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
         // The service closes idle connections after 5 s; a client that holds them longer may meet the close.
         let http = http.pool_idle_timeout(Duration::from_secs(2)).timeout(Duration::from_secs(60)).build().expect("an HTTP client");
-        let (reach, secrets) = (Reach::default(), Secrets::default());
-        let mut universe = Self { directory, forge, reach, secrets, http, environment, process: None, past: Vec::new() };
-        universe.launch().await;
-        universe
+        Self { directory, forge, reach: Reach::default(), secrets: Secrets::default(), http, environment, process: None, past: Vec::new() }
+    }
+
+    /// Another node on the same store, with the same keys. It is not running yet.
+    pub(crate) fn beside(&self) -> Self {
+        Self {
+            directory: Arc::clone(&self.directory),
+            forge: Arc::clone(&self.forge),
+            reach: Reach::default(),
+            secrets: self.secrets.clone(),
+            http: self.http.clone(),
+            environment: self.environment.clone(),
+            process: None,
+            past: Vec::new(),
+        }
     }
 
     /// Changes a setting of the processes to come.
     pub(crate) fn set(&mut self, key: &str, value: &str) {
         self.environment.insert(format!("SAKSHI__{key}"), value.to_owned());
+    }
+
+    /// A setting as the next process gets it.
+    pub(crate) fn setting(&self, key: &str) -> &str {
+        &self.environment[&format!("SAKSHI__{key}")]
     }
 
     /// Starts the process on what the directory holds.
@@ -126,6 +160,16 @@ impl Universe {
         self.process = Some(Process::start(&["serve"], &self.environment, self.directory.path()));
         tokio::time::sleep(after).await;
         self.kill().await;
+    }
+
+    /// SIGTERM, a good end, and a new process.
+    pub(crate) async fn restart(&mut self) {
+        let process = self.process.take().expect("it runs");
+        process.signal("TERM");
+        let ending = process.ended(END_BOUND).await;
+        assert_eq!(ending.status.code(), Some(0), "{}", ending.err);
+        self.past.extend(process.log());
+        self.launch().await;
     }
 
     /// SIGKILL, and nothing of the process is left.

@@ -1,0 +1,95 @@
+//! Three nodes on one Redis, with the same keys and settings.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+
+use crate::harness::backend::Backend;
+use crate::harness::balancer::{Balancer, settle};
+use crate::harness::redis::{DURABLE, RedisServer};
+use crate::harness::universe::Universe;
+
+/// The key that all nodes share.
+const ENCRYPTION_KEY: &str = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";
+
+/// Nodes of one test. The first is where its operator and its backends are at home.
+pub(crate) struct Nodes {
+    pub(crate) all: Vec<Universe>,
+    // Stopped after the nodes, which are dropped first.
+    pub(crate) redis: Arc<RedisServer>,
+}
+
+/// What makes a node keep everything in this Redis.
+pub(crate) fn on(url: &str) -> [(&'static str, String); 4] {
+    [
+        ("STORE__KIND", "redis".to_owned()),
+        ("STORE__REDIS_URL", url.to_owned()),
+        ("STORE__ENCRYPTION_KEY", ENCRYPTION_KEY.to_owned()),
+        ("SERVER__PUBLIC_BASE_URL", "https://verify.example".to_owned()),
+    ]
+}
+
+impl Nodes {
+    /// Three nodes on a Redis of their own that writes every change to its disk.
+    pub(crate) async fn start() -> Self {
+        Self::with(&[]).await
+    }
+
+    /// With further settings.
+    pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
+        let redis = Arc::new(RedisServer::start(DURABLE));
+        let mut first = Universe::unlaunched(&[]);
+        for (key, value) in on(&redis.url()) {
+            first.set(key, &value);
+        }
+        for (key, value) in settings {
+            first.set(key, value);
+        }
+        first.launch().await;
+        let mut all = vec![first];
+        for _ in 1..3 {
+            let mut next = all[0].beside();
+            next.launch().await;
+            all.push(next);
+        }
+        Self { all, redis }
+    }
+
+    /// Three nodes that keep their ports, with a balancer in front of them.
+    pub(crate) async fn balanced(settings: &[(&str, &str)]) -> (Self, Balancer) {
+        let redis = Arc::new(RedisServer::start(DURABLE));
+        let mut first = Universe::unlaunched(settings);
+        for (key, value) in on(&redis.url()) {
+            first.set(key, &value);
+        }
+        let mut all = vec![first];
+        for _ in 1..3 {
+            all.push(all[0].beside());
+        }
+        for node in &mut all {
+            settle(node);
+            node.launch().await;
+        }
+        let balancer = Balancer::start(&all).await;
+        (Self { all, redis }, balancer)
+    }
+
+    /// A client backend that calls the first node.
+    pub(crate) async fn backend(&self, credits: u64) -> Backend {
+        self.all[0].backend(credits).await
+    }
+
+    /// The same backend as it calls each node.
+    pub(crate) fn everywhere(&self, backend: &Backend) -> Vec<Backend> {
+        self.all.iter().map(|node| backend.through(&node.reach)).collect()
+    }
+
+    /// Calls `ask` with each number below `count` and the node whose turn it is, all at once.
+    pub(crate) async fn in_turn<'a, T, Asked: Future<Output = T>>(
+        &'a self,
+        count: usize,
+        ask: impl Fn(usize, &'a Universe) -> Asked,
+    ) -> Vec<T> {
+        join_all((0..count).map(|number| ask(number, &self.all[number % self.all.len()]))).await
+    }
+}
