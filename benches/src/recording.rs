@@ -9,7 +9,6 @@ use actix_web::web::{Bytes, Data, to};
 use actix_web::{App, HttpResponse, HttpServer};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use redis::Script;
 use redis::aio::MultiplexedConnection;
 use serde_json::json;
 use uuid::Uuid;
@@ -25,7 +24,8 @@ const RECORD: usize = 300;
 
 struct Shared {
     signer: Signer,
-    script: Script,
+    /// The name that Redis gave the script.
+    script: String,
     record: Vec<u8>,
     filling: String,
 }
@@ -35,7 +35,8 @@ pub(crate) async fn serve(key: &Path, url: &str, answer: usize) -> Result<(), Fa
     let client = redis::Client::open(url)?;
     let mut first = client.get_multiplexed_async_connection().await?;
     redis::cmd("SET").arg("{bench}credits").arg(1_000_000_000).query_async::<()>(&mut first).await?;
-    let (signer, script) = (Signer::read(key)?, Script::new(SCRIPT));
+    let script = redis::cmd("SCRIPT").arg("LOAD").arg(SCRIPT).query_async(&mut first).await?;
+    let signer = Signer::read(key)?;
     let shared = Data::from(Arc::new(Shared { signer, script, record: vec![7; RECORD], filling: "x".repeat(answer) }));
     let server = HttpServer::new(move || {
         let (shared, client) = (shared.clone(), client.clone());
@@ -59,9 +60,11 @@ pub(crate) async fn serve(key: &Path, url: &str, answer: usize) -> Result<(), Fa
 async fn handle(_body: Bytes, shared: Data<Shared>, connection: Data<Rc<MultiplexedConnection>>) -> HttpResponse {
     let Ok(signature) = shared.signer.sign() else { return HttpResponse::InternalServerError().finish() };
     let mut connection = MultiplexedConnection::clone(&connection);
-    let mut invocation = shared.script.key("{bench}credits");
-    invocation.key(format!("{{bench}}{}", Uuid::new_v4())).arg(&shared.record[..]).arg(RECORD);
-    let Ok(1_u8) = invocation.invoke_async(&mut connection).await else { return HttpResponse::ServiceUnavailable().finish() };
+    let mut call = redis::cmd("EVALSHA");
+    call.arg(&shared.script).arg(2).arg("{bench}credits").arg(format!("{{bench}}{}", Uuid::new_v4()));
+    let Ok(1_u8) = call.arg(&shared.record[..]).arg(RECORD).query_async(&mut connection).await else {
+        return HttpResponse::ServiceUnavailable().finish();
+    };
     let mut body = shared.filling.clone();
     let length = body.len();
     URL_SAFE_NO_PAD.encode_string(signature, &mut body);

@@ -7,10 +7,7 @@ use futures_util::future::join_all;
 use crate::harness::backend::Backend;
 use crate::harness::balancer::{Balancer, settle};
 use crate::harness::redis::{DURABLE, RedisServer};
-use crate::harness::universe::Universe;
-
-/// The key that all nodes share.
-const ENCRYPTION_KEY: &str = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";
+use crate::harness::universe::{Universe, on_redis};
 
 /// Nodes of one test. The first is where its operator and its backends are at home.
 pub(crate) struct Nodes {
@@ -19,15 +16,8 @@ pub(crate) struct Nodes {
     pub(crate) redis: Arc<RedisServer>,
 }
 
-/// What makes a node keep everything in this Redis.
-pub(crate) fn on(url: &str) -> [(&'static str, String); 4] {
-    [
-        ("STORE__KIND", "redis".to_owned()),
-        ("STORE__REDIS_URL", url.to_owned()),
-        ("STORE__ENCRYPTION_KEY", ENCRYPTION_KEY.to_owned()),
-        ("SERVER__PUBLIC_BASE_URL", "https://verify.example".to_owned()),
-    ]
-}
+/// The address under which the world knows the nodes.
+const BASE: &str = "https://verify.example";
 
 impl Nodes {
     /// Three nodes on a Redis of their own that writes every change to its disk.
@@ -37,14 +27,7 @@ impl Nodes {
 
     /// With further settings.
     pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
-        let redis = Arc::new(RedisServer::start(DURABLE));
-        let mut first = Universe::unlaunched(&[]);
-        for (key, value) in on(&redis.url()) {
-            first.set(key, &value);
-        }
-        for (key, value) in settings {
-            first.set(key, value);
-        }
+        let (redis, mut first) = Self::prepared(settings);
         first.launch().await;
         let mut all = vec![first];
         for _ in 1..3 {
@@ -57,11 +40,7 @@ impl Nodes {
 
     /// Three nodes that keep their ports, with a balancer in front of them.
     pub(crate) async fn balanced(settings: &[(&str, &str)]) -> (Self, Balancer) {
-        let redis = Arc::new(RedisServer::start(DURABLE));
-        let mut first = Universe::unlaunched(settings);
-        for (key, value) in on(&redis.url()) {
-            first.set(key, &value);
-        }
+        let (redis, first) = Self::prepared(settings);
         let mut all = vec![first];
         for _ in 1..3 {
             all.push(all[0].beside());
@@ -72,6 +51,16 @@ impl Nodes {
         }
         let balancer = Balancer::start(&all).await;
         (Self { all, redis }, balancer)
+    }
+
+    fn prepared(settings: &[(&str, &str)]) -> (Arc<RedisServer>, Universe) {
+        let redis = Arc::new(RedisServer::start(DURABLE));
+        let mut first = Universe::unlaunched(settings);
+        for (key, value) in on_redis(&redis.url()) {
+            first.set(key, &value);
+        }
+        first.set("SERVER__PUBLIC_BASE_URL", BASE);
+        (redis, first)
     }
 
     /// A client backend that calls the first node.

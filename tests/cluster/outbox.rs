@@ -41,7 +41,8 @@ async fn a_node_that_leaves_hands_over_what_it_had_queued() {
     let mut nodes = Nodes::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
     let (backend, phone) = (nodes.backend(10).await, nodes.all[0].phone());
     let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(std::time::Duration::from_secs(1))).await.expect("a port");
-    let opened = join_all((0..6).map(|_| backend.open_reported(&["name"], &receiver.url("/hook")))).await;
+    let url = receiver.url("/hook");
+    let opened = join_all((0..6).map(|_| backend.open_reported(&["name"], &url))).await;
     for opened in &opened {
         phone.through(&nodes.all[1].reach).approve(opened, "asha").await;
     }
@@ -60,7 +61,8 @@ async fn a_node_that_was_taken_for_dead_and_comes_back_sends_nothing_twice() {
     let nodes = Nodes::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "2")]).await;
     let (backend, phone) = (nodes.backend(20).await, nodes.all[0].phone());
     let receiver = WebhookReceiver::start(Behaviour::Hang).await.expect("a port");
-    let opened = join_all((0..12).map(|_| backend.open_reported(&["name"], &receiver.url("/hook")))).await;
+    let url = receiver.url("/hook");
+    let opened = join_all((0..12).map(|_| backend.open_reported(&["name"], &url))).await;
     for opened in &opened {
         phone.through(&nodes.all[2].reach).approve(opened, "asha").await;
     }

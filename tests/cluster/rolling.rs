@@ -57,16 +57,15 @@ async fn good(what: &str, request: reqwest::RequestBuilder) -> Result<Answer, St
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn every_node_is_restarted_in_turn_and_no_request_fails() {
     let (mut nodes, balancer) = Nodes::balanced(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
     let backend = nodes.backend(1_000_000).await.through(&balancer.reach);
     let phone = nodes.all[0].phone().through(&balancer.reach);
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
     let over = Arc::new(AtomicBool::new(false));
-    let workers: Vec<_> = (0..WORKERS)
-        .map(|_| tokio::spawn(work(backend.clone(), phone.clone(), receiver.url("/hook"), Arc::clone(&over))))
-        .collect();
+    let workers: Vec<_> =
+        (0..WORKERS).map(|_| tokio::spawn(work(backend.clone(), phone.clone(), receiver.url("/hook"), Arc::clone(&over)))).collect();
     for number in 0..nodes.all.len() {
         let seen = receiver.received().len();
         receiver.wait_for(seen + 100, PLENTY).await;

@@ -68,7 +68,8 @@ impl Storm {
 
     async fn completed(&self, more: usize) {
         let goal = self.journal.note(|entries| entries.accepted.len()) + more;
-        eventually("the load goes on", PLENTY, || async { (self.journal.note(|entries| entries.accepted.len()) >= goal).then_some(()) }).await;
+        eventually("the load goes on", PLENTY, || async { (self.journal.note(|entries| entries.accepted.len()) >= goal).then_some(()) })
+            .await;
     }
 
     /// Kills a node, or Redis, or both, and brings them back under load.
@@ -97,7 +98,7 @@ impl Storm {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn no_kill_of_a_node_or_of_redis_loses_an_answer_charges_twice_or_sends_a_webhook_twice() {
     let (seed, random) = Random::of_this_run();
     let mut storm = Storm::begin(random).await;

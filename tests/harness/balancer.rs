@@ -34,10 +34,15 @@ impl Balancer {
         let (public, statistics) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
         let mut command = Command::new("haproxy");
         command.args(["-db", "-f"]).arg(Path::new(CONFIGURATION)).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        command.env("SAKSHI_HTTP", &public).env("SAKSHI_STATS", &statistics).env("SAKSHI_ADMIN_SOCKET", directory.path().join("admin.sock"));
+        command
+            .env("SAKSHI_HTTP", &public)
+            .env("SAKSHI_STATS", &statistics)
+            .env("SAKSHI_ADMIN_SOCKET", directory.path().join("admin.sock"));
         for (number, node) in (1..).zip(nodes) {
             let internal = node.setting("SERVER__INTERNAL_ADDR").rsplit(':').next().expect("a port").to_owned();
-            command.env(format!("SAKSHI_NODE{number}"), node.setting("SERVER__PUBLIC_ADDR")).env(format!("SAKSHI_NODE{number}_INTERNAL"), internal);
+            command
+                .env(format!("SAKSHI_NODE{number}"), node.setting("SERVER__PUBLIC_ADDR"))
+                .env(format!("SAKSHI_NODE{number}_INTERNAL"), internal);
         }
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("haproxy starts");
         let reach = Reach::of(&format!("http://{public}"), &format!("http://{statistics}"));
@@ -69,5 +74,8 @@ impl Drop for Balancer {
 /// A port below those that the system hands out by itself, which was free a moment ago.
 fn free_port() -> u16 {
     let start = u16::from_be_bytes(uuid::Uuid::new_v4().as_bytes()[..2].try_into().expect("two bytes"));
-    (0..10_000).map(|step| 22_000 + (start.wrapping_add(step)) % 10_000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
+    (0..10_000)
+        .map(|step| 22_000 + (start.wrapping_add(step)) % 10_000)
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .expect("a free port")
 }

@@ -18,6 +18,7 @@ use super::forge::{self, Forge};
 use super::operator::{ADMIN_TOKEN, Operator};
 use super::phone::Phone;
 use super::process::{Ending, Process};
+use super::redis::{DURABLE, RedisServer};
 
 /// How long a process may take to end after SIGTERM.
 const END_BOUND: Duration = Duration::from_secs(25);
@@ -44,6 +45,17 @@ impl Reach {
     }
 }
 
+/// Names the store on which a suite runs: `embedded`, or `redis` for one server to each universe.
+const STORE: &str = "SAKSHI_TEST_STORE";
+
+/// The key that nodes on one Redis share.
+const ENCRYPTION_KEY: &str = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";
+
+/// What makes a node keep everything in this Redis.
+pub(crate) fn on_redis(url: &str) -> [(&'static str, String); 3] {
+    [("STORE__KIND", "redis".to_owned()), ("STORE__REDIS_URL", url.to_owned()), ("STORE__ENCRYPTION_KEY", ENCRYPTION_KEY.to_owned())]
+}
+
 /// Texts that may stand in no log line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Secrets(Arc<Mutex<BTreeSet<String>>>);
@@ -65,6 +77,8 @@ pub(crate) struct Universe {
     environment: BTreeMap<String, String>,
     process: Option<Process>,
     past: Vec<String>,
+    /// Where everything is kept, unless it is in the directory. Stopped after the process.
+    pub(crate) redis: Option<Arc<RedisServer>>,
 }
 
 /// Settings of a node on free ports that keeps everything in `directory`.
@@ -115,11 +129,25 @@ impl Universe {
     fn prepared(forge: Forge, jwks: &Value, settings: &[(&str, &str)]) -> Self {
         let (forge, directory) = (Arc::new(forge), Arc::new(tempfile::tempdir().expect("a temporary directory")));
         std::fs::write(directory.path().join("jwks.json"), jwks.to_string()).expect("a file");
-        let environment = environment(directory.path(), settings);
+        let mut environment = environment(directory.path(), &[]);
+        let redis = std::env::var(STORE).is_ok_and(|store| store == "redis").then(|| Arc::new(RedisServer::start(DURABLE)));
+        let shared = redis.as_ref().map(|redis| on_redis(&redis.url())).into_iter().flatten();
+        let given = settings.iter().map(|(key, value)| (*key, (*value).to_owned()));
+        environment.extend(shared.chain(given).map(|(key, value)| (format!("SAKSHI__{key}"), value)));
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
         // The service closes idle connections after 5 s; a client that holds them longer may meet the close.
         let http = http.pool_idle_timeout(Duration::from_secs(2)).timeout(Duration::from_secs(60)).build().expect("an HTTP client");
-        Self { directory, forge, reach: Reach::default(), secrets: Secrets::default(), http, environment, process: None, past: Vec::new() }
+        Self {
+            directory,
+            forge,
+            reach: Reach::default(),
+            secrets: Secrets::default(),
+            http,
+            environment,
+            process: None,
+            past: Vec::new(),
+            redis,
+        }
     }
 
     /// Another node on the same store, with the same keys. It is not running yet.
@@ -133,6 +161,7 @@ impl Universe {
             environment: self.environment.clone(),
             process: None,
             past: Vec::new(),
+            redis: self.redis.clone(),
         }
     }
 
