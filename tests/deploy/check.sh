@@ -30,7 +30,7 @@ haproxy_syntax() {
   local form
   for form in "SAKSHI_HTTP=127.0.0.1:9" "SAKSHI_PEM=$temp/tls.pem" "SAKSHI_RESOLVER=127.0.0.1:53"; do
     # shellcheck disable=SC2086
-    env $nodes "$form" haproxy -c -dW -f "$deploy/haproxy/haproxy.cfg" || return 1
+    env $nodes "$form" haproxy -c -dW -f "$deploy/haproxy/haproxy.cfg" >"$temp/said" 2>&1 || { cat "$temp/said"; return 1; }
   done
 }
 

@@ -17,7 +17,7 @@ plant() {
   said=$(DEPLOY=$temp/deploy "$here/check.sh" "$check" 2>&1)
   case $? in
     0) echo "NOT NOTICED      $check: $change ($said)"; missed=1 ;;
-    *) echo "noticed          $check: $change"; printf '%s\n' "$said" | sed -n '2,3s/^ */                 -> /p' ;;
+    *) echo "noticed          $check: $change"; printf '%s\n' "$said" | sed -n '2,$p' | tail -1 | sed 's/^ */                 -> /' ;;
   esac
 }
 
