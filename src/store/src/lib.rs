@@ -8,6 +8,7 @@ pub mod conformance;
 pub mod embedded;
 mod error;
 mod record;
+pub mod redis;
 mod store;
 mod transition;
 mod vault;
