@@ -9,6 +9,7 @@ pub mod embedded;
 mod error;
 mod record;
 pub mod redis;
+mod sealing;
 mod store;
 mod transition;
 mod vault;

@@ -1,4 +1,8 @@
-//! A script of the store.
+//! The scripts: one for each transition, each on keys of one hash slot, each repeatable with the
+//! same arguments.
+//!
+//! A script that is carried out once more after its answer was lost finds what it did and says so
+//! again: it recognises the id, the reference, the box or the call that it wrote.
 
 use std::fmt::Write;
 use std::sync::OnceLock;
@@ -33,4 +37,54 @@ impl Script {
             })
         })
     }
+}
+
+macro_rules! scripts {
+    ($($(#[$doc:meta])* $constant:ident = $name:literal, $writes:literal, $flags:literal, [$($part:literal),*];)+) => {
+        $(
+            $(#[$doc])*
+            pub(super) static $constant: Script = Script::new(
+                $name,
+                concat!("#!lua", $flags, "\n", include_str!("lua/prelude.lua"), $(include_str!(concat!("lua/", $part, ".lua")),)* include_str!(concat!("lua/", $name, ".lua"))),
+                $writes,
+            );
+        )+
+        /// All of them.
+        #[cfg(test)]
+        pub(super) static ALL: &[&Script] = &[$(&$constant),+];
+    };
+}
+
+// Without flags a script is refused when the memory is full or the server is no master. What makes
+// room is allowed to run on a full server.
+scripts! {
+    OPEN_TRANSACTION = "open_transaction", true, "", ["ledger", "repetition", "gate"];
+    COMPLETE_TRANSACTION = "complete_transaction", true, "", ["gate", "outbox"];
+    LOAD_TRANSACTION = "load_transaction", false, " flags=no-writes", [];
+    RESERVE_CREDENTIAL = "credential_reserve", true, "", [];
+    RELEASE_CREDENTIAL = "credential_release", true, " flags=allow-oom", [];
+    LOAD_IDEMPOTENT_ANSWER = "load_idempotent_answer", false, " flags=no-writes", [];
+    CLAIM_DELIVERY = "claim_delivery", true, " flags=allow-oom", [];
+    SETTLE_DELIVERY = "settle_delivery", true, " flags=allow-oom", [];
+    ABANDON_ATTEMPTS = "abandon_attempts", true, " flags=allow-oom", [];
+    TAKE_OVER = "take_over", true, " flags=allow-oom", [];
+    /// Reading what waits is a write to Redis, of no consequence when it is lost.
+    DUE_DELIVERIES = "due_deliveries", false, " flags=allow-oom", [];
+    LOAD_DELIVERY = "load_delivery", false, " flags=no-writes", [];
+    MOVE_CREDITS = "move_credits", true, "", ["ledger"];
+    ACCOUNT = "account", false, " flags=no-writes", [];
+    CREATE_CLIENT = "create_client", true, "", [];
+    INDEX_CLIENT = "index_client", true, "", [];
+    INDEX_OF_CLIENT = "index_of_client", true, "", [];
+    CREATE_APP = "create_app", true, "", [];
+    PATCH_APP = "patch_app", true, "", [];
+    NAME_KEY = "name_key", true, "", [];
+    CREATE_KEY = "create_key", true, "", [];
+    RETIRE_KEY = "retire_key", true, "", [];
+    CREATE_EVENT = "create_event", true, "", ["repetition"];
+    LOAD_EVENT = "load_event", false, " flags=no-writes", [];
+    LIST_EVENTS = "list_events", false, " flags=allow-oom", [];
+    PATCH_EVENT = "patch_event", true, "", [];
+    LIST_REGISTRATIONS = "list_registrations", false, " flags=no-writes", [];
+    CHECK = "check", true, "", [];
 }

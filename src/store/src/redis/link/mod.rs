@@ -46,27 +46,26 @@ use crate::error::StoreError;
 
 /// How the link behaves.
 #[derive(Clone, Debug)]
-pub struct LinkOptions {
+pub(crate) struct LinkOptions {
     /// Where the servers are.
-    pub servers: RedisServers,
+    pub(crate) servers: RedisServers,
     /// Calls that may be under way; further ones are refused at once.
-    pub max_waiting: usize,
+    pub(crate) max_waiting: usize,
     /// Replicas that must have confirmed a write before it counts as answered.
-    pub wait_replicas: u32,
+    pub(crate) wait_replicas: u32,
     /// What they may take for it.
-    pub wait_timeout: Duration,
+    pub(crate) wait_timeout: Duration,
     /// What opening a connection may take.
-    pub connect_timeout: Duration,
+    pub(crate) connect_timeout: Duration,
     /// What one attempt may take.
-    pub response_timeout: Duration,
+    pub(crate) response_timeout: Duration,
     /// What a call may take with all its attempts.
-    pub patience: Duration,
+    pub(crate) patience: Duration,
 }
 
 impl LinkOptions {
     /// The usual bounds, without waiting for replicas.
-    #[must_use]
-    pub const fn new(servers: RedisServers) -> Self {
+    pub(crate) const fn new(servers: RedisServers) -> Self {
         Self {
             servers,
             max_waiting: 4_096,

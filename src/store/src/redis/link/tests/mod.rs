@@ -17,9 +17,7 @@ use redis::Value;
 use super::{Link, LinkOptions, RedisServers};
 use crate::error::StoreError;
 use crate::redis::script::Script;
-
-#[path = "../../../../../../tests/harness/redis.rs"]
-mod harness;
+use crate::redis::tests::server as harness;
 
 /// Counts, and says how far.
 static COUNT: Script = Script::new("count", "#!lua\nreturn redis.call('INCRBY', KEYS[1], ARGV[1])", true);
