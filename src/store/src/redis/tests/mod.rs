@@ -11,14 +11,14 @@ use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use self::server::RedisServer;
-use super::{NodeId, RedisClock, RedisOptions, RedisStore, RedisTopology};
+use super::{NodeId, RedisClock, RedisOptions, RedisStore};
 use crate::conformance::World;
 use crate::conformance::fixture::RETENTION;
 use crate::store::Store;
 use crate::vault::Vault;
 
 #[path = "../../../../../tests/harness/redis.rs"]
-mod server;
+pub(super) mod server;
 
 /// A store on a server of its own, on a clock that the test moves. Its connections live on a thread
 /// of their own, as they do in a process with many arbiters.
@@ -33,8 +33,7 @@ struct Universe {
 
 fn options(server: &RedisServer, clock: Arc<ManualClock>) -> RedisOptions {
     RedisOptions {
-        addresses: vec![server.url()],
-        topology: RedisTopology::Standalone,
+        servers: server.url().parse().unwrap(),
         wait_replicas: 0,
         node: NodeId::generate(),
         vault: Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap()),
