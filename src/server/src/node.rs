@@ -92,6 +92,7 @@ pub struct Node {
     pub tree: Tree,
     storage: Storage,
     drain: Drain,
+    drain_notice: Duration,
     drain_timeout: Duration,
     servers: Vec<ServerHandle>,
     /// The public listener's socket, to be closed while its connections are still served.
@@ -182,7 +183,7 @@ impl Node {
         let servers = vec![public_server.handle(), internal_server.handle()];
         actix_rt::spawn(public_server);
         actix_rt::spawn(internal_server);
-        let drain_timeout = settings.server.drain_timeout;
+        let (drain_notice, drain_timeout) = (settings.server.drain_notice, settings.server.drain_timeout);
         let node = Self {
             public_addr,
             internal_addr,
@@ -192,6 +193,7 @@ impl Node {
             storage,
             tree,
             drain,
+            drain_notice,
             drain_timeout,
             servers,
             public_socket,
@@ -219,11 +221,13 @@ impl Node {
         }
     }
 
-    /// Ends the node in good order: unready, no new connections, requests and webhooks under way
+    /// Ends the node in good order: unready, after the notice no new connections, requests and webhooks under way
     /// finish within the drain's time, then actors, store and listeners go.
     pub async fn stop(self) {
+        tracing::info!(drain.notice_s = self.drain_notice.as_secs(), drain.timeout_s = self.drain_timeout.as_secs(), "draining");
+        self.drain.announce();
+        sleep(self.drain_notice).await;
         let end = Instant::now() + self.drain_timeout;
-        tracing::info!(drain.timeout_s = self.drain_timeout.as_secs(), "draining");
         self.drain.begin();
         let [public, internal] = self.servers.as_slice() else { return };
         public.pause().await;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use actix_web::web;
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::redis::{NodeId, RedisClock, RedisOptions, RedisStore, RedisTopology};
+use sakshi_store::redis::{NodeId, RedisClock, RedisOptions, RedisServers, RedisStore, RedisTopology};
 use sakshi_store::{Retention, Store, StoreError, Vault};
-use secrecy::ExposeSecret as _;
+use secrecy::ExposeSecret;
 
 use crate::settings::{RedisSettings, Settings, StoreKind, Topology};
 
@@ -41,7 +41,7 @@ impl Storage {
                 Ok(Self { store: Arc::new(embedded.clone()), clock, embedded: Some(embedded) })
             }
             StoreKind::Redis(redis) => {
-                let store = RedisStore::open(redis_options(redis, vault, retention, max_waiting)).await?;
+                let store = RedisStore::open(redis_options(redis, vault, retention, max_waiting)?).await?;
                 Ok(Self { clock: store.clock(), store: Arc::new(store), embedded: None })
             }
         }
@@ -61,19 +61,22 @@ impl Storage {
     }
 }
 
-fn redis_options(redis: &RedisSettings, vault: Arc<Vault>, retention: Retention, max_waiting: usize) -> RedisOptions {
-    RedisOptions {
-        addresses: redis.addresses.iter().map(|address| address.expose_secret().to_owned()).collect(),
-        topology: match &redis.topology {
-            Topology::Standalone => RedisTopology::Standalone,
-            Topology::Sentinel { service } => RedisTopology::Sentinel { service: service.clone() },
-            Topology::Cluster => RedisTopology::Cluster,
-        },
+fn redis_options(redis: &RedisSettings, vault: Arc<Vault>, retention: Retention, max_waiting: usize) -> Result<RedisOptions, StoreError> {
+    let topology = match &redis.topology {
+        Topology::Standalone => RedisTopology::Standalone,
+        Topology::Sentinel { service } => RedisTopology::Sentinel { service: service.clone() },
+        Topology::Cluster => RedisTopology::Cluster,
+    };
+    let addresses: Vec<&str> = redis.addresses.iter().map(ExposeSecret::expose_secret).collect();
+    // The settings have looked at them; what is refused here is a detail of the URL's path.
+    let servers = RedisServers::new(&addresses, topology).map_err(|error| StoreError::Unavailable(error.to_string()))?;
+    Ok(RedisOptions {
+        servers,
         wait_replicas: redis.wait_replicas,
         node: NodeId::generate(),
         vault,
         retention,
         max_waiting,
         clock: RedisClock::Server,
-    }
+    })
 }
