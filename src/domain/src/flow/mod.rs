@@ -17,6 +17,7 @@ pub mod esign;
 pub mod estamp;
 pub mod file;
 pub mod flow_id;
+pub mod kind;
 pub mod opened;
 pub(crate) mod reading;
 pub mod report;

@@ -19,16 +19,31 @@ pub struct Report<P> {
     pub payload: P,
 }
 
-/// Declares how the reports and stored payloads of a kind are read.
-macro_rules! readable {
+impl<P: Reported> Report<P> {
+    /// Reads a connector's body.
+    ///
+    /// # Errors
+    /// Every problem with its path, unknown fields and unknown states included.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Invalid> {
+        P::parse_report(bytes)
+    }
+}
+
+/// A payload that upstreams report.
+pub trait Reported: Sized {
+    /// Reads a connector's body.
+    ///
+    /// # Errors
+    /// Every problem with its path.
+    fn parse_report(bytes: &[u8]) -> Result<Report<Self>, Invalid>;
+}
+
+/// Declares how the reports and the stored payloads of a kind are read.
+macro_rules! reported {
     ($($payload:ident),+) => {$(
-        impl Report<$payload> {
-            /// Reads a connector's body.
-            ///
-            /// # Errors
-            /// Every problem with its path, unknown fields and unknown states included.
-            pub fn parse(bytes: &[u8]) -> Result<Self, Invalid> {
-                parse(bytes, $payload::read)
+        impl Reported for $payload {
+            fn parse_report(bytes: &[u8]) -> Result<Report<Self>, Invalid> {
+                read(bytes, |body| report(body, Self::read))
             }
         }
 
@@ -43,12 +58,9 @@ macro_rules! readable {
         }
     )+};
 }
-readable!(EsignPayload, DocLockerPayload, EStampPayload, WealthConsentPayload, WealthDataPayload, WealthHistoricalPayload);
+reported!(EsignPayload, DocLockerPayload, EStampPayload, WealthConsentPayload, WealthDataPayload, WealthHistoricalPayload);
 
-fn parse<P>(bytes: &[u8], payload: impl FnOnce(&mut Fields<'_>) -> Option<P>) -> Result<Report<P>, Invalid> {
-    read(bytes, |body| {
-        let app = body.required("app_id");
-        let payload = payload(body);
-        Some(Report { app: app?, payload: payload? })
-    })
+fn report<P>(body: &mut Fields<'_>, payload: impl FnOnce(&mut Fields<'_>) -> Option<P>) -> Option<Report<P>> {
+    let (app, payload) = (body.required("app_id"), payload(body));
+    Some(Report { app: app?, payload: payload? })
 }

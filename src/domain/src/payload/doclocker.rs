@@ -118,7 +118,8 @@ impl DocLockerPayload {
 
 impl DocLockerData {
     fn read(fields: &mut Fields<'_>) -> Option<Self> {
-        let (transaction_id, docs) = (fields.required("transactionId"), fields.list("docs", true, (0, DOCUMENTS_MAX), LockerDocument::read));
+        let (transaction_id, docs) =
+            (fields.required("transactionId"), fields.list("docs", true, (0, DOCUMENTS_MAX), LockerDocument::read));
         Some(Self { transaction_id: transaction_id?, docs: docs? })
     }
 }

@@ -1,5 +1,7 @@
 //! The eSign webhook (specification, "eSign payload"): flat, with the signed PDF inside.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::flow::file::Base64File;
@@ -72,30 +74,33 @@ impl EsignPayload {
         if content.as_ref().is_some_and(Option::is_some) && document_status.is_some() && !completed {
             fields.problem("content", "must be absent or null unless documentStatus is Completed");
         }
-        let signer_info = fields.list("signerInfo", true, (1, SIGNERS_MAX), Signer::read);
-        let payload = Self {
+        let signer_info: Option<Vec<Signer>> = fields.list("signerInfo", true, (1, SIGNERS_MAX), Signer::read);
+        if let Some(signers) = &signer_info {
+            let follows = status_of(signers);
+            if document_status.is_some_and(|status| status != follows) {
+                fields.problem("documentStatus", format!("must be {follows}, which follows from signerInfo"));
+            }
+            let ids: BTreeSet<&ForeignId> = signers.iter().map(|signer| &signer.signer_id).collect();
+            if ids.len() != signers.len() {
+                fields.problem("signerInfo", "must not name a signerId twice");
+            }
+        }
+        Some(Self {
             document_id: document_id?,
             document_reference_id: document_reference_id?,
             content: content?,
             document_status: document_status?,
             signer_info: signer_info?,
-        };
-        if payload.document_status != payload.status_of_signers() {
-            fields.problem("documentStatus", format!("must be {}, which follows from signerInfo", payload.status_of_signers()));
-        }
-        let ids: std::collections::BTreeSet<_> = payload.signer_info.iter().map(|signer| &signer.signer_id).collect();
-        if ids.len() != payload.signer_info.len() {
-            fields.problem("signerInfo", "must not name a signerId twice");
-        }
-        Some(payload)
+        })
     }
+}
 
-    /// A refusal decides over an expiry, either over a missing signature.
-    fn status_of_signers(&self) -> SigningStatus {
-        let any = |status| self.signer_info.iter().any(|signer| signer.signer_status == status);
-        let deciding = [SigningStatus::Rejected, SigningStatus::Expired, SigningStatus::Pending].into_iter().find(|status| any(*status));
-        deciding.unwrap_or(SigningStatus::Completed)
-    }
+/// How a document with these signers stands: a refusal decides over an expiry, either over a
+/// missing signature.
+fn status_of(signers: &[Signer]) -> SigningStatus {
+    let any = |status: &SigningStatus| signers.iter().any(|signer| signer.signer_status == *status);
+    let deciding = [SigningStatus::Rejected, SigningStatus::Expired, SigningStatus::Pending];
+    deciding.into_iter().find(any).unwrap_or(SigningStatus::Completed)
 }
 
 impl Signer {

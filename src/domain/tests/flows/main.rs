@@ -1,0 +1,10 @@
+//! Flows that end upstream, through the public interface of the crate: what is read, what is
+//! written, and what follows from a report.
+
+mod at_most_once;
+mod fixtures;
+mod forms;
+mod golden;
+mod requests;
+mod signing;
+mod transitions;
