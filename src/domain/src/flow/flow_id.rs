@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::reading::fields::{Sentence, text};
 use super::reading::{FromJson, Json};
@@ -23,6 +24,12 @@ impl FlowId {
     #[must_use]
     pub fn generate(partition: Partition, lane: u8) -> Self {
         Self(TxnId::generate(partition, lane))
+    }
+
+    /// The id that these bytes stand for.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(TxnId::from_uuid(Uuid::from_bytes(bytes)))
     }
 
     /// The sixteen bytes of the id.
@@ -60,5 +67,19 @@ impl FromStr for FlowId {
 impl FromJson for FlowId {
     fn from_json(json: Json) -> Result<Self, Sentence> {
         text(json, str::parse)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::ClientId;
+
+    #[test]
+    fn a_flow_id_is_read_back_from_text_and_bytes_and_tells_its_place() {
+        let client = ClientId::generate();
+        let id = FlowId::generate(client.partition(), 0xA7);
+        assert_eq!((id.partition(), id.lane()), (client.partition(), 0xA7));
+        assert_eq!((id.to_string().parse(), FlowId::from_bytes(*id.as_bytes())), (Ok(id), id));
     }
 }

@@ -136,6 +136,8 @@ fn a_number_is_not_taken_for_a_string_and_a_string_not_for_a_boolean() {
         (historical_form, HISTORICAL, "/fromDate", json!("2020-04-01T00:00:00Z")),
         (consent_form, CONSENT_ACCEPTED, "/consentStartDate", json!("2026-01-31T09:30:00Z")),
         (esign_form, ESIGN_COMPLETED, "/content", json!("not Base64!")),
+        (esign_form, ESIGN_COMPLETED, "/signerInfo/0/invitationExpireTimeStamp", json!("9999-12-31T23:59:59-00:01")),
+        (esign_form, ESIGN_COMPLETED, "/signerInfo/0/invitationExpireTimeStamp", json!("2026-02-07T09:30:00")),
     ] {
         let whole = serde_json::from_slice(&report(golden, |_| ())).unwrap();
         let refused = read(&broken(&whole, field, Some(wrong)));

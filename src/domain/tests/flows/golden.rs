@@ -1,18 +1,26 @@
 //! What is sent, against files that were written from the specification's tables.
 
+use std::fmt::Debug;
+
 use sakshi_domain::flow::report::Report;
 use sakshi_domain::flow::wealth_data::WealthData;
 use sakshi_domain::flow::wealth_historical::WealthHistorical;
+use sakshi_domain::invalid::Invalid;
 use sakshi_domain::pan::{Pan, PanResult, PanStatus, SeedingStatus};
 use sakshi_domain::payload::doclocker::DocLockerPayload;
 use sakshi_domain::payload::envelope::Answer;
 use sakshi_domain::payload::esign::EsignPayload;
+use sakshi_domain::payload::estamp::EStampPayload;
 use sakshi_domain::payload::poll::{DocLockerPoll, EsignPoll};
+use sakshi_domain::payload::wealth_consent::WealthConsentPayload;
+use sakshi_domain::payload::wealth_data::WealthDataPayload;
+use sakshi_domain::payload::wealth_historical::WealthHistoricalPayload;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::fixtures::*;
 
-fn same(name: &str, golden: &str, sent: &impl serde::Serialize) {
+fn same(name: &str, golden: &str, sent: &impl Serialize) {
     assert_eq!(serde_json::to_value(sent).unwrap().to_string(), canonical(golden), "{name}");
 }
 
@@ -118,4 +126,20 @@ fn a_pan_is_answered_in_the_form_of_the_webhooks() {
     };
     let request_id = opened().request_id;
     same("pan", include_str!("../golden/pan_valid.json"), &Answer::ok("PAN verified", &request_id, result));
+}
+
+#[test]
+fn what_was_written_is_read_back_the_same() {
+    fn survives<P: Serialize + PartialEq + Debug>(read: fn(&[u8]) -> Result<P, Invalid>, goldens: &[&str]) {
+        for golden in goldens {
+            let payload = read(golden.as_bytes()).unwrap();
+            assert_eq!(read(&serde_json::to_vec(&payload).unwrap()), Ok(payload));
+        }
+    }
+    survives(EsignPayload::parse, &[ESIGN_COMPLETED, ESIGN_REJECTED, ESIGN_EXPIRED]);
+    survives(DocLockerPayload::parse, &[DOCLOCKER_FETCHED, DOCLOCKER_FAILED]);
+    survives(EStampPayload::parse, &[ESTAMP_COMPLETED, ESTAMP_REJECTED]);
+    survives(WealthConsentPayload::parse, &[CONSENT_ACCEPTED, CONSENT_EXPIRING_SOON, CONSENT_REJECTED]);
+    survives(WealthDataPayload::parse, &[DATA_RAW, DATA_ANALYSED, DATA_FAILED]);
+    survives(WealthHistoricalPayload::parse, &[HISTORICAL]);
 }

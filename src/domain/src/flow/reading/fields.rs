@@ -16,6 +16,10 @@ pub(crate) type Sentence = Cow<'static, str>;
 /// Characters of an unknown member's name that are repeated to its sender.
 const NAME_CHARS_TOLD: usize = 64;
 
+/// The years 1 to 9999.
+const FIRST_MILLI: i64 = -62_135_596_800_000;
+const LAST_MILLI: i64 = 253_402_300_799_999;
+
 /// A value that can be read from JSON.
 pub(crate) trait FromJson: Sized {
     /// Reads it.
@@ -175,7 +179,10 @@ impl FromJson for bool {
 
 impl FromJson for Timestamp {
     fn from_json(json: Json) -> Result<Self, Sentence> {
-        text(json, |text| Self::parse_rfc3339(text).ok_or("must be an ISO 8601 timestamp with an offset, such as 2026-01-31T09:30:00.000Z"))
+        // In UTC the first and the last year could get a sign or a fifth digit, and be unreadable then.
+        let readable = |at: &Self| (FIRST_MILLI..=LAST_MILLI).contains(&at.millis());
+        let sentence = "must be an ISO 8601 timestamp with an offset, such as 2026-01-31T09:30:00.000Z";
+        text(json, |text| Self::parse_rfc3339(text).filter(readable).ok_or(sentence))
     }
 }
 
