@@ -8,6 +8,8 @@ pub mod conformance;
 pub mod embedded;
 mod error;
 mod record;
+pub mod redis;
+mod sealing;
 mod store;
 mod transition;
 mod vault;

@@ -10,12 +10,11 @@ use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::web_address::WebhookUrl;
 
-use super::events::open_webhook;
 use super::fault::unreadable;
 use super::job::Session;
 use super::ledger::{signed, unsigned};
-use super::terms::open_terms;
 use crate::error::StoreError;
+use crate::sealing::{open_terms, open_webhook};
 use crate::vault::{Sealed, Vault};
 
 const OUTCOMES: [DeliveryOutcome; 8] = [

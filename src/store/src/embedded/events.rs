@@ -4,17 +4,17 @@
 //! guest is in columns of its own. What guests do to an event is in `guests`.
 
 use rusqlite::{Row, params};
-use sakshi_domain::event::{Event, EventCounts, EventPatch, EventTerms};
+use sakshi_domain::event::{Event, EventCounts, EventPatch};
 use sakshi_domain::ids::{AppId, ClientId, EventId};
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::web_address::WebhookUrl;
 
-use super::fault::{not_opened, unreadable};
+use super::fault::unreadable;
 use super::idempotency::{Repetition, keep, repetition};
 use super::job::Session;
 use super::ledger::{account, offset, unsigned};
 use super::terms::parsed;
 use crate::error::StoreError;
+use crate::sealing::{SealedTerms, open_event};
 use crate::transition::{CreateEventOutcome, IdempotentAnswer, Page, PageRequest, PatchEventOutcome};
 use crate::vault::{Sealed, Vault};
 
@@ -34,42 +34,6 @@ pub(super) const LIST: &str = "SELECT e.id, c.client_id, e.app, e.created_at, e.
 pub(super) const COUNT: &str = "SELECT count(*) FROM events WHERE app = ?1 AND closing = 0";
 const PATCH: &str =
     "UPDATE events SET is_active = ?2, expires_at = ?3, max_guests = ?4, origin = ?5, webhook = ?6, terms = ?7 WHERE id = ?1";
-
-/// Terms ready for their row.
-pub(super) struct SealedTerms {
-    is_active: bool,
-    expires_at: Timestamp,
-    max_guests: u32,
-    origin: Option<String>,
-    webhook: Option<Vec<u8>>,
-    terms: Vec<u8>,
-}
-
-impl SealedTerms {
-    pub(super) fn seal(vault: &Vault, id: EventId, terms: &EventTerms) -> Result<Self, StoreError> {
-        let unwritable = |_| StoreError::Unavailable("the terms of an event cannot be written".into());
-        let seal = |json: Vec<u8>| vault.seal(id.as_bytes(), &zeroize::Zeroizing::new(json)).to_bytes();
-        let webhook = terms.webhook_url.as_ref();
-        Ok(Self {
-            is_active: terms.is_active,
-            expires_at: terms.expires_at,
-            max_guests: terms.max_guests.get(),
-            origin: webhook.map(|url| url.origin()),
-            webhook: webhook.map(|url| serde_json::to_vec(url).map(seal).map_err(unwritable)).transpose()?,
-            terms: serde_json::to_vec(terms).map(seal).map_err(unwritable)?,
-        })
-    }
-
-    pub(super) fn weight(&self) -> usize {
-        self.terms.len() + self.webhook.as_ref().map_or(0, Vec::len)
-    }
-}
-
-/// The URL in the box that a delivery copied from its event.
-pub(super) fn open_webhook(vault: &Vault, id: EventId, sealed: &Sealed) -> Result<WebhookUrl, StoreError> {
-    let json = vault.open(id.as_bytes(), sealed).map_err(not_opened)?;
-    serde_json::from_slice(&json).map_err(|_| StoreError::Corrupt("the address of an event cannot be read".into()))
-}
 
 /// An event to be created, ready for its row.
 pub(super) struct Creation {
@@ -105,9 +69,7 @@ impl SealedEvent {
 
     pub(super) fn unsealed(self, vault: &Vault) -> Result<Event, StoreError> {
         let Self { id, client, app, created_at, terms, counts } = self;
-        let json = vault.open(id.as_bytes(), &terms).map_err(not_opened)?;
-        let terms = serde_json::from_slice(&json).map_err(|_| StoreError::Corrupt("the terms of an event cannot be read".into()))?;
-        Ok(Event { id, client, app, created_at, terms, counts })
+        Ok(Event { id, client, app, created_at, terms: open_event(vault, id, &terms)?, counts })
     }
 }
 

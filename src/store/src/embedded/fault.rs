@@ -9,7 +9,6 @@ use rusqlite::types::Type;
 use rusqlite::{Error, ErrorCode};
 
 use crate::error::StoreError;
-use crate::vault::VaultError;
 
 /// Whether the file has shown damage; once it has, every call answers so.
 #[derive(Debug, Default)]
@@ -65,9 +64,4 @@ pub(super) fn unavailable(why: impl Into<String>) -> StoreError {
 /// A row that breaks what the schema promises.
 pub(super) fn unreadable(what: &'static str) -> Error {
     Error::FromSqlConversionFailure(0, Type::Blob, what.into())
-}
-
-/// A box that its vault does not open.
-pub(super) fn not_opened(error: VaultError) -> StoreError {
-    StoreError::Corrupt(error.to_string())
 }

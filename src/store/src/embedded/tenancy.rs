@@ -8,11 +8,12 @@ use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
 
-use super::fault::{not_opened, unreadable};
+use super::fault::unreadable;
 use super::job::Session;
 use super::ledger::{account, offset, unsigned};
 use super::terms::parsed;
 use crate::error::StoreError;
+use crate::sealing::{open_app, seal_app};
 use crate::transition::{Page, PageRequest};
 use crate::vault::{Sealed, Vault};
 
@@ -59,14 +60,12 @@ impl SealedApp {
     }
 
     pub(super) fn unsealed(&self, vault: &Vault) -> Result<App, StoreError> {
-        let json = vault.open(self.id.as_str().as_bytes(), &self.record).map_err(not_opened)?;
-        serde_json::from_slice(&json).map_err(|_| StoreError::Corrupt("an app cannot be read".into()))
+        open_app(vault, &self.id, &self.record)
     }
 }
 
 fn sealed(vault: &Vault, app: &App) -> rusqlite::Result<Vec<u8>> {
-    let json = serde_json::to_vec(app).map_err(|_| unreadable("an app cannot be written"))?;
-    Ok(vault.seal(app.app_id.as_str().as_bytes(), &json).to_bytes())
+    seal_app(vault, app).map_err(|_| unreadable("an app cannot be written"))
 }
 
 pub(super) fn create_app(session: &Session<'_>, vault: &Vault, app: &App) -> rusqlite::Result<bool> {

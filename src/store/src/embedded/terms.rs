@@ -1,20 +1,19 @@
-//! What a transaction was opened as, sealed at rest.
+//! Rows of transactions as the records that they stand for.
 //!
-//! Terms can hold a person's name (`name_hint`) and the secret in a webhook's path, so the whole
-//! of them is one box that belongs to the transaction's id. Boxes are made and opened outside
-//! the writer's thread; one costs about a microsecond.
+//! Boxes are opened outside the threads of the store, on the caller's side.
 
 use std::str::FromStr;
 
 use rusqlite::Row;
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::{Pending, Terms};
+use sakshi_domain::transaction::Pending;
 
 use super::completion::{Completion, Ended, Found};
-use super::fault::{not_opened, unreadable};
+use super::fault::unreadable;
 use crate::error::StoreError;
 use crate::record::{CompletedRecord, TransactionRecord};
+use crate::sealing::open_terms;
 use crate::transition::CompleteOutcome;
 use crate::vault::{Sealed, Vault};
 
@@ -27,18 +26,6 @@ pub(super) struct Opened {
     pub(super) opened_at: Timestamp,
     pub(super) expires_at: Timestamp,
     pub(super) terms: Sealed,
-}
-
-/// The bytes kept of the terms of a transaction.
-pub(super) fn seal_terms(vault: &Vault, id: TxnId, terms: &Terms) -> Result<Vec<u8>, StoreError> {
-    let json = zeroize::Zeroizing::new(serde_json::to_vec(terms).map_err(|_| StoreError::Unavailable("terms cannot be written".into()))?);
-    Ok(vault.seal(id.as_bytes(), &json).to_bytes())
-}
-
-/// The terms in a box of a transaction.
-pub(super) fn open_terms(vault: &Vault, id: TxnId, sealed: &Sealed) -> Result<Terms, StoreError> {
-    let json = vault.open(id.as_bytes(), sealed).map_err(not_opened)?;
-    serde_json::from_slice(&json).map_err(|_| StoreError::Corrupt("the terms of a transaction cannot be read".into()))
 }
 
 /// A text column as the identifier that it holds.

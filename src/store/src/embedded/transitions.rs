@@ -15,12 +15,12 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 use tokio::sync::broadcast;
 
-use super::events::{Creation, SealedEvent, SealedTerms};
+use super::events::{Creation, SealedEvent};
 use super::opening::Opening;
-use super::terms::seal_terms;
 use super::{EmbeddedStore, completion, deliveries, events, guests, idempotency, ledger, opening, retention, tenancy};
 use crate::error::StoreError;
 use crate::record::{Registration, TransactionRecord};
+use crate::sealing::{SealedTerms, seal_terms};
 use crate::store::{Store, StoreFuture};
 use crate::transition::{
     Audit, Change, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope,

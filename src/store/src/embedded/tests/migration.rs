@@ -18,8 +18,8 @@ use crate::conformance::fixture::{
 };
 use crate::embedded::EmbeddedStore;
 use crate::embedded::schema::APPLICATION_ID;
-use crate::embedded::terms::seal_terms;
 use crate::record::TransactionRecord;
+use crate::sealing::seal_terms;
 use crate::store::Store;
 use crate::transition::{CompleteOutcome, OpenOutcome, OpenTransaction, PageRequest};
 

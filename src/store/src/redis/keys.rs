@@ -1,0 +1,188 @@
+//! Every key: its name, its type, what it holds, and when it goes.
+//!
+//! What belongs to a client carries the hash tag of the client's partition, `{p00}` to `{p63}`, so
+//! that a script finds all of it in one slot. The partition is readable from the ids of transactions
+//! and events. What is looked up across clients has a slot of its own.
+
+use std::fmt::Write;
+
+use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, Partition, TxnId};
+use sakshi_domain::limits::PARTITIONS;
+use sakshi_domain::tenancy::KeyDigest;
+
+/// When a key goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// It always has a time to live.
+    Always(&'static str),
+    /// It has one, except while what is said holds.
+    Except(&'static str),
+    /// It has none, for the reason that is given.
+    None(&'static str),
+}
+
+/// One kind of key.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyKind {
+    /// Its name: `*` stands for an id, `{p*}` for the tag of a partition.
+    pub pattern: &'static str,
+    /// The type as Redis names it.
+    pub of_type: &'static str,
+    /// What is in it, field by field.
+    pub holds: &'static str,
+    /// When it goes.
+    pub lifetime: Lifetime,
+}
+
+const fn kind(pattern: &'static str, of_type: &'static str, holds: &'static str, lifetime: Lifetime) -> KeyKind {
+    KeyKind { pattern, of_type, holds, lifetime }
+}
+
+/// Every key that a store writes.
+#[rustfmt::skip]
+pub const KEYS: &[KeyKind] = &[
+    kind("{p*}t:*", "hash", "a transaction: c client, a app, e event, o opened, x window's end, s sealed terms, g origin of its webhook; \
+        ended: v when, p passed, f refusal, d answer, r sealed outcome, u result's end, y completing call; \
+        delivery: i position, h sealed address, k claimed, j claiming call, w outcome, n status, l duration",
+        Lifetime::Except("its delivery has not ended")),
+    kind("{p*}c:*", "hash", "a client: n name, t created, b balance, s entries of its ledger, i events so far", Lifetime::None("clients and their credits stay")),
+    kind("{p*}l:*", "list", "a client's ledger: kind, amount, balance after, when, reference; the place is the number", Lifetime::None("the ledger only grows")),
+    kind("{p*}g:*", "hash", "a client's grants and adjustments: kind and reference to number", Lifetime::None("a reference is good for one movement for ever")),
+    kind("{p*}ac:*", "hash", "a client's apps: id to created and place", Lifetime::None("apps stay")),
+    kind("{p*}kc:*", "hash", "a client's keys: id to created and place", Lifetime::None("keys stay, revoked ones too")),
+    kind("{p*}i:*", "hash", "the answer kept under an idempotency key: s what it created, q request, a sealed answer, u its end", Lifetime::Always("the answer's end")),
+    kind("{p*}e:*", "hash", "an event: c client, a app, t created, i place, s sealed terms, y active, x end, m places, o origin and h sealed URL of its webhook; \
+        r registrations, n scans, b abandoned", Lifetime::Always("its end and the retention, or its last scan")),
+    kind("{p*}r:*", "list", "an event's registrations: transaction, when, sealed outcome", Lifetime::Always("with its event")),
+    kind("{p*}w:*", "zset", "an event's scans that nobody answered, by their window's end", Lifetime::Always("with its event")),
+    kind("{p*}ae:*", "zset", "an app's events by creation", Lifetime::Always("with its last event")),
+    kind("{p*}ax:*", "zset", "an app's events by when they go", Lifetime::Always("with its last event")),
+    kind("{p*}out", "stream", "deliveries that wait: t transaction, o origin; the group's pending lists say for which node", Lifetime::None("its positions must not begin anew; it is empty when nothing waits")),
+    kind("{p*}flight", "hash", "attempts under way: position to node and transaction", Lifetime::None("it is empty when nothing is under way")),
+    kind("a:*", "hash", "an app: p partition, r sealed record", Lifetime::None("apps stay")),
+    kind("k:*", "hash", "an API key by its digest: i id, c client, l label, e environments, t created, x end, v revoked", Lifetime::None("keys stay, revoked ones too")),
+    kind("kid:*", "string", "the digest of a key by its id", Lifetime::None("keys stay, revoked ones too")),
+    kind("clients", "zset", "every client by creation", Lifetime::None("clients and their credits stay")),
+    kind("cred:*", "string", "a credential that was presented: transaction, call, end", Lifetime::Always("the replay window")),
+    kind("probe", "string", "what the last health check wrote", Lifetime::Always("a minute")),
+];
+
+/// Every partition.
+pub(super) fn partitions() -> impl Iterator<Item = Partition> {
+    // The number stands in the six leading bits of an id.
+    (0..PARTITIONS).map(|number| {
+        let mut bytes = [0; 12];
+        bytes[0] = number << 2;
+        EventId::from_bytes(bytes).partition()
+    })
+}
+
+fn tagged(partition: Partition, kind: &str, id: &str) -> Vec<u8> {
+    format!("{{p{:02}}}{kind}{id}", partition.number()).into_bytes()
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+pub(super) fn transaction(id: TxnId) -> Vec<u8> {
+    tagged(id.partition(), "t:", &id.to_string())
+}
+
+pub(super) fn client(partition: Partition, id: &ClientId) -> Vec<u8> {
+    tagged(partition, "c:", id.as_str())
+}
+
+pub(super) fn ledger(partition: Partition, id: &ClientId) -> Vec<u8> {
+    tagged(partition, "l:", id.as_str())
+}
+
+pub(super) fn references(id: &ClientId) -> Vec<u8> {
+    tagged(id.partition(), "g:", id.as_str())
+}
+
+pub(super) fn apps_of_client(id: &ClientId) -> Vec<u8> {
+    tagged(id.partition(), "ac:", id.as_str())
+}
+
+pub(super) fn keys_of_client(id: &ClientId) -> Vec<u8> {
+    tagged(id.partition(), "kc:", id.as_str())
+}
+
+/// The key of a kept answer; without one, a name that is never written.
+pub(super) fn idempotency(partition: Partition, digest: Option<&[u8; 32]>) -> Vec<u8> {
+    tagged(partition, "i:", &digest.map_or_else(|| "-".into(), |digest| hexadecimal(digest)))
+}
+
+/// The keys of an event: itself, its registrations and its waiting scans. They are named in the
+/// partition of whoever asks: an event of another client is not found there.
+pub(super) fn event(partition: Partition, id: Option<EventId>) -> [Vec<u8>; 3] {
+    let id = id.map_or_else(|| "-".into(), |id| id.to_string());
+    ["e:", "r:", "w:"].map(|kind| tagged(partition, kind, &id))
+}
+
+/// An app's events, by creation and by their end.
+pub(super) fn events_of_app(partition: Partition, app: &AppId) -> [Vec<u8>; 2] {
+    ["ae:", "ax:"].map(|kind| tagged(partition, kind, app.as_str()))
+}
+
+pub(super) fn outbox(partition: Partition) -> Vec<u8> {
+    tagged(partition, "out", "")
+}
+
+pub(super) fn flight(partition: Partition) -> Vec<u8> {
+    tagged(partition, "flight", "")
+}
+
+pub(super) fn app(id: &AppId) -> Vec<u8> {
+    format!("a:{id}").into_bytes()
+}
+
+pub(super) fn key(digest: &str) -> Vec<u8> {
+    format!("k:{digest}").into_bytes()
+}
+
+pub(super) fn key_digest(digest: &KeyDigest) -> String {
+    hexadecimal(&digest.0)
+}
+
+pub(super) fn key_name(id: &KeyId) -> Vec<u8> {
+    format!("kid:{id}").into_bytes()
+}
+
+pub(super) fn credential(digest: &[u8; 32]) -> Vec<u8> {
+    format!("cred:{}", hexadecimal(digest)).into_bytes()
+}
+
+pub(super) fn clients() -> Vec<u8> {
+    b"clients".to_vec()
+}
+
+pub(super) fn probe() -> Vec<u8> {
+    b"probe".to_vec()
+}
+
+/// The channel on which changes are announced: `t` and a transaction's id, `e` and an event's.
+pub(super) const CHANGES: &str = "sakshi:changes";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_owns_is_named_by_its_partition_and_readable_from_its_ids() {
+        let owner = ClientId::generate();
+        let tag = format!("{{p{:02}}}", owner.partition().number());
+        let txn = TxnId::generate(owner.partition(), 1);
+        let of_event = event(owner.partition(), Some(EventId::generate(owner.partition(), 1)));
+        let names = [transaction(txn), client(owner.partition(), &owner), ledger(owner.partition(), &owner), outbox(txn.partition())];
+        for name in names.into_iter().chain(of_event) {
+            assert!(name.starts_with(tag.as_bytes()), "{}", String::from_utf8_lossy(&name));
+        }
+        assert_eq!(partitions().map(Partition::number).collect::<Vec<_>>(), (0..PARTITIONS).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,178 @@
+//! Balances and the ledger that explains them.
+//!
+//! An entry is its kind, amount, balance after, moment and reference, with blanks between; its place
+//! in the list is its number. Numbers of 64 bits never become Lua's.
+
+use redis::cmd;
+use sakshi_domain::credits::{CreditMove, EntryKind, LedgerEntry, balance_after};
+use sakshi_domain::ids::{ClientId, TxnId};
+use sakshi_domain::time::Timestamp;
+use uuid::Uuid;
+
+use super::answer::{Fields, arguments, bytes, text, unreadable};
+use super::script::{ACCOUNT, MOVE_CREDITS};
+use super::{Shared, keys};
+use crate::error::StoreError;
+use crate::transition::{Audit, CreditOutcome, Page, PageRequest};
+
+/// Clients and ledger entries that an audit reads at a time.
+const SLICE: usize = 1_000;
+
+/// The first and the last place of a page, from 0, as commands that read a range take them; the last
+/// is before the first when the page is empty.
+pub(super) fn places(page: PageRequest) -> (u64, u64) {
+    // Places are signed; a negative one would count from the end.
+    const LAST: u64 = i64::MAX.unsigned_abs();
+    let first = (u64::from(page.page.saturating_sub(1)) * u64::from(page.page_size)).min(LAST);
+    match u64::from(page.page_size) {
+        0 => (1, 0),
+        size => (first, (first + size - 1).min(LAST)),
+    }
+}
+
+fn entry(seq: u64, packed: &[u8]) -> Option<LedgerEntry> {
+    let mut parts = packed.splitn(5, |byte| *byte == b' ');
+    let kind = match parts.next()? {
+        b"g" => EntryKind::Grant,
+        b"d" => EntryKind::Debit,
+        b"a" => EntryKind::Adjust,
+        _ => return None,
+    };
+    let mut word = || std::str::from_utf8(parts.next()?).ok();
+    let (amount, balance_after, at) = (word()?.parse().ok()?, word()?.parse().ok()?, word()?.parse().ok()?);
+    let reference = parts.next()?;
+    let reference = match kind {
+        EntryKind::Debit => TxnId::from_uuid(Uuid::from_slice(reference).ok()?).to_string(),
+        EntryKind::Grant | EntryKind::Adjust => std::str::from_utf8(reference).ok()?.to_owned(),
+    };
+    Some(LedgerEntry { seq, kind, amount, balance_after, reference, at: Timestamp::from_millis(at) })
+}
+
+fn entries(first: u64, answer: redis::Value) -> Result<Vec<LedgerEntry>, StoreError> {
+    let read =
+        |(value, seq)| bytes("a ledger entry", value)?.and_then(|packed| entry(seq, &packed)).ok_or_else(|| unreadable("a ledger entry"));
+    Fields::of("a ledger", answer)?.rest().zip(first + 1..).map(read).collect()
+}
+
+impl Shared {
+    pub(super) async fn move_credits(&self, client: ClientId, movement: CreditMove) -> Result<CreditOutcome, StoreError> {
+        let (kind, sensible) = match movement.kind {
+            EntryKind::Grant => ("g", movement.amount > 0),
+            EntryKind::Adjust => ("a", true),
+            EntryKind::Debit => ("d", false),
+        };
+        let partition = client.partition();
+        let keys = vec![keys::client(partition, &client), keys::ledger(partition, &client), keys::references(&client)];
+        let args = arguments![kind, movement.amount, movement.reference, sensible];
+        let mut answer = Fields::of("the answer to a movement", self.call(&MOVE_CREDITS, keys, args).await?)?;
+        Ok(match answer.text()?.as_str() {
+            "moved" => {
+                let (seq, packed) = (answer.parsed()?, answer.bytes()?);
+                CreditOutcome::Moved(entry(seq, &packed).ok_or_else(|| unreadable("a ledger entry"))?)
+            }
+            "reused" => CreditOutcome::ReferenceReused,
+            "range" => CreditOutcome::OutOfRange,
+            "unknown" => CreditOutcome::NotFound,
+            _ => return Err(unreadable("the answer to a movement")),
+        })
+    }
+
+    pub(super) async fn balance(&self, client: ClientId) -> Result<Option<u64>, StoreError> {
+        let found = self.link.read(cmd("HGET").arg(keys::client(client.partition(), &client)).arg("b").to_owned()).await?;
+        text("a balance", found)?.map(|text| text.parse().map_err(|_| unreadable("a balance"))).transpose()
+    }
+
+    /// Places do not move, so a page is found by its first.
+    pub(super) async fn statement(&self, client: ClientId, page: PageRequest) -> Result<Page<LedgerEntry>, StoreError> {
+        let Some(Account { entries: total, .. }) = self.account(&client).await? else { return Ok(Page { items: vec![], total: 0 }) };
+        let (first, last) = places(page);
+        if first >= total {
+            return Ok(Page { items: vec![], total });
+        }
+        Ok(Page { items: self.slice(&client, first, last).await?, total })
+    }
+
+    async fn slice(&self, client: &ClientId, first: u64, last: u64) -> Result<Vec<LedgerEntry>, StoreError> {
+        let key = keys::ledger(client.partition(), client);
+        entries(first, self.link.read(cmd("LRANGE").arg(key).arg(first).arg(last).to_owned()).await?)
+    }
+
+    async fn account(&self, client: &ClientId) -> Result<Option<Account>, StoreError> {
+        let partition = client.partition();
+        let keys = vec![keys::client(partition, client), keys::ledger(partition, client)];
+        let mut answer = Fields::of("an account", self.call(&ACCOUNT, keys, vec![]).await?)?;
+        let Some(balance) = answer.optional_parsed()? else { return Ok(None) };
+        Ok(Some(Account { balance, counted: answer.parsed()?, entries: answer.parsed()? }))
+    }
+
+    /// A ledger is read in slices, so that none keeps Redis from its work; what is added meanwhile
+    /// is after what is compared.
+    pub(super) async fn audit(&self) -> Result<Vec<Audit>, StoreError> {
+        let (mut audits, mut first) = (Vec::new(), 0);
+        loop {
+            let clients = self.client_ids(first, first + SLICE as u64 - 1).await?;
+            for client in &clients {
+                if let Some(account) = self.account(client).await? {
+                    audits.push(self.audit_client(client.clone(), &account).await?);
+                }
+            }
+            if clients.len() < SLICE {
+                return Ok(audits);
+            }
+            first += SLICE as u64;
+        }
+    }
+
+    async fn audit_client(&self, client: ClientId, account: &Account) -> Result<Audit, StoreError> {
+        let mut audit = Audit { client, balance: account.balance, sum: 0, entries: 0, faults: 0 };
+        while audit.entries < account.entries {
+            let last = (audit.entries + SLICE as u64).min(account.entries) - 1;
+            let slice = self.slice(&audit.client, audit.entries, last).await?;
+            if slice.is_empty() {
+                break;
+            }
+            for LedgerEntry { kind, amount, balance_after: after, .. } in slice {
+                let before = u64::try_from(audit.sum).unwrap_or(0);
+                let signed_well = amount >= 0 || kind == EntryKind::Adjust;
+                audit.entries += 1;
+                audit.sum = audit.sum.saturating_add(kind.signed(amount));
+                audit.faults += u64::from(balance_after(before, kind, amount) != Some(after) || !signed_well);
+            }
+        }
+        audit.faults += u64::from(audit.entries != account.counted);
+        Ok(audit)
+    }
+}
+
+/// Where a client's ledger stands.
+struct Account {
+    balance: u64,
+    /// Entries as the client's record counts them.
+    counted: u64,
+    /// Entries of the list.
+    entries: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_beyond_the_last_place_is_empty_and_never_counts_from_the_end() {
+        let page = |page, page_size| places(PageRequest { page, page_size });
+        assert_eq!(page(1, 10), (0, 9));
+        assert_eq!(page(3, 10), (20, 29));
+        assert_eq!(page(0, 10), (0, 9));
+        assert_eq!(page(3, 0), (1, 0));
+        assert_eq!(page(u32::MAX, u32::MAX), (i64::MAX as u64, i64::MAX as u64));
+    }
+
+    #[test]
+    fn a_reference_may_have_blanks_and_what_is_no_entry_is_refused() {
+        let found = entry(4, b"g 10 12 99 invoice 7 of May").unwrap();
+        assert_eq!((found.seq, found.amount, found.balance_after, found.reference.as_str()), (4, 10, 12, "invoice 7 of May"));
+        for packed in [&b""[..], b"x 1 1 1 r", b"g 1 1 1", b"d 1 1 1 short", b"g a 1 1 r"] {
+            assert_eq!(entry(1, packed), None);
+        }
+    }
+}

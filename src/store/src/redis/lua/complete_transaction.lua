@@ -1,0 +1,63 @@
+local txn, out, event, registrations, waiting = unpack(KEYS)
+local id, node, passed, outcome, answer, replayed, result_ttl, channel = unpack(ARGV, 2, 9)
+local txn_text, event_text, call = ARGV[10], ARGV[11], ARGV[15]
+-- By the number of the refusal; empty ones were not given.
+local instead = {['0'] = ARGV[12], ['1'] = ARGV[13], ['2'] = ARGV[14]}
+
+local function record(word, queued, address)
+  local fields = redis.call('HMGET', txn, 'c', 'a', 'e', 'o', 'x', 's', 'v', 'p', 'f', 'd', 'r')
+  return {word, fields, queued or false, address or false}
+end
+
+if not alive(txn) then return {'unknown'} end
+local found = redis.call('HMGET', txn, 'x', 'd', 'u', 'g', 'e', 'y', 'i', 'h')
+local expires_at, ended, until_at, origin, of_event, ended_by = unpack(found)
+if until_at and now >= tonumber(until_at) then return {'unknown'} end
+if ended and ended_by == call then return record('completed', found[7], found[8]) end
+if ended then return record(ended == answer and 'repeated' or 'before') end
+if now >= tonumber(expires_at) then return {'expired'} end
+if replayed == '1' then return {'replayed'} end
+-- The caller read which event it is; that never changes, but it may have read nothing.
+if (of_event or '') ~= event_text then return {'unknown'} end
+
+local refused, registered = nil, false
+if of_event then
+  if alive(event) then
+    if passed == '1' then refused = refusal(event) end
+    registered = passed == '1' and not refused
+    -- Only a clock that was set back lets a scan be answered that was counted as abandoned.
+    if redis.call('ZREM', waiting, id) == 0 then redis.call('HINCRBY', event, 'b', -1) end
+  elseif passed == '1' then
+    refused = '1'
+  end
+end
+if refused then
+  passed = '0'
+  if instead[refused] ~= '' then outcome = instead[refused] end
+end
+local ends = text(now + tonumber(result_ttl))
+redis.call('HSET', txn, 'v', text(now), 'p', passed, 'd', answer, 'r', outcome, 'u', ends, 'y', call)
+if refused then redis.call('HSET', txn, 'f', refused) end
+local address
+if registered then
+  redis.call('HINCRBY', event, 'r', 1)
+  redis.call('RPUSH', registrations, id .. text(now) .. ' ' .. outcome)
+  redis.call('PEXPIREAT', registrations, redis.call('PEXPIRETIME', event))
+  if not origin then
+    local target = redis.call('HMGET', event, 'o', 'h')
+    origin, address = target[1], target[2]
+    if origin then redis.call('HSET', txn, 'g', origin, 'h', address) end
+  end
+end
+local queued
+if origin and not refused then
+  queued = queue(out, node, id, origin)
+  redis.call('HSET', txn, 'i', queued)
+  -- It stays until its delivery has ended.
+  redis.call('PERSIST', txn)
+else
+  redis.call('PEXPIREAT', txn, ends)
+end
+redis.call('PUBLISH', channel, 't' .. txn_text)
+if registered then redis.call('PUBLISH', channel, 'e' .. event_text) end
+return record('completed', queued, address)

@@ -1,0 +1,29 @@
+local event, client, idempotency, events_of_app, ends_of_app = unpack(KEYS)
+local id, id_text, client_id, app, created_at, expires_at, max_guests, active = unpack(ARGV, 2, 9)
+local origin, webhook, terms, gone_at, request, answer, replayed_until = unpack(ARGV, 10, 16)
+if alive(event) then return {'created'} end
+local before = repetition(idempotency, id, request)
+if before then
+  if before[1] == 'same' then return {'created'} end
+  return before
+end
+if redis.call('EXISTS', client) == 0 then return {'no client'} end
+local order = string.format('%012d', redis.call('HINCRBY', client, 'i', 1))
+redis.call('HSET', event, 'c', client_id, 'a', app, 't', created_at, 'i', order, 's', terms, 'y', active, 'x', expires_at,
+  'm', max_guests, 'r', '0', 'n', '0', 'b', '0')
+if origin ~= '' then redis.call('HSET', event, 'o', origin, 'h', webhook) end
+redis.call('PEXPIREAT', event, gone_at)
+redis.call('ZADD', events_of_app, created_at, order .. id_text)
+redis.call('ZADD', ends_of_app, gone_at, order .. id_text)
+for _, key in ipairs({events_of_app, ends_of_app}) do
+  redis.call('PEXPIREAT', key, gone_at, 'NX')
+  redis.call('PEXPIREAT', key, gone_at, 'GT')
+end
+-- The list is kept short as it grows; whoever reads it takes off what is left.
+local gone = redis.call('ZRANGE', ends_of_app, '-inf', text(now), 'BYSCORE', 'LIMIT', 0, 16)
+if #gone > 0 then
+  redis.call('ZREM', events_of_app, unpack(gone))
+  redis.call('ZREM', ends_of_app, unpack(gone))
+end
+keep(idempotency, id, request, answer, replayed_until)
+return {'created'}

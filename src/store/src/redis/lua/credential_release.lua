@@ -1,0 +1,6 @@
+-- Puts back what was remembered before, unless another call has remembered something since.
+local memory, before = ARGV[2], ARGV[3]
+if redis.call('GET', KEYS[1]) ~= memory then return 0 end
+if before == '' then return redis.call('DEL', KEYS[1]) end
+redis.call('SET', KEYS[1], before, 'PXAT', string.sub(before, 33))
+return 1

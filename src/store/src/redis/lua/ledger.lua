@@ -1,0 +1,18 @@
+-- Moves the balance and appends the entry; the balance after it and its number, or nothing when the
+-- balance would leave its range. The arithmetic is Redis's, of 64 bits; Lua's has 53.
+local function move(client, ledger, kind, amount, effect, reference)
+  local before = redis.call('HGET', client, 'b')
+  local moved = redis.pcall('HINCRBY', client, 'b', effect)
+  if type(moved) == 'table' and moved.err then
+    if not string.find(moved.err, 'overflow', 1, true) then error(moved.err) end
+    return nil
+  end
+  local after = redis.call('HGET', client, 'b')
+  if string.sub(after, 1, 1) == '-' then
+    redis.call('HSET', client, 'b', before)
+    return nil
+  end
+  local seq = redis.call('HINCRBY', client, 's', 1)
+  redis.call('RPUSH', ledger, table.concat({kind, amount, after, text(now), reference}, ' '))
+  return after, seq
+end

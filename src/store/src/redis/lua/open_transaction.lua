@@ -1,0 +1,45 @@
+local txn, client, ledger, idempotency, event, waiting, registrations, ends_of_app, events_of_app = unpack(KEYS)
+local id, client_id, app, event_id, opened_at, expires_at, terms, origin = unpack(ARGV, 2, 9)
+local cost, effect, gone_at, request, answer, replayed_until = unpack(ARGV, 10, 15)
+
+local function opened()
+  return {'opened', redis.call('HGET', client, 'b') or '0'}
+end
+
+if alive(txn) then return opened() end
+local before = repetition(idempotency, id, request)
+if before then
+  if before[1] == 'same' then return opened() end
+  return before
+end
+if event_id ~= '' then
+  if not alive(event) then return {'no event'} end
+  local owner = redis.call('HMGET', event, 'c', 'a', 'i')
+  if owner[1] ~= client_id or owner[2] ~= app then return {'no event'} end
+  local refused = refusal(event)
+  if refused then return {'refused', refused} end
+end
+if redis.call('EXISTS', client) == 0 then return {'unpaid'} end
+local balance = move(client, ledger, 'd', cost, effect, id)
+if not balance then return {'unpaid'} end
+
+redis.call('HSET', txn, 'c', client_id, 'a', app, 'o', opened_at, 'x', expires_at, 's', terms)
+if origin ~= '' then redis.call('HSET', txn, 'g', origin) end
+if event_id ~= '' then
+  redis.call('HSET', txn, 'e', event_id)
+  redis.call('HINCRBY', event, 'n', 1)
+  -- Scans whose window has passed since the one before are taken into the count.
+  local passed = redis.call('ZREMRANGEBYSCORE', waiting, '-inf', text(now))
+  redis.call('HINCRBY', event, 'b', passed)
+  redis.call('ZADD', waiting, expires_at, id)
+  redis.call('PEXPIREAT', waiting, redis.call('PEXPIRETIME', event))
+  -- The event outlives its scans.
+  for _, key in ipairs({event, waiting, registrations, ends_of_app, events_of_app}) do
+    redis.call('PEXPIREAT', key, gone_at, 'GT')
+  end
+  local member = redis.call('HGET', event, 'i') .. event_id
+  redis.call('ZADD', ends_of_app, 'XX', 'GT', gone_at, member)
+end
+redis.call('PEXPIREAT', txn, gone_at)
+keep(idempotency, id, request, answer, replayed_until)
+return {'opened', balance}

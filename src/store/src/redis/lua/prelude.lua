@@ -1,0 +1,25 @@
+-- ARGV[1] is the moment that a test gives, or empty for the server's own.
+local given = tonumber(ARGV[1])
+local now = given
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- A whole number as Redis reads it; Lua's own form has exponents.
+local function text(number)
+  return string.format('%.0f', number)
+end
+
+-- Whether a key is there. The server expires keys by its own clock; by a given one it is done here.
+local function seen(key)
+  local ends = redis.call('PEXPIRETIME', key)
+  return ends ~= -2 and (not given or ends == -1 or ends > now)
+end
+
+-- The same for who may write: what has had its time is gone.
+local function alive(key)
+  if seen(key) then return true end
+  if given then redis.call('DEL', key) end
+  return false
+end

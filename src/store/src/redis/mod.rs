@@ -1,0 +1,198 @@
+//! The store of many nodes: Redis 7 or later, alone, under Sentinel or as a cluster.
+//!
+//! ```text
+//! open, complete, claim … ──▶ one Lua script each ──▶ one slot: everything of one client
+//! load, list …            ──▶ read-only scripts and commands, each routed by its key
+//! ```
+//!
+//! What each transition means is said by [`crate::Store`]; its script is in `lua/`, and what every
+//! key holds and when it goes in `keys`. Scripts take the time from the server, so no node's clock
+//! decides anything, and recognise what they did before, so a command whose answer was lost is sent
+//! again. Time to live does what a sweep does elsewhere.
+
+mod answer;
+mod clock;
+mod completion;
+mod credentials;
+mod events;
+mod keys;
+mod ledger;
+mod link;
+mod opening;
+mod outbox;
+mod position;
+mod records;
+mod script;
+mod tenancy;
+#[cfg(test)]
+mod tests;
+mod transitions;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::Value;
+use sakshi_domain::clock::Clock;
+use sakshi_domain::time::Timestamp;
+use tokio::sync::broadcast;
+use uuid::Uuid;
+
+use self::clock::ServerClock;
+pub use self::keys::{KEYS, KeyKind, Lifetime};
+use self::link::Link;
+use self::script::Script;
+use crate::error::StoreError;
+use crate::transition::{Change, Retention};
+use crate::vault::Vault;
+
+/// Changes that a slow listener may fall behind by before it misses some.
+const CHANGES_HELD: usize = 4_096;
+
+/// How long the mark of a health check stays.
+const PROBE: Duration = Duration::from_secs(60);
+
+/// One life of one node. It is never used again: what waits for it or is under way at its end is
+/// taken over by others, whatever is started in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NodeId(Uuid);
+
+impl NodeId {
+    /// A fresh id.
+    #[must_use]
+    pub fn generate() -> Self {
+        Self(Uuid::new_v4())
+    }
+
+    /// The id in text, if it is one.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Uuid::try_parse(text).ok().map(Self)
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.simple().fmt(f)
+    }
+}
+
+/// How the servers stand to each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RedisTopology {
+    /// One server.
+    Standalone,
+    /// Sentinels, which name the master of the service.
+    Sentinel {
+        /// The name of the service.
+        service: String,
+    },
+    /// A cluster.
+    Cluster,
+}
+
+/// Whose time decides.
+#[derive(Clone, Debug)]
+pub enum RedisClock {
+    /// The server's.
+    Server,
+    /// The given one; for tests that let time pass.
+    Given(Arc<dyn Clock>),
+}
+
+/// Where Redis is, and how it is used.
+#[derive(Clone, Debug)]
+pub struct RedisOptions {
+    /// `redis://` URLs of the server, of the sentinels, or of some of the cluster's nodes.
+    pub addresses: Vec<String>,
+    /// How they stand to each other.
+    pub topology: RedisTopology,
+    /// Replicas that must have a write before it is answered.
+    pub wait_replicas: u32,
+    /// This life of this node.
+    pub node: NodeId,
+    /// Seals what is personal or secret.
+    pub vault: Arc<Vault>,
+    /// How long records are kept beyond their use.
+    pub retention: Retention,
+    /// Commands that may wait; further ones are refused at once.
+    pub max_waiting: usize,
+    /// Decides expiry.
+    pub clock: RedisClock,
+}
+
+/// The store in Redis. Clones share it.
+#[derive(Clone)]
+pub struct RedisStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    link: Link,
+    vault: Arc<Vault>,
+    node: NodeId,
+    retention: Retention,
+    clock: RedisClock,
+    server_clock: Arc<ServerClock>,
+    changes: broadcast::Sender<Change>,
+}
+
+impl RedisStore {
+    /// Connects to Redis.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when it cannot be reached.
+    pub async fn open(options: RedisOptions) -> Result<Self, StoreError> {
+        let link = Link::open(&options).await?;
+        let RedisOptions { vault, node, retention, clock, .. } = options;
+        let (changes, _) = broadcast::channel(CHANGES_HELD);
+        let server_clock = Arc::default();
+        let shared = Arc::new(Shared { link, vault, node, retention, clock, server_clock, changes });
+        shared.read_clock(true).await?;
+        tokio::spawn(clock::follow(Arc::downgrade(&shared)));
+        Ok(Self { shared })
+    }
+
+    /// Tells the time as the server does, which decides about expiry.
+    #[must_use]
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        self.shared.clock()
+    }
+}
+
+impl Shared {
+    /// The given moment, if there is one.
+    fn given(&self) -> Option<Timestamp> {
+        match &self.clock {
+            RedisClock::Server => None,
+            RedisClock::Given(clock) => Some(clock.now()),
+        }
+    }
+
+    /// The arguments of a script after the moment, which comes first.
+    fn timed(&self, args: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+        let mut timed = Vec::with_capacity(args.len() + 1);
+        timed.push(answer::Argument::argument(self.given()));
+        timed.extend(args);
+        timed
+    }
+
+    async fn call(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Value, StoreError> {
+        self.link.call(script, keys, self.timed(args)).await
+    }
+
+    /// Writes a little, as a transition would.
+    async fn check(&self) -> Result<(), StoreError> {
+        self.call(&script::CHECK, vec![keys::probe()], answer::arguments![PROBE]).await.map(drop)
+    }
+
+    async fn call_until_answered(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Value, StoreError> {
+        self.link.call_until_answered(script, keys, self.timed(args)).await
+    }
+}
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RedisStore({})", self.shared.node)
+    }
+}

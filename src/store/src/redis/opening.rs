@@ -1,0 +1,73 @@
+//! Opening transactions, and reading them and what is kept for their repetition.
+
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::transaction::Pending;
+
+use super::answer::{Fields, arguments, unreadable};
+use super::script::{LOAD_IDEMPOTENT_ANSWER, LOAD_TRANSACTION, OPEN_TRANSACTION};
+use super::{Shared, keys, records};
+use crate::error::StoreError;
+use crate::record::TransactionRecord;
+use crate::sealing::seal_terms;
+use crate::transition::{IdempotencyScope, IdempotentAnswer, OpenOutcome, OpenTransaction};
+
+impl Shared {
+    /// Everything is looked for in the partition that the transaction's id names: a client or an
+    /// event that belongs elsewhere is not found there.
+    pub(super) async fn open_transaction(&self, open: OpenTransaction) -> Result<OpenOutcome, StoreError> {
+        let OpenTransaction { pending: Pending { id, client, app, event, opened_at, expires_at, terms }, cost, idempotency } = open;
+        let partition = id.partition();
+        let [event_key, registrations, waiting] = keys::event(partition, event);
+        let [events_of_app, ends_of_app] = keys::events_of_app(partition, &app);
+        let keys = vec![
+            keys::transaction(id),
+            keys::client(partition, &client),
+            keys::ledger(partition, &client),
+            keys::idempotency(partition, idempotency.as_ref().map(|kept| &kept.scope.digest)),
+            event_key,
+            waiting,
+            registrations,
+            ends_of_app,
+            events_of_app,
+        ];
+        // What is beyond 64 bits is beyond every balance.
+        let effect = i64::try_from(cost).map_or(i64::MIN, |cost| -cost);
+        let [request, answer, until] = records::asked(idempotency.as_ref());
+        let args = arguments![
+            id.as_bytes(),
+            client.as_str(),
+            app.as_str(),
+            event.map(|event| event.to_string()),
+            opened_at,
+            expires_at,
+            seal_terms(&self.vault, id, &terms)?,
+            terms.webhook_url.as_ref().map(|url| url.origin()),
+            cost,
+            effect,
+            expires_at + self.retention.expired,
+            request,
+            answer,
+            until,
+        ];
+        let mut answer = Fields::of("the answer to an opening", self.call(&OPEN_TRANSACTION, keys, args).await?)?;
+        Ok(match answer.text()?.as_str() {
+            "opened" => OpenOutcome::Opened { balance: answer.parsed()? },
+            "unpaid" => OpenOutcome::InsufficientCredits,
+            "replayed" => OpenOutcome::Replayed(answer.sealed()?),
+            "reused" => OpenOutcome::KeyReused,
+            "refused" => OpenOutcome::EventRefused(records::refusal(&answer.text()?)?),
+            "no event" => OpenOutcome::EventNotFound,
+            _ => return Err(unreadable("the answer to an opening")),
+        })
+    }
+
+    pub(super) async fn load_transaction(&self, id: TxnId) -> Result<Option<TransactionRecord>, StoreError> {
+        let answer = self.call(&LOAD_TRANSACTION, vec![keys::transaction(id)], vec![]).await?;
+        Fields::maybe("a transaction", answer)?.map(|fields| records::transaction(&self.vault, id, fields)).transpose()
+    }
+
+    pub(super) async fn load_idempotent_answer(&self, scope: IdempotencyScope) -> Result<Option<IdempotentAnswer>, StoreError> {
+        let key = keys::idempotency(scope.partition, Some(&scope.digest));
+        records::idempotent(scope, self.call(&LOAD_IDEMPOTENT_ANSWER, vec![key], vec![]).await?)
+    }
+}

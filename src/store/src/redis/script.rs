@@ -1,0 +1,91 @@
+//! The scripts: one for each transition, each on keys of one hash slot, each repeatable with the
+//! same arguments.
+//!
+//! A script that is carried out once more after its answer was lost finds what it did and says so
+//! again: it recognises the id, the reference, the box or the call that it wrote.
+
+use std::fmt::Write;
+use std::sync::OnceLock;
+
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+
+/// A script of the store.
+#[derive(Debug)]
+pub(super) struct Script {
+    /// What it is called in logs and metrics.
+    pub(super) name: &'static str,
+    /// Its text.
+    pub(super) source: &'static str,
+    /// Whether replicas must have what it wrote before its answer counts.
+    pub(super) writes: bool,
+    sha: OnceLock<String>,
+}
+
+impl Script {
+    const fn new(name: &'static str, source: &'static str, writes: bool) -> Self {
+        Self { name, source, writes, sha: OnceLock::new() }
+    }
+
+    /// The name by which the server knows it: SHA-1, in hexadecimal.
+    pub(super) fn sha(&self) -> &str {
+        self.sha.get_or_init(|| {
+            let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, self.source.as_bytes());
+            digest.as_ref().iter().fold(String::with_capacity(40), |mut text, byte| {
+                // Writing to a string does not fail.
+                let _ = write!(text, "{byte:02x}");
+                text
+            })
+        })
+    }
+}
+
+macro_rules! scripts {
+    ($($(#[$doc:meta])* $constant:ident = $name:literal, $writes:literal, $flags:literal, [$($part:literal),*];)+) => {
+        $(
+            $(#[$doc])*
+            pub(super) static $constant: Script = Script::new(
+                $name,
+                concat!("#!lua", $flags, "\n", include_str!("lua/prelude.lua"), $(include_str!(concat!("lua/", $part, ".lua")),)* include_str!(concat!("lua/", $name, ".lua"))),
+                $writes,
+            );
+        )+
+        /// All of them.
+        #[cfg(test)]
+        pub(super) static ALL: &[&Script] = &[$(&$constant),+];
+    };
+}
+
+// Without flags a script is refused when the memory is full or the server is no master. What makes
+// room is allowed to run on a full server.
+scripts! {
+    OPEN_TRANSACTION = "open_transaction", true, "", ["ledger", "repetition", "gate"];
+    COMPLETE_TRANSACTION = "complete_transaction", true, "", ["gate", "outbox"];
+    LOAD_TRANSACTION = "load_transaction", false, " flags=no-writes", [];
+    RESERVE_CREDENTIAL = "credential_reserve", true, "", [];
+    RELEASE_CREDENTIAL = "credential_release", true, " flags=allow-oom", [];
+    LOAD_IDEMPOTENT_ANSWER = "load_idempotent_answer", false, " flags=no-writes", [];
+    CLAIM_DELIVERY = "claim_delivery", true, " flags=allow-oom", [];
+    SETTLE_DELIVERY = "settle_delivery", true, " flags=allow-oom", [];
+    ABANDON_ATTEMPTS = "abandon_attempts", true, " flags=allow-oom", [];
+    TAKE_OVER = "take_over", true, " flags=allow-oom", [];
+    /// Reading what waits is a write to Redis, of no consequence when it is lost.
+    DUE_DELIVERIES = "due_deliveries", false, " flags=allow-oom", [];
+    LOAD_DELIVERY = "load_delivery", false, " flags=no-writes", [];
+    MOVE_CREDITS = "move_credits", true, "", ["ledger"];
+    ACCOUNT = "account", false, " flags=no-writes", [];
+    CREATE_CLIENT = "create_client", true, "", [];
+    INDEX_CLIENT = "index_client", true, "", [];
+    INDEX_OF_CLIENT = "index_of_client", true, "", [];
+    CREATE_APP = "create_app", true, "", [];
+    PATCH_APP = "patch_app", true, "", [];
+    NAME_KEY = "name_key", true, "", [];
+    CREATE_KEY = "create_key", true, "", [];
+    RETIRE_KEY = "retire_key", true, "", [];
+    CREATE_EVENT = "create_event", true, "", ["repetition"];
+    LOAD_EVENT = "load_event", false, " flags=no-writes", [];
+    LIST_EVENTS = "list_events", false, " flags=allow-oom", [];
+    PATCH_EVENT = "patch_event", true, "", [];
+    LIST_REGISTRATIONS = "list_registrations", false, " flags=no-writes", [];
+    NOW = "now", false, " flags=no-writes", [];
+    CHECK = "check", true, "", [];
+}

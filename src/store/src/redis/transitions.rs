@@ -1,0 +1,162 @@
+//! The trait, carried out by what the other files add to the shared part.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use sakshi_domain::credits::{CreditMove, LedgerEntry};
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery};
+use sakshi_domain::event::{Event, EventPatch};
+use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, TxnId};
+use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
+use sakshi_domain::time::Timestamp;
+use tokio::sync::broadcast;
+
+use super::{RedisStore, Shared};
+use crate::error::StoreError;
+use crate::record::{Registration, TransactionRecord};
+use crate::store::{Store, StoreFuture};
+use crate::transition::{
+    Audit, Change, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope,
+    IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction, Page, PageRequest, PatchEventOutcome, Retention, Swept,
+};
+
+impl RedisStore {
+    /// Carries a transition out on its own share of the store.
+    fn carry_out<T, F>(&self, transition: impl FnOnce(Arc<Shared>) -> F) -> StoreFuture<T>
+    where
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        Box::pin(transition(Arc::clone(&self.shared)))
+    }
+}
+
+impl Store for RedisStore {
+    fn open_transaction(&self, open: OpenTransaction) -> StoreFuture<OpenOutcome> {
+        self.carry_out(|store| async move { store.open_transaction(open).await })
+    }
+
+    fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome> {
+        self.carry_out(|store| async move { store.complete_transaction(complete).await })
+    }
+
+    fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
+        self.carry_out(move |store| async move { store.load_transaction(id).await })
+    }
+
+    fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
+        self.carry_out(move |store| async move { store.load_idempotent_answer(scope).await })
+    }
+
+    fn create_event(&self, create: CreateEvent) -> StoreFuture<CreateEventOutcome> {
+        self.carry_out(|store| async move { store.create_event(create).await })
+    }
+
+    fn load_event(&self, id: EventId) -> StoreFuture<Option<Event>> {
+        self.carry_out(move |store| async move { store.load_event(id).await })
+    }
+
+    fn list_events(&self, app: AppId, page: PageRequest) -> StoreFuture<Page<Event>> {
+        self.carry_out(move |store| async move { store.list_events(app, page).await })
+    }
+
+    fn patch_event(&self, id: EventId, app: AppId, patch: EventPatch) -> StoreFuture<PatchEventOutcome> {
+        self.carry_out(move |store| async move { store.patch_event(id, app, patch).await })
+    }
+
+    fn list_registrations(&self, id: EventId, page: PageRequest) -> StoreFuture<Page<Registration>> {
+        self.carry_out(move |store| async move { store.list_registrations(id, page).await })
+    }
+
+    fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
+        self.carry_out(|store| async move { store.move_credits(client, movement).await })
+    }
+
+    fn balance(&self, client: ClientId) -> StoreFuture<Option<u64>> {
+        self.carry_out(|store| async move { store.balance(client).await })
+    }
+
+    fn statement(&self, client: ClientId, page: PageRequest) -> StoreFuture<Page<LedgerEntry>> {
+        self.carry_out(move |store| async move { store.statement(client, page).await })
+    }
+
+    fn audit(&self) -> StoreFuture<Vec<Audit>> {
+        self.carry_out(|store| async move { store.audit().await })
+    }
+
+    fn create_client(&self, client: Client) -> StoreFuture<()> {
+        self.carry_out(|store| async move { store.create_client(client).await })
+    }
+
+    fn list_clients(&self, page: PageRequest) -> StoreFuture<Page<Client>> {
+        self.carry_out(move |store| async move { store.list_clients(page).await })
+    }
+
+    fn create_app(&self, app: App) -> StoreFuture<bool> {
+        self.carry_out(|store| async move { store.create_app(app).await })
+    }
+
+    fn load_app(&self, app: AppId) -> StoreFuture<Option<App>> {
+        self.carry_out(|store| async move { store.load_app(app).await })
+    }
+
+    fn patch_app(&self, app: AppId, patch: AppPatch) -> StoreFuture<Option<App>> {
+        self.carry_out(|store| async move { store.patch_app(app, patch).await })
+    }
+
+    fn list_apps(&self, client: ClientId) -> StoreFuture<Vec<App>> {
+        self.carry_out(|store| async move { store.list_apps(client).await })
+    }
+
+    fn create_key(&self, key: ApiKeyRecord, digest: KeyDigest) -> StoreFuture<bool> {
+        self.carry_out(move |store| async move { store.create_key(key, digest).await })
+    }
+
+    fn list_keys(&self, client: ClientId) -> StoreFuture<Vec<ApiKeyRecord>> {
+        self.carry_out(|store| async move { store.list_keys(client).await })
+    }
+
+    fn retire_key(&self, key: KeyId, revoked_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> StoreFuture<Option<ApiKeyRecord>> {
+        self.carry_out(move |store| async move { store.retire_key(key, revoked_at, expires_at).await })
+    }
+
+    fn find_key(&self, digest: KeyDigest, app: AppId) -> StoreFuture<Option<KeyGrant>> {
+        self.carry_out(move |store| async move { store.find_key(digest, app).await })
+    }
+
+    fn due_deliveries(&self, after: Option<DeliveryId>, origin: Option<String>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>> {
+        self.carry_out(move |store| async move { store.due_deliveries(after, origin, limit).await })
+    }
+
+    fn claim_delivery(&self, id: DeliveryId, txn: TxnId) -> StoreFuture<bool> {
+        self.carry_out(move |store| async move { store.claim_delivery(id, txn).await })
+    }
+
+    fn settle_delivery(&self, id: DeliveryId, txn: TxnId, attempt: Attempt) -> StoreFuture<()> {
+        self.carry_out(move |store| async move { store.settle_delivery(id, txn, attempt).await })
+    }
+
+    fn load_delivery(&self, txn: TxnId) -> StoreFuture<Option<DeliveryRecord>> {
+        self.carry_out(move |store| async move { store.load_delivery(txn).await })
+    }
+
+    fn abandon_attempts(&self) -> StoreFuture<u64> {
+        self.carry_out(|store| async move { store.abandon(&store.node).await })
+    }
+
+    /// Nothing: every key goes by itself when its time has passed.
+    fn sweep(&self, _: Retention, _: usize) -> StoreFuture<Swept> {
+        Box::pin(ready(Ok(Swept::default())))
+    }
+
+    fn check(&self) -> StoreFuture<()> {
+        self.carry_out(|store| async move { store.check().await })
+    }
+
+    fn changes(&self) -> Option<broadcast::Receiver<Change>> {
+        Some(self.shared.changes.subscribe())
+    }
+
+    fn leave(&self) -> StoreFuture<()> {
+        Box::pin(ready(Ok(())))
+    }
+}

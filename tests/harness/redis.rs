@@ -1,0 +1,205 @@
+//! A real `redis-server` of a test's own: a free port, a temporary directory, the settings it asks
+//! for, and every way in which a server can go away and come back. Whole groups of them are in
+//! [`groups`], the few bytes of protocol in [`resp`].
+//!
+//! Nothing here but the standard library and `tempfile`, because crates that know nothing of each
+//! other include this file by its path.
+
+// Each suite uses its own part of it.
+#![allow(dead_code)]
+
+#[path = "redis_groups.rs"]
+pub(crate) mod groups;
+#[path = "redis_resp.rs"]
+pub(crate) mod resp;
+
+use std::fs;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use self::resp::Reply;
+
+/// Far more than anything local takes, far less than a hung run.
+pub(crate) const PLENTY: Duration = Duration::from_secs(30);
+
+/// Below the ports that the system hands to outgoing connections, so that a server that is
+/// restarted finds its port free; a cluster node has a second one 10,000 above.
+const PORTS: std::ops::Range<u16> = 10_000..22_000;
+
+/// Starts on a taken port that are tried again on another.
+const ATTEMPTS: usize = 20;
+
+/// Keeps what it was asked to keep: every write is on the disk before its answer.
+pub(crate) const DURABLE: &[&str] = &["appendonly yes", "appendfsync always"];
+
+/// A running server. It ends with the value.
+#[derive(Debug)]
+pub(crate) struct RedisServer {
+    port: u16,
+    directory: TempDir,
+    arguments: Vec<String>,
+    child: Mutex<Option<Child>>,
+}
+
+impl RedisServer {
+    /// Starts a server with lines of `redis.conf`; without any it keeps nothing on the disk.
+    pub(crate) fn start(lines: &[&str]) -> Self {
+        Self::start_as(&[], lines)
+    }
+
+    /// As [`RedisServer::start`], with arguments to the program.
+    pub(crate) fn start_as(arguments: &[&str], lines: &[&str]) -> Self {
+        for _ in 0..ATTEMPTS {
+            let port = free_port();
+            let directory = tempfile::tempdir().expect("a temporary directory");
+            let fixed = [
+                format!("port {port}"),
+                format!("dir {}", directory.path().display()),
+                "bind 127.0.0.1".to_owned(),
+                "protected-mode no".to_owned(),
+                "logfile log".to_owned(),
+                "save \"\"".to_owned(),
+            ];
+            let text: Vec<&str> = fixed.iter().map(String::as_str).chain(lines.iter().copied()).collect();
+            fs::write(directory.path().join("redis.conf"), text.join("\n") + "\n").expect("a configuration file");
+            let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
+            let server = Self { port, directory, arguments, child: Mutex::new(None) };
+            server.spawn();
+            if server.becomes_ready() {
+                return server;
+            }
+            let log = server.log();
+            assert!(log.contains("in use") || log.contains("bind"), "redis-server did not start:\n{log}");
+        }
+        panic!("no free port in {ATTEMPTS} attempts");
+    }
+
+    /// What a client connects to.
+    pub(crate) fn url(&self) -> String {
+        format!("redis://{}/", self.address())
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Ends it as a power cut would, as far as its process goes.
+    pub(crate) fn kill9(&self) {
+        if let Some(mut child) = self.child.lock().expect("no test thread died here").take() {
+            child.kill().expect("it can be killed");
+            child.wait().expect("it has ended");
+        }
+    }
+
+    /// Starts it again on the same port with the same files; ready when this returns.
+    pub(crate) fn restart(&self) {
+        self.kill9();
+        self.spawn();
+        assert!(self.becomes_ready(), "redis-server did not start again:\n{}", self.log());
+    }
+
+    /// Stops it in its tracks, with its connections open (`SIGSTOP`).
+    pub(crate) fn pause(&self) {
+        self.signal("STOP");
+    }
+
+    /// Lets it go on (`SIGCONT`).
+    pub(crate) fn resume(&self) {
+        self.signal("CONT");
+    }
+
+    /// Asks it something on a connection of its own.
+    pub(crate) fn ask(&self, command: &[&str]) -> io::Result<Reply> {
+        resp::ask(self.port, command)
+    }
+
+    /// As [`RedisServer::ask`], where it must answer, and not with an error.
+    pub(crate) fn answer(&self, command: &[&str]) -> Reply {
+        match self.ask(command).expect("redis-server answers") {
+            Reply::Error(error) => panic!("{command:?}: {error}"),
+            reply => reply,
+        }
+    }
+
+    /// One field of `INFO`, when it has it and answers.
+    pub(crate) fn info(&self, field: &str) -> Option<String> {
+        let text = self.ask(&["INFO", "everything"]).ok()?.text()?;
+        text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':').map(|value| value.trim_end().to_owned()))
+    }
+
+    /// Everything that it has logged.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.child.lock().expect("no test thread died here").as_mut().is_some_and(|child| child.try_wait().is_ok_and(|end| end.is_none()))
+    }
+
+    fn spawn(&self) {
+        let mut command = Command::new("redis-server");
+        command.arg(self.directory.path().join("redis.conf")).args(&self.arguments).current_dir(self.directory.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        *self.child.lock().expect("no test thread died here") = Some(command.spawn().expect("redis-server is installed"));
+    }
+
+    /// Whether it answers with its own process; `false` when that has ended instead.
+    fn becomes_ready(&self) -> bool {
+        let us = |server: &Self| server.info("process_id")?.parse().ok();
+        let pid = self.child.lock().expect("no test thread died here").as_ref().map(Child::id);
+        eventually("a redis-server that answers", PLENTY, || match (us(self), self.is_running()) {
+            (_, false) => Some(false),
+            (Some(answering), true) if Some(answering) == pid => {
+                matches!(self.ask(&["PING"]), Ok(Reply::Simple(pong)) if pong == "PONG").then_some(true)
+            }
+            _ => None,
+        })
+    }
+
+    fn signal(&self, name: &str) {
+        let child = self.child.lock().expect("no test thread died here");
+        let pid = child.as_ref().expect("it is running").id();
+        let sent = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status().expect("sh runs");
+        assert!(sent.success(), "SIG{name} could not be sent");
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        if let Some(child) = self.child.get_mut().ok().and_then(Option::as_mut) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Looks until there is something to see; a test that waits longer than `bound` fails.
+pub(crate) fn eventually<T>(what: &str, bound: Duration, mut look: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(started.elapsed() < bound, "{what} did not happen within {bound:?}");
+        thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+fn free_port() -> u16 {
+    let chosen = RandomState::new();
+    (0_u64..)
+        .map(|salt| PORTS.start + u16::try_from(chosen.hash_one(salt) % u64::from(PORTS.end - PORTS.start)).expect("within the range"))
+        .find(|&port| [port, port + 10_000].iter().all(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok()))
+        .expect("an endless sequence")
+}

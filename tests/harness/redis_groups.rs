@@ -1,0 +1,188 @@
+//! Servers that watch over each other: a master with replicas and three sentinels, and a cluster of
+//! three masters. Both notice a dead master within a second or two.
+
+use std::process::Command;
+
+use super::resp::Reply;
+use super::{PLENTY, RedisServer, eventually};
+
+/// Replicas are to be of use at once.
+const REPLICATION: &[&str] = &["repl-diskless-sync-delay 0", "repl-diskless-sync yes"];
+
+/// A master, its replicas, and three sentinels that agree on who is master.
+#[derive(Debug)]
+pub(crate) struct Sentinels {
+    servers: Vec<RedisServer>,
+    sentinels: Vec<RedisServer>,
+}
+
+impl Sentinels {
+    /// The name under which the sentinels know the master.
+    pub(crate) const SERVICE: &'static str = "sakshi";
+
+    /// Starts a master and replicas with lines of `redis.conf`; complete when this returns.
+    pub(crate) fn start(replicas: usize, lines: &[&str]) -> Self {
+        let lines = [lines, REPLICATION].concat();
+        let master = RedisServer::start(&lines);
+        let follow = format!("replicaof 127.0.0.1 {}", master.port());
+        let mut servers = vec![master];
+        servers.extend((0..replicas).map(|_| RedisServer::start(&[lines.as_slice(), &[&follow]].concat())));
+        eventually("replication", PLENTY, || servers[1..].iter().all(in_step).then_some(()));
+
+        let name = Self::SERVICE;
+        let watch = [
+            format!("sentinel monitor {name} 127.0.0.1 {} 2", servers[0].port()),
+            format!("sentinel down-after-milliseconds {name} 500"),
+            format!("sentinel failover-timeout {name} 3000"),
+            format!("sentinel parallel-syncs {name} 5"),
+        ];
+        let watch: Vec<&str> = watch.iter().map(String::as_str).collect();
+        let sentinels: Vec<_> = (0..3).map(|_| RedisServer::start_as(&["--sentinel"], &watch)).collect();
+        eventually("sentinels that know everyone", PLENTY, || {
+            let know = |sentinel: &RedisServer| {
+                let master = sentinel.ask(&["SENTINEL", "MASTER", name]).ok()?;
+                let count = |field: &str| master.field(field)?.parse::<usize>().ok();
+                (count("num-other-sentinels")? == 2 && count("num-slaves")? == replicas).then_some(())
+            };
+            sentinels.iter().all(|sentinel| know(sentinel).is_some()).then_some(())
+        });
+        Self { servers, sentinels }
+    }
+
+    /// What a client connects to: the sentinels.
+    pub(crate) fn urls(&self) -> Vec<String> {
+        self.sentinels.iter().map(RedisServer::url).collect()
+    }
+
+    /// The server that the sentinels hold for the master.
+    pub(crate) fn master(&self) -> &RedisServer {
+        let port = eventually("a sentinel that answers", PLENTY, || self.sentinels.iter().find_map(master_port));
+        self.server(port)
+    }
+
+    pub(crate) fn replicas(&self) -> impl Iterator<Item = &RedisServer> {
+        let master = self.master().port();
+        self.servers.iter().filter(move |server| server.port() != master)
+    }
+
+    /// Waits until all sentinels name another master than this one, and that one is.
+    pub(crate) fn await_failover(&self, old: u16) -> &RedisServer {
+        eventually("a failover", PLENTY, || {
+            let named: Vec<u16> = self.sentinels.iter().filter_map(master_port).collect();
+            let new = *named.first()?;
+            let agreed = named.len() == self.sentinels.len() && named.iter().all(|&port| port == new);
+            let server = (agreed && new != old).then(|| self.server(new))?;
+            (server.info("role")? == "master").then_some(server)
+        })
+    }
+
+    /// Makes another server master without any of them dying.
+    pub(crate) fn demote_master(&self) -> &RedisServer {
+        let old = self.master().port();
+        self.sentinels[0].answer(&["SENTINEL", "FAILOVER", Self::SERVICE]);
+        self.await_failover(old)
+    }
+
+    fn server(&self, port: u16) -> &RedisServer {
+        self.servers.iter().find(|server| server.port() == port).expect("one of ours")
+    }
+}
+
+/// A cluster of three masters, each with as many replicas as asked for.
+#[derive(Debug)]
+pub(crate) struct RedisCluster {
+    nodes: Vec<RedisServer>,
+}
+
+impl RedisCluster {
+    /// Starts the nodes with lines of `redis.conf`; every slot is served when this returns.
+    pub(crate) fn start(replicas: usize, lines: &[&str]) -> Self {
+        let own = ["cluster-enabled yes", "cluster-node-timeout 1000", "cluster-config-file nodes.conf"];
+        let lines = [lines, REPLICATION, &own].concat();
+        let nodes: Vec<_> = (0..3 * (1 + replicas)).map(|_| RedisServer::start(&lines)).collect();
+        let mut command = Command::new("redis-cli");
+        command.args(["--cluster", "create"]).args(nodes.iter().map(RedisServer::address));
+        let made = command.args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"]).output().expect("redis-cli is installed");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
+        let cluster = Self { nodes };
+        eventually("a cluster of one mind", PLENTY, || cluster.is_complete(replicas).then_some(()));
+        cluster
+    }
+
+    /// What a client connects to: all of the nodes.
+    pub(crate) fn urls(&self) -> Vec<String> {
+        self.nodes.iter().map(RedisServer::url).collect()
+    }
+
+    pub(crate) fn nodes(&self) -> &[RedisServer] {
+        &self.nodes
+    }
+
+    /// The slot of a key, as the cluster counts it.
+    pub(crate) fn slot_of(&self, key: &str) -> u16 {
+        let slot = self.running().next().expect("one is running").answer(&["CLUSTER", "KEYSLOT", key]);
+        slot.integer().and_then(|slot| u16::try_from(slot).ok()).expect("a slot")
+    }
+
+    /// The node that serves a slot, as the nodes that are running see it.
+    pub(crate) fn master_of(&self, slot: u16) -> &RedisServer {
+        let port = eventually("a node that answers", PLENTY, || self.running().find_map(|node| master_port_of(node, slot)));
+        self.nodes.iter().find(|node| node.port() == port).expect("one of ours")
+    }
+
+    /// Kills the master of a slot; the port that it had.
+    pub(crate) fn kill_master_of(&self, slot: u16) -> u16 {
+        let master = self.master_of(slot);
+        master.kill9();
+        master.port()
+    }
+
+    /// Waits until another node than this one serves the slot and everyone agrees.
+    pub(crate) fn await_failover(&self, slot: u16, old: u16) -> &RedisServer {
+        eventually("a promotion", PLENTY, || {
+            let seen: Vec<_> = self.running().map(|node| master_port_of(node, slot)).collect();
+            let new = seen.first().copied().flatten().filter(|&port| port != old)?;
+            let agreed = seen.iter().all(|&port| port == Some(new)) && self.running().all(is_ok);
+            agreed.then(|| self.nodes.iter().find(|node| node.port() == new)).flatten()
+        })
+    }
+
+    fn running(&self) -> impl Iterator<Item = &RedisServer> {
+        self.nodes.iter().filter(|node| node.is_running())
+    }
+
+    fn is_complete(&self, replicas: usize) -> bool {
+        let members = |node: &RedisServer| {
+            let slots = node.ask(&["CLUSTER", "SLOTS"]).ok()?;
+            let ranges = slots.members();
+            (!ranges.is_empty() && ranges.iter().all(|range| range.members().len() == 3 + replicas)).then_some(())
+        };
+        let replicating = |node: &RedisServer| node.info("role").is_some_and(|role| role == "master") || in_step(node);
+        self.nodes.iter().all(|node| is_ok(node) && members(node).is_some() && replicating(node))
+    }
+}
+
+/// Whether a replica has all that its master has.
+fn in_step(replica: &RedisServer) -> bool {
+    replica.info("master_link_status").is_some_and(|status| status == "up")
+}
+
+fn is_ok(node: &RedisServer) -> bool {
+    let state = node.ask(&["CLUSTER", "INFO"]).ok().and_then(|info| info.text());
+    state.is_some_and(|text| text.contains("cluster_state:ok"))
+}
+
+fn master_port(sentinel: &RedisServer) -> Option<u16> {
+    let address = sentinel.ask(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", Sentinels::SERVICE]).ok()?;
+    address.members().get(1)?.text()?.parse().ok()
+}
+
+fn master_port_of(node: &RedisServer, slot: u16) -> Option<u16> {
+    let slots = node.ask(&["CLUSTER", "SLOTS"]).ok()?;
+    let within = |range: &&Reply| match range.members() {
+        [Reply::Integer(first), Reply::Integer(last), ..] => (*first..=*last).contains(&i64::from(slot)),
+        _ => false,
+    };
+    let port = slots.members().iter().find(within)?.members().get(2)?.members().get(1)?.integer()?;
+    u16::try_from(port).ok()
+}

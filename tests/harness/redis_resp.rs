@@ -1,0 +1,87 @@
+//! As much of the Redis protocol as a test needs to ask a server something.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// How long a server may take to answer a test's question.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    Simple(String),
+    Error(String),
+    Integer(i64),
+    Bulk(Option<Vec<u8>>),
+    Array(Vec<Self>),
+}
+
+impl Reply {
+    /// Its text, if it is one.
+    pub(crate) fn text(&self) -> Option<String> {
+        match self {
+            Self::Simple(text) => Some(text.clone()),
+            Self::Bulk(Some(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            Self::Integer(number) => Some(number.to_string()),
+            Self::Error(_) | Self::Bulk(None) | Self::Array(_) => None,
+        }
+    }
+
+    pub(crate) const fn integer(&self) -> Option<i64> {
+        match self {
+            Self::Integer(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Its members; none if it is no array.
+    pub(crate) fn members(&self) -> &[Self] {
+        match self {
+            Self::Array(members) => members,
+            _ => &[],
+        }
+    }
+
+    /// The value after a name in a flat list of pairs.
+    pub(crate) fn field(&self, name: &str) -> Option<String> {
+        self.members().chunks(2).find(|pair| pair[0].text().as_deref() == Some(name))?.get(1)?.text()
+    }
+}
+
+/// Sends one command on a connection of its own and waits for its answer.
+pub(crate) fn ask(port: u16, command: &[&str]) -> io::Result<Reply> {
+    let mut stream = TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut request = format!("*{}\r\n", command.len());
+    for argument in command {
+        request.push_str(&format!("${}\r\n{argument}\r\n", argument.len()));
+    }
+    stream.write_all(request.as_bytes())?;
+    read(&mut BufReader::new(stream))
+}
+
+fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Reply> {
+    let mut line = String::new();
+    stream.read_line(&mut line)?;
+    let foreign = || io::Error::new(io::ErrorKind::InvalidData, "not the Redis protocol");
+    let line = line.strip_suffix("\r\n").ok_or_else(foreign)?;
+    let rest = line.get(1..).ok_or_else(foreign)?;
+    let number = || rest.parse::<i64>().map_err(|_| foreign());
+    match line.as_bytes().first() {
+        Some(b'+') => Ok(Reply::Simple(rest.to_owned())),
+        Some(b'-') => Ok(Reply::Error(rest.to_owned())),
+        Some(b':') => Ok(Reply::Integer(number()?)),
+        Some(b'$') => match usize::try_from(number()?) {
+            Ok(length) => {
+                let mut bytes = vec![0; length + 2];
+                stream.read_exact(&mut bytes)?;
+                bytes.truncate(length);
+                Ok(Reply::Bulk(Some(bytes)))
+            }
+            Err(_) => Ok(Reply::Bulk(None)),
+        },
+        Some(b'*') => (0..number()?.max(0)).map(|_| read(stream)).collect::<io::Result<_>>().map(Reply::Array),
+        _ => Err(foreign()),
+    }
+}
