@@ -10,6 +10,7 @@ mod files;
 mod migration;
 mod model;
 mod plans;
+mod retention;
 
 use std::path::Path;
 use std::sync::Arc;
