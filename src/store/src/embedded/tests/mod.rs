@@ -4,11 +4,10 @@
 mod clock;
 mod damage;
 mod durability;
-mod event_model;
 mod faults;
 mod files;
 mod migration;
-mod model;
+mod models;
 mod plans;
 mod retention;
 

@@ -15,6 +15,7 @@ use super::{NodeId, RedisClock, RedisOptions, RedisStore, RedisTopology};
 use crate::conformance::World;
 use crate::conformance::fixture::RETENTION;
 use crate::store::Store;
+use crate::transition::Retention;
 use crate::vault::Vault;
 
 #[path = "../../../../../tests/harness/redis.rs"]
@@ -31,25 +32,29 @@ struct Universe {
     connections: Option<JoinHandle<()>>,
 }
 
-fn options(server: &RedisServer, clock: Arc<ManualClock>) -> RedisOptions {
+fn options(server: &RedisServer, clock: Arc<ManualClock>, retention: Retention) -> RedisOptions {
     RedisOptions {
         addresses: vec![server.url()],
         topology: RedisTopology::Standalone,
         wait_replicas: 0,
         node: NodeId::generate(),
         vault: Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap()),
-        retention: RETENTION,
+        retention,
         max_waiting: 4_096,
         clock: RedisClock::Given(clock),
     }
 }
 
 fn universe() -> Universe {
+    universe_keeping(RETENTION)
+}
+
+fn universe_keeping(retention: Retention) -> Universe {
     // Whole seconds from a moment that the server has not reached, so that it expires nothing.
     let start = Timestamp::from_millis((SystemClock.now().seconds() + 3_600) * 1_000);
     let clock = Arc::new(ManualClock::starting_at(start));
     let server = RedisServer::start(&[]);
-    let options = options(&server, Arc::clone(&clock));
+    let options = options(&server, Arc::clone(&clock), retention);
     let (opened, store) = std::sync::mpsc::channel();
     let (end, ended) = oneshot::channel();
     let connections = Builder::new().name("connections".into()).spawn(move || {
@@ -83,6 +88,8 @@ impl World for Universe {
         self.clock.advance(span);
     }
 }
+
+mod models;
 
 mod conformance {
     use super::universe;
