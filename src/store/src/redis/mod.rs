@@ -132,6 +132,8 @@ struct Shared {
     retention: Retention,
     clock: RedisClock,
     changes: broadcast::Sender<Change>,
+    #[cfg(test)]
+    drill: tests::drill::Drill,
 }
 
 impl RedisStore {
@@ -143,7 +145,18 @@ impl RedisStore {
         let link = Link::open(&options).await?;
         let RedisOptions { vault, node, retention, clock, .. } = options;
         let (changes, _) = broadcast::channel(CHANGES_HELD);
-        Ok(Self { shared: Arc::new(Shared { link, vault, node, retention, clock, changes }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                link,
+                vault,
+                node,
+                retention,
+                clock,
+                changes,
+                #[cfg(test)]
+                drill: tests::drill::Drill::default(),
+            }),
+        })
     }
 }
 
@@ -165,7 +178,10 @@ impl Shared {
     }
 
     async fn call(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Value, StoreError> {
-        self.link.call(script, keys, self.timed(args)).await
+        let args = self.timed(args);
+        #[cfg(test)]
+        self.drill.lose_an_answer(&self.link, script, &keys, &args).await;
+        self.link.call(script, keys, args).await
     }
 
     /// Writes a little, as a transition would.
@@ -174,7 +190,10 @@ impl Shared {
     }
 
     async fn call_until_answered(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Value, StoreError> {
-        self.link.call_until_answered(script, keys, self.timed(args)).await
+        let args = self.timed(args);
+        #[cfg(test)]
+        self.drill.lose_an_answer(&self.link, script, &keys, &args).await;
+        self.link.call_until_answered(script, keys, args).await
     }
 }
 

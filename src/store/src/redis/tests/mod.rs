@@ -1,6 +1,12 @@
 //! The Redis store under the properties of every store, and under what its keys and scripts promise,
 //! each on a real server of its own.
 
+pub(super) mod drill;
+mod inventory;
+mod limits;
+mod models;
+mod outbox;
+
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -11,7 +17,7 @@ use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use self::server::RedisServer;
-use super::{NodeId, RedisClock, RedisOptions, RedisStore, RedisTopology};
+use super::{NodeId, RedisClock, RedisOptions, RedisStore, RedisTopology, Shared};
 use crate::conformance::World;
 use crate::conformance::fixture::RETENTION;
 use crate::store::Store;
@@ -50,10 +56,15 @@ fn universe() -> Universe {
 }
 
 fn universe_keeping(retention: Retention) -> Universe {
+    universe_on(&[], retention)
+}
+
+/// A store on a server with these lines in its `redis.conf`.
+fn universe_on(lines: &[&str], retention: Retention) -> Universe {
     // Whole seconds from a moment that the server has not reached, so that it expires nothing.
     let start = Timestamp::from_millis((SystemClock.now().seconds() + 3_600) * 1_000);
     let clock = Arc::new(ManualClock::starting_at(start));
-    let server = RedisServer::start(&[]);
+    let server = RedisServer::start(lines);
     let options = options(&server, Arc::clone(&clock), retention);
     let (opened, store) = std::sync::mpsc::channel();
     let (end, ended) = oneshot::channel();
@@ -89,7 +100,15 @@ impl World for Universe {
     }
 }
 
-mod models;
+impl Universe {
+    /// The store as another node has it, on the same server and clock.
+    fn another_node(&self) -> RedisStore {
+        let shared = &self.store.shared;
+        let (link, vault, clock) = (shared.link.clone(), Arc::clone(&shared.vault), shared.clock.clone());
+        let (node, retention, changes) = (NodeId::generate(), shared.retention, shared.changes.clone());
+        RedisStore { shared: Arc::new(Shared { link, vault, node, retention, clock, changes, drill: drill::Drill::default() }) }
+    }
+}
 
 mod conformance {
     use super::universe;
