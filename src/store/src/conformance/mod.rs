@@ -41,11 +41,18 @@ pub fn run(property: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(property);
 }
 
-/// One `#[test]` for each property, on the fresh [`World`] that the expression makes.
+/// One `#[test]` for each property, on the fresh [`World`] that the expression makes; or one test for
+/// all of them, on worlds that share a ground which takes long to start.
 #[macro_export]
 macro_rules! store_conformance {
+    ($name:ident: $ground:ident = $start:expr => $world:expr) => {
+        $crate::store_conformance! { @properties (@all $name, $ground, $start, $world) }
+    };
     ($world:expr) => {
-        $crate::store_conformance! { @each $world;
+        $crate::store_conformance! { @properties (@each $world) }
+    };
+    (@properties ($($how:tt)+)) => {
+        $crate::store_conformance! { $($how)+;
             transactions::opening_debits_the_balance_and_keeps_what_was_asked_for,
             transactions::eighty_concurrent_opens_on_25_credits_open_exactly_25,
             transactions::an_open_repeated_under_its_id_debits_once,
@@ -122,5 +129,15 @@ macro_rules! store_conformance {
                 $crate::conformance::run($crate::conformance::$topic::$property(&world));
             }
         )+
+    };
+    (@all $name:ident, $ground:ident, $start:expr, $world:expr; $($topic:ident::$property:ident),+ $(,)?) => {
+        #[test]
+        fn $name() {
+            let $ground = $start;
+            $(
+                let world = $world;
+                $crate::conformance::run($crate::conformance::$topic::$property(&world));
+            )+
+        }
     };
 }

@@ -38,7 +38,9 @@ use tokio::sync::broadcast;
 use uuid::Uuid;
 
 pub use self::keys::{KEYS, KeyKind, Lifetime};
-use self::link::Link;
+pub use self::link::{BadRedisUrl, CallFigures, LinkFigures, RedisServers};
+
+use self::link::{Link, LinkOptions};
 use self::script::Script;
 use crate::error::StoreError;
 use crate::transition::{Change, Retention};
@@ -101,10 +103,8 @@ pub enum RedisClock {
 /// Where Redis is, and how it is used.
 #[derive(Clone, Debug)]
 pub struct RedisOptions {
-    /// `redis://` URLs of the server, of the sentinels, or of some of the cluster's nodes.
-    pub addresses: Vec<String>,
-    /// How they stand to each other.
-    pub topology: RedisTopology,
+    /// Where the servers are and how they stand to each other.
+    pub servers: RedisServers,
     /// Replicas that must have a write before it is answered.
     pub wait_replicas: u32,
     /// This life of this node.
@@ -142,8 +142,9 @@ impl RedisStore {
     /// # Errors
     /// [`StoreError::Unavailable`] when it cannot be reached.
     pub async fn open(options: RedisOptions) -> Result<Self, StoreError> {
-        let link = Link::open(&options).await?;
-        let RedisOptions { vault, node, retention, clock, .. } = options;
+        let RedisOptions { servers, wait_replicas, node, vault, retention, max_waiting, clock } = options;
+        let link = Link::new(LinkOptions { max_waiting, wait_replicas, ..LinkOptions::new(servers) });
+        link.read(redis::cmd("PING")).await?;
         let (changes, _) = broadcast::channel(CHANGES_HELD);
         Ok(Self {
             shared: Arc::new(Shared {
@@ -157,6 +158,14 @@ impl RedisStore {
                 drill: tests::drill::Drill::default(),
             }),
         })
+    }
+}
+
+impl RedisStore {
+    /// What went through the link to the servers.
+    #[must_use]
+    pub fn figures(&self) -> LinkFigures {
+        self.shared.link.figures()
     }
 }
 

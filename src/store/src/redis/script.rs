@@ -22,7 +22,7 @@ pub(super) struct Script {
 }
 
 impl Script {
-    const fn new(name: &'static str, source: &'static str, writes: bool) -> Self {
+    pub(super) const fn new(name: &'static str, source: &'static str, writes: bool) -> Self {
         Self { name, source, writes, sha: OnceLock::new() }
     }
 

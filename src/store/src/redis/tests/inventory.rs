@@ -17,7 +17,6 @@ use crate::conformance::fixture::{
 use crate::conformance::{World, run};
 use crate::redis::script;
 use crate::redis::{KEYS, Lifetime};
-use crate::store::Store;
 use crate::transition::{CompleteOutcome, CompleteTransaction, CreditOutcome, OpenOutcome, PageRequest, PresentedCredential};
 
 const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };

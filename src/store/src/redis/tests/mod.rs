@@ -1,6 +1,7 @@
 //! The Redis store under the properties of every store, and under what its keys and scripts promise,
 //! each on a real server of its own.
 
+mod cluster;
 pub(super) mod drill;
 mod inventory;
 mod limits;
@@ -17,7 +18,7 @@ use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use self::server::RedisServer;
-use super::{NodeId, RedisClock, RedisOptions, RedisStore, RedisTopology, Shared};
+use super::{NodeId, RedisClock, RedisOptions, RedisServers, RedisStore, Shared};
 use crate::conformance::World;
 use crate::conformance::fixture::RETENTION;
 use crate::store::Store;
@@ -25,30 +26,17 @@ use crate::transition::Retention;
 use crate::vault::Vault;
 
 #[path = "../../../../../tests/harness/redis.rs"]
-mod server;
+pub(super) mod server;
 
-/// A store on a server of its own, on a clock that the test moves. Its connections live on a thread
-/// of their own, as they do in a process with many arbiters.
-struct Universe {
+/// A store on servers of its own, on a clock that the test moves. Its connections live on a thread of
+/// their own, as they do in a process with many arbiters.
+struct Universe<S = RedisServer> {
     store: RedisStore,
     clock: Arc<ManualClock>,
-    server: RedisServer,
+    server: S,
     // Ends the thread of the connections.
     end: Option<oneshot::Sender<()>>,
     connections: Option<JoinHandle<()>>,
-}
-
-fn options(server: &RedisServer, clock: Arc<ManualClock>, retention: Retention) -> RedisOptions {
-    RedisOptions {
-        addresses: vec![server.url()],
-        topology: RedisTopology::Standalone,
-        wait_replicas: 0,
-        node: NodeId::generate(),
-        vault: Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap()),
-        retention,
-        max_waiting: 4_096,
-        clock: RedisClock::Given(clock),
-    }
 }
 
 fn universe() -> Universe {
@@ -61,11 +49,24 @@ fn universe_keeping(retention: Retention) -> Universe {
 
 /// A store on a server with these lines in its `redis.conf`.
 fn universe_on(lines: &[&str], retention: Retention) -> Universe {
+    let server = RedisServer::start(lines);
+    let servers = server.url().parse().unwrap();
+    connected(server, servers, retention)
+}
+
+fn connected<S>(server: S, servers: RedisServers, retention: Retention) -> Universe<S> {
     // Whole seconds from a moment that the server has not reached, so that it expires nothing.
     let start = Timestamp::from_millis((SystemClock.now().seconds() + 3_600) * 1_000);
     let clock = Arc::new(ManualClock::starting_at(start));
-    let server = RedisServer::start(lines);
-    let options = options(&server, Arc::clone(&clock), retention);
+    let options = RedisOptions {
+        servers,
+        wait_replicas: 0,
+        node: NodeId::generate(),
+        vault: Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap()),
+        retention,
+        max_waiting: 4_096,
+        clock: RedisClock::Given(clock.clone()),
+    };
     let (opened, store) = std::sync::mpsc::channel();
     let (end, ended) = oneshot::channel();
     let connections = Builder::new().name("connections".into()).spawn(move || {
@@ -77,7 +78,7 @@ fn universe_on(lines: &[&str], retention: Retention) -> Universe {
     Universe { store: store.recv().unwrap(), clock, server, end: Some(end), connections: Some(connections.unwrap()) }
 }
 
-impl Drop for Universe {
+impl<S> Drop for Universe<S> {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(connections) = self.connections.take() {
@@ -86,7 +87,7 @@ impl Drop for Universe {
     }
 }
 
-impl World for Universe {
+impl<S> World for Universe<S> {
     fn store(&self) -> &dyn Store {
         &self.store
     }
