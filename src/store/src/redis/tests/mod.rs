@@ -1,6 +1,10 @@
 //! The Redis store under the properties of every store, and under what its keys and scripts promise,
 //! each on a real server of its own.
 
+mod changes;
+mod nodes;
+mod presence;
+
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
