@@ -11,6 +11,8 @@
 //! again. Time to live does what a sweep does elsewhere.
 
 mod answer;
+mod background;
+mod changes;
 mod completion;
 mod credentials;
 mod events;
@@ -19,7 +21,9 @@ mod ledger;
 mod link;
 mod opening;
 mod outbox;
+mod peers;
 mod position;
+mod presence;
 mod records;
 mod script;
 mod tenancy;
@@ -29,6 +33,7 @@ mod transitions;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use redis::Value;
@@ -40,6 +45,7 @@ use uuid::Uuid;
 pub use self::keys::{KEYS, KeyKind, Lifetime};
 pub use self::link::{BadRedisUrl, CallFigures, LinkFigures, RedisServers};
 
+use self::background::Background;
 use self::link::{Link, LinkOptions};
 use self::script::Script;
 use crate::error::StoreError;
@@ -123,6 +129,7 @@ pub struct RedisOptions {
 #[derive(Clone)]
 pub struct RedisStore {
     shared: Arc<Shared>,
+    background: Arc<Background>,
 }
 
 struct Shared {
@@ -132,6 +139,8 @@ struct Shared {
     retention: Retention,
     clock: RedisClock,
     changes: broadcast::Sender<Change>,
+    /// This node begins no attempt any more.
+    left: AtomicBool,
     #[cfg(test)]
     drill: tests::drill::Drill,
 }
@@ -142,22 +151,29 @@ impl RedisStore {
     /// # Errors
     /// [`StoreError::Unavailable`] when it cannot be reached.
     pub async fn open(options: RedisOptions) -> Result<Self, StoreError> {
+        Self::open_beating(options, presence::BEAT_INTERVAL).await
+    }
+
+    /// The same with another interval between two beats.
+    async fn open_beating(options: RedisOptions, every: Duration) -> Result<Self, StoreError> {
         let RedisOptions { servers, wait_replicas, node, vault, retention, max_waiting, clock } = options;
         let link = Link::new(LinkOptions { max_waiting, wait_replicas, ..LinkOptions::new(servers) });
-        link.read(redis::cmd("PING")).await?;
         let (changes, _) = broadcast::channel(CHANGES_HELD);
-        Ok(Self {
-            shared: Arc::new(Shared {
-                link,
-                vault,
-                node,
-                retention,
-                clock,
-                changes,
-                #[cfg(test)]
-                drill: tests::drill::Drill::default(),
-            }),
-        })
+        let shared = Arc::new(Shared {
+            link,
+            vault,
+            node,
+            retention,
+            clock,
+            changes,
+            left: AtomicBool::new(false),
+            #[cfg(test)]
+            drill: tests::drill::Drill::default(),
+        });
+        // Nothing waits for a node, and nothing is under way, before it has beaten.
+        shared.beat(false).await?;
+        let background = Arc::new(Background::start(&shared, every)?);
+        Ok(Self { shared, background })
     }
 }
 
@@ -170,6 +186,11 @@ impl RedisStore {
 }
 
 impl Shared {
+    /// Whether this node begins no attempt any more.
+    fn has_left(&self) -> bool {
+        self.left.load(Ordering::Relaxed)
+    }
+
     /// The given moment, if there is one.
     fn given(&self) -> Option<Timestamp> {
         match &self.clock {
