@@ -11,6 +11,8 @@
 //! again. Time to live does what a sweep does elsewhere.
 
 mod answer;
+mod background;
+mod changes;
 mod clock;
 mod completion;
 mod credentials;
@@ -20,7 +22,9 @@ mod ledger;
 mod link;
 mod opening;
 mod outbox;
+mod peers;
 mod position;
+mod presence;
 mod records;
 mod script;
 mod tenancy;
@@ -30,6 +34,7 @@ mod transitions;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use redis::Value;
@@ -42,6 +47,7 @@ use self::clock::ServerClock;
 pub use self::keys::{KEYS, KeyKind, Lifetime};
 pub use self::link::{BadRedisUrl, CallFigures, LinkFigures, RedisServers};
 
+use self::background::Background;
 use self::link::{Link, LinkOptions};
 use self::script::Script;
 use crate::error::StoreError;
@@ -125,6 +131,7 @@ pub struct RedisOptions {
 #[derive(Clone)]
 pub struct RedisStore {
     shared: Arc<Shared>,
+    background: Arc<Background>,
 }
 
 struct Shared {
@@ -135,6 +142,10 @@ struct Shared {
     clock: RedisClock,
     server_clock: Arc<ServerClock>,
     changes: broadcast::Sender<Change>,
+    /// This node begins no attempt any more.
+    left: AtomicBool,
+    #[cfg(test)]
+    drill: tests::drill::Drill,
 }
 
 impl RedisStore {
@@ -143,15 +154,31 @@ impl RedisStore {
     /// # Errors
     /// [`StoreError::Unavailable`] when it cannot be reached.
     pub async fn open(options: RedisOptions) -> Result<Self, StoreError> {
+        Self::open_beating(options, presence::BEAT_INTERVAL).await
+    }
+
+    /// The same with another interval between two beats.
+    async fn open_beating(options: RedisOptions, every: Duration) -> Result<Self, StoreError> {
         let RedisOptions { servers, wait_replicas, node, vault, retention, max_waiting, clock } = options;
         let link = Link::new(LinkOptions { max_waiting, wait_replicas, ..LinkOptions::new(servers) });
-        link.read(redis::cmd("PING")).await?;
         let (changes, _) = broadcast::channel(CHANGES_HELD);
-        let server_clock = Arc::default();
-        let shared = Arc::new(Shared { link, vault, node, retention, clock, server_clock, changes });
+        let shared = Arc::new(Shared {
+            link,
+            vault,
+            node,
+            retention,
+            clock,
+            server_clock: Arc::default(),
+            changes,
+            left: AtomicBool::new(false),
+            #[cfg(test)]
+            drill: tests::drill::Drill::default(),
+        });
+        // Nothing waits for a node, and nothing is under way, before it has beaten.
+        shared.beat(false).await?;
         shared.read_clock(true).await?;
-        tokio::spawn(clock::follow(Arc::downgrade(&shared)));
-        Ok(Self { shared })
+        let background = Arc::new(Background::start(&shared, every)?);
+        Ok(Self { shared, background })
     }
 
     /// Tells the time as the server does, which decides about expiry.
@@ -170,6 +197,11 @@ impl RedisStore {
 }
 
 impl Shared {
+    /// Whether this node begins no attempt any more.
+    fn has_left(&self) -> bool {
+        self.left.load(Ordering::Relaxed)
+    }
+
     /// The given moment, if there is one.
     fn given(&self) -> Option<Timestamp> {
         match &self.clock {
@@ -187,7 +219,10 @@ impl Shared {
     }
 
     async fn call(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Value, StoreError> {
-        self.link.call(script, keys, self.timed(args)).await
+        let args = self.timed(args);
+        #[cfg(test)]
+        self.drill.lose_an_answer(&self.link, script, &keys, &args).await;
+        self.link.call(script, keys, args).await
     }
 
     /// Writes a little, as a transition would.
@@ -196,7 +231,10 @@ impl Shared {
     }
 
     async fn call_until_answered(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Value, StoreError> {
-        self.link.call_until_answered(script, keys, self.timed(args)).await
+        let args = self.timed(args);
+        #[cfg(test)]
+        self.drill.lose_an_answer(&self.link, script, &keys, &args).await;
+        self.link.call_until_answered(script, keys, args).await
     }
 }
 

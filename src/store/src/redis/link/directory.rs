@@ -104,12 +104,21 @@ impl Directory {
         self.current().node_at(address)
     }
 
+    /// Everyone who is in charge of anything.
+    pub(super) fn in_charge(&self) -> Vec<Address> {
+        let mut charged: Vec<Address> = Vec::new();
+        for range in &self.current().ranges {
+            if !charged.contains(&range.node.address) {
+                charged.push(range.node.address.clone());
+            }
+        }
+        charged
+    }
+
     /// Everyone who might know something: those in charge, then those from the settings.
-    pub(super) fn known(&self) -> Vec<Address> {
-        let mut known: Vec<Address> = Vec::new();
-        let map = self.current();
-        let charged = map.ranges.iter().map(|range| &range.node.address);
-        for address in charged.chain(&self.connector.servers.seeds) {
+    fn known(&self) -> Vec<Address> {
+        let mut known = self.in_charge();
+        for address in &self.connector.servers.seeds {
             if !known.contains(address) {
                 known.push(address.clone());
             }

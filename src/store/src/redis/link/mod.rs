@@ -17,6 +17,7 @@ mod directory;
 mod failure;
 mod figures;
 mod health;
+mod listening;
 mod node;
 mod patience;
 mod reads;
@@ -32,6 +33,7 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 
 pub use self::figures::{CallFigures, LinkFigures};
+pub(crate) use self::patience::Backoff;
 pub use self::topology::{BadRedisUrl, RedisServers};
 
 use self::admission::Admission;

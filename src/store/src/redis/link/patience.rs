@@ -20,7 +20,7 @@ pub(super) enum Until {
 
 /// Growing pauses, of different lengths for calls that failed together.
 #[derive(Debug)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     next: Duration,
     chance: RandomState,
 }
@@ -33,7 +33,7 @@ impl Default for Backoff {
 
 impl Backoff {
     /// The next pause: between a half and the whole of its step.
-    pub(super) fn pause(&mut self) -> Duration {
+    pub(crate) fn pause(&mut self) -> Duration {
         let step = self.next;
         self.next = (step * 2).min(LONGEST);
         let thousandths = u32::try_from(self.chance.hash_one(step) % 500).unwrap_or(0);
