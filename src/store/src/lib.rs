@@ -7,6 +7,8 @@
 pub mod conformance;
 pub mod embedded;
 mod error;
+#[cfg(test)]
+mod models;
 mod record;
 pub mod redis;
 mod sealing;

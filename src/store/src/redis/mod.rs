@@ -141,6 +141,8 @@ struct Shared {
     changes: broadcast::Sender<Change>,
     /// This node begins no attempt any more.
     left: AtomicBool,
+    #[cfg(test)]
+    drill: tests::drill::Drill,
 }
 
 impl RedisStore {
@@ -157,8 +159,17 @@ impl RedisStore {
         let RedisOptions { servers, wait_replicas, node, vault, retention, max_waiting, clock } = options;
         let link = Link::new(LinkOptions { max_waiting, wait_replicas, ..LinkOptions::new(servers) });
         let (changes, _) = broadcast::channel(CHANGES_HELD);
-        let left = AtomicBool::new(false);
-        let shared = Arc::new(Shared { link, vault, node, retention, clock, changes, left });
+        let shared = Arc::new(Shared {
+            link,
+            vault,
+            node,
+            retention,
+            clock,
+            changes,
+            left: AtomicBool::new(false),
+            #[cfg(test)]
+            drill: tests::drill::Drill::default(),
+        });
         // Nothing waits for a node, and nothing is under way, before it has beaten.
         shared.beat(false).await?;
         let background = Arc::new(Background::start(&shared, every)?);
@@ -189,15 +200,28 @@ impl Shared {
     }
 
     /// The arguments of a script after the moment, which comes first.
-    fn timed(&self, args: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    fn timed(given: Option<Timestamp>, args: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         let mut timed = Vec::with_capacity(args.len() + 1);
-        timed.push(answer::Argument::argument(self.given()));
+        timed.push(answer::Argument::argument(given));
         timed.extend(args);
         timed
     }
 
     async fn call(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Value, StoreError> {
-        self.link.call(script, keys, self.timed(args)).await
+        self.call_at(self.given(), script, keys, args).await
+    }
+
+    async fn call_at(
+        &self,
+        given: Option<Timestamp>,
+        script: &'static Script,
+        keys: Vec<Vec<u8>>,
+        args: Vec<Vec<u8>>,
+    ) -> Result<Value, StoreError> {
+        let args = Self::timed(given, args);
+        #[cfg(test)]
+        self.drill.lose_an_answer(&self.link, script, &keys, &args).await;
+        self.link.call(script, keys, args).await
     }
 
     /// Writes a little, as a transition would.
@@ -206,7 +230,10 @@ impl Shared {
     }
 
     async fn call_until_answered(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Value, StoreError> {
-        self.link.call_until_answered(script, keys, self.timed(args)).await
+        let args = Self::timed(self.given(), args);
+        #[cfg(test)]
+        self.drill.lose_an_answer(&self.link, script, &keys, &args).await;
+        self.link.call_until_answered(script, keys, args).await
     }
 }
 

@@ -2,10 +2,17 @@
 //! each on a real server of its own.
 
 mod changes;
+mod cluster;
+pub(super) mod drill;
+mod inventory;
+mod limits;
+mod models;
 mod nodes;
+mod outbox;
 mod presence;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -15,56 +22,70 @@ use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use self::server::RedisServer;
-use super::{NodeId, RedisClock, RedisOptions, RedisStore};
+use super::{NodeId, RedisClock, RedisOptions, RedisServers, RedisStore, Shared};
 use crate::conformance::World;
 use crate::conformance::fixture::RETENTION;
 use crate::store::Store;
+use crate::transition::Retention;
 use crate::vault::Vault;
 
 #[path = "../../../../../tests/harness/redis.rs"]
 pub(super) mod server;
 
-/// A store on a server of its own, on a clock that the test moves. Its connections live on a thread
-/// of their own, as they do in a process with many arbiters.
-struct Universe {
+/// A store on servers of its own, on a clock that the test moves. Its connections live on a thread of
+/// their own, as they do in a process with many arbiters.
+struct Universe<S = RedisServer> {
     store: RedisStore,
     clock: Arc<ManualClock>,
-    server: RedisServer,
+    server: S,
     // Ends the thread of the connections.
     end: Option<oneshot::Sender<()>>,
     connections: Option<JoinHandle<()>>,
 }
 
-fn options(server: &RedisServer, clock: Arc<ManualClock>) -> RedisOptions {
-    RedisOptions {
-        servers: server.url().parse().unwrap(),
-        wait_replicas: 0,
-        node: NodeId::generate(),
-        vault: Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap()),
-        retention: RETENTION,
-        max_waiting: 4_096,
-        clock: RedisClock::Given(clock),
-    }
+fn universe() -> Universe {
+    universe_keeping(RETENTION)
 }
 
-fn universe() -> Universe {
+fn universe_keeping(retention: Retention) -> Universe {
+    universe_on(&[], retention)
+}
+
+/// A store on a server with these lines in its `redis.conf`.
+fn universe_on(lines: &[&str], retention: Retention) -> Universe {
+    let server = RedisServer::start(lines);
+    let servers = server.url().parse().unwrap();
+    connected(server, servers, retention)
+}
+
+/// Between two beats: no test lasts so long, so nobody is given up unless a test does it.
+const SELDOM: Duration = Duration::from_secs(3_600);
+
+fn connected<S>(server: S, servers: RedisServers, retention: Retention) -> Universe<S> {
     // Whole seconds from a moment that the server has not reached, so that it expires nothing.
     let start = Timestamp::from_millis((SystemClock.now().seconds() + 3_600) * 1_000);
     let clock = Arc::new(ManualClock::starting_at(start));
-    let server = RedisServer::start(&[]);
-    let options = options(&server, Arc::clone(&clock));
+    let options = RedisOptions {
+        servers,
+        wait_replicas: 0,
+        node: NodeId::generate(),
+        vault: Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap()),
+        retention,
+        max_waiting: 4_096,
+        clock: RedisClock::Given(clock.clone()),
+    };
     let (opened, store) = std::sync::mpsc::channel();
     let (end, ended) = oneshot::channel();
     let connections = Builder::new().name("connections".into()).spawn(move || {
         crate::conformance::run(async move {
-            opened.send(RedisStore::open(options).await.unwrap()).unwrap();
+            opened.send(RedisStore::open_beating(options, SELDOM).await.unwrap()).unwrap();
             let _ = ended.await;
         });
     });
     Universe { store: store.recv().unwrap(), clock, server, end: Some(end), connections: Some(connections.unwrap()) }
 }
 
-impl Drop for Universe {
+impl<S> Drop for Universe<S> {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(connections) = self.connections.take() {
@@ -73,7 +94,7 @@ impl Drop for Universe {
     }
 }
 
-impl World for Universe {
+impl<S> World for Universe<S> {
     fn store(&self) -> &dyn Store {
         &self.store
     }
@@ -84,6 +105,18 @@ impl World for Universe {
 
     fn advance(&self, span: Duration) {
         self.clock.advance(span);
+    }
+}
+
+impl Universe {
+    /// The store as another node has it, on the same server and clock.
+    fn another_node(&self) -> RedisStore {
+        let shared = &self.store.shared;
+        let (link, vault, clock) = (shared.link.clone(), Arc::clone(&shared.vault), shared.clock.clone());
+        let (node, retention, changes) = (NodeId::generate(), shared.retention, shared.changes.clone());
+        let (left, drill) = (AtomicBool::new(false), drill::Drill::default());
+        let shared = Arc::new(Shared { link, vault, node, retention, clock, changes, left, drill });
+        RedisStore { shared, background: Arc::clone(&self.store.background) }
     }
 }
 
