@@ -13,7 +13,7 @@ pub(super) fn unreadable(what: &str) -> StoreError {
     StoreError::Corrupt(format!("{what} cannot be read"))
 }
 
-/// A name and its value.
+/// A field and its value.
 pub(super) type Pair = (Vec<u8>, Vec<u8>);
 
 /// The fields of an answer, taken one after the other.

@@ -134,8 +134,10 @@ fn a_used_store_has_run_every_script() {
         store.load_transaction(pending.id).await.unwrap();
     });
     let called = universe.store.shared.drill.called.lock().unwrap().clone();
-    let all: BTreeSet<_> = script::ALL.iter().map(|script| script.name).collect();
-    assert_eq!(called, all);
+    // Beats and those who miss them have tests of their own.
+    let of_nodes = ["beat", "forget_node", "holders"];
+    let all: BTreeSet<_> = script::ALL.iter().map(|script| script.name).filter(|name| !of_nodes.contains(name)).collect();
+    assert!(called.is_superset(&all), "{:?}", all.difference(&called).collect::<Vec<_>>());
 }
 
 #[test]

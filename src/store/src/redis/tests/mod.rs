@@ -10,9 +10,9 @@ mod models;
 mod nodes;
 mod outbox;
 mod presence;
+mod pressure;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use self::server::RedisServer;
-use super::{NodeId, RedisClock, RedisOptions, RedisServers, RedisStore, Shared};
+use super::{NodeId, RedisClock, RedisOptions, RedisServers, RedisStore};
 use crate::conformance::World;
 use crate::conformance::fixture::RETENTION;
 use crate::store::Store;
@@ -58,27 +58,28 @@ fn universe_on(lines: &[&str], retention: Retention) -> Universe {
     connected(server, servers, retention)
 }
 
-/// Between two beats: no test lasts so long, so nobody is given up unless a test does it.
-const SELDOM: Duration = Duration::from_secs(3_600);
-
-fn connected<S>(server: S, servers: RedisServers, retention: Retention) -> Universe<S> {
-    // Whole seconds from a moment that the server has not reached, so that it expires nothing.
-    let start = Timestamp::from_millis((SystemClock.now().seconds() + 3_600) * 1_000);
-    let clock = Arc::new(ManualClock::starting_at(start));
-    let options = RedisOptions {
+fn options(servers: RedisServers, clock: Arc<ManualClock>, retention: Retention) -> RedisOptions {
+    RedisOptions {
         servers,
         wait_replicas: 0,
         node: NodeId::generate(),
         vault: Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap()),
         retention,
         max_waiting: 4_096,
-        clock: RedisClock::Given(clock.clone()),
-    };
+        clock: RedisClock::Given(clock),
+    }
+}
+
+fn connected<S>(server: S, servers: RedisServers, retention: Retention) -> Universe<S> {
+    // Whole seconds from a moment that the server has not reached, so that it expires nothing.
+    let start = Timestamp::from_millis((SystemClock.now().seconds() + 3_600) * 1_000);
+    let clock = Arc::new(ManualClock::starting_at(start));
+    let options = options(servers, Arc::clone(&clock), retention);
     let (opened, store) = std::sync::mpsc::channel();
     let (end, ended) = oneshot::channel();
     let connections = Builder::new().name("connections".into()).spawn(move || {
         crate::conformance::run(async move {
-            opened.send(RedisStore::open_beating(options, SELDOM).await.unwrap()).unwrap();
+            opened.send(RedisStore::open(options).await.unwrap()).unwrap();
             let _ = ended.await;
         });
     });
@@ -110,13 +111,10 @@ impl<S> World for Universe<S> {
 
 impl Universe {
     /// The store as another node has it, on the same server and clock.
-    fn another_node(&self) -> RedisStore {
+    async fn another_node(&self) -> RedisStore {
         let shared = &self.store.shared;
-        let (link, vault, clock) = (shared.link.clone(), Arc::clone(&shared.vault), shared.clock.clone());
-        let (node, retention, changes) = (NodeId::generate(), shared.retention, shared.changes.clone());
-        let (left, drill) = (AtomicBool::new(false), drill::Drill::default());
-        let shared = Arc::new(Shared { link, vault, node, retention, clock, changes, left, drill });
-        RedisStore { shared, background: Arc::clone(&self.store.background) }
+        let options = options(self.server.url().parse().unwrap(), Arc::clone(&self.clock), shared.retention);
+        RedisStore::open(options).await.unwrap()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Deliveries between nodes: who has which, and what becomes of those of a node that is gone.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures_util::future::join_all;
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome};
@@ -74,7 +74,7 @@ fn pages_over_all_partitions_have_every_delivery_once_and_in_order() {
 fn a_delivery_waits_for_the_node_that_completed_its_transaction_alone() {
     run(async {
         let world = &universe();
-        let other = world.another_node();
+        let other = world.another_node().await;
         let client = client_with(world, 10).await;
         let (_, ours) = completed(world, &client).await;
         let theirs = opened(world, &client).await.id;
@@ -93,7 +93,7 @@ fn a_delivery_waits_for_the_node_that_completed_its_transaction_alone() {
 fn what_a_dead_node_had_waiting_is_taken_over_and_what_it_had_under_way_is_unknown() {
     run(async {
         let world = &universe();
-        let (dead, heir) = (world.another_node(), world.another_node());
+        let (dead, heir) = (world.another_node().await, world.another_node().await);
         let clients = of_many_clients(world, 12).await;
         let (mut waiting, mut under_way) = (Vec::new(), Vec::new());
         for number in 0..240 {
@@ -130,6 +130,26 @@ fn what_a_dead_node_had_waiting_is_taken_over_and_what_it_had_under_way_is_unkno
 }
 
 #[test]
+fn a_take_over_whose_answers_are_lost_moves_everything_once() {
+    run(async {
+        let world = &universe();
+        let (dead, heir) = (world.another_node().await, world.another_node().await);
+        let client = client_with(world, 1_000).await;
+        let mut waiting = Vec::new();
+        for _ in 0..250 {
+            let id = opened(world, &client).await.id;
+            let outcome = dead.complete_transaction(completing(id, 1)).await.unwrap();
+            let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
+            waiting.push(delivery.id);
+        }
+        heir.shared.drill.answers_are_lost.store(true, Ordering::SeqCst);
+        heir.shared.take_over(&dead.shared.node).await.unwrap();
+        assert_eq!(due(&heir, None, None, 1_000).await, waiting);
+        assert_eq!(due(&dead, None, None, 1_000).await, []);
+    });
+}
+
+#[test]
 fn positions_rise_when_the_clock_is_set_back_and_when_a_millisecond_is_full() {
     run(async {
         let world = &universe();
@@ -158,7 +178,7 @@ fn positions_rise_when_the_clock_is_set_back_and_when_a_millisecond_is_full() {
 fn eight_nodes_racing_for_each_delivery_make_one_attempt() {
     run(async {
         let world = &universe();
-        let nodes = Arc::new((0..8).map(|_| world.another_node()).collect::<Vec<_>>());
+        let nodes = join_all((0..8).map(|_| world.another_node())).await;
         let client = client_with(world, 50).await;
         for _ in 0..50 {
             let (pending, id) = completed(world, &client).await;
