@@ -211,15 +211,25 @@ impl Shared {
     }
 
     /// The arguments of a script after the moment, which comes first.
-    fn timed(&self, args: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    fn timed(given: Option<Timestamp>, args: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         let mut timed = Vec::with_capacity(args.len() + 1);
-        timed.push(answer::Argument::argument(self.given()));
+        timed.push(answer::Argument::argument(given));
         timed.extend(args);
         timed
     }
 
     async fn call(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Value, StoreError> {
-        let args = self.timed(args);
+        self.call_at(self.given(), script, keys, args).await
+    }
+
+    async fn call_at(
+        &self,
+        given: Option<Timestamp>,
+        script: &'static Script,
+        keys: Vec<Vec<u8>>,
+        args: Vec<Vec<u8>>,
+    ) -> Result<Value, StoreError> {
+        let args = Self::timed(given, args);
         #[cfg(test)]
         self.drill.lose_an_answer(&self.link, script, &keys, &args).await;
         self.link.call(script, keys, args).await
@@ -231,7 +241,7 @@ impl Shared {
     }
 
     async fn call_until_answered(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Value, StoreError> {
-        let args = self.timed(args);
+        let args = Self::timed(self.given(), args);
         #[cfg(test)]
         self.drill.lose_an_answer(&self.link, script, &keys, &args).await;
         self.link.call_until_answered(script, keys, args).await
