@@ -92,7 +92,7 @@ impl Script {
         match self {
             Self::Flat => 1.3,
             Self::Stacked => 1.5,
-            Self::Sloped => 2.0,
+            Self::Sloped => 2.2,
         }
     }
 
@@ -117,8 +117,9 @@ fn direction(text: &str) -> Option<&'static str> {
 const fn width(letter: char) -> f64 {
     match letter {
         '\u{600}'..='\u{6ff}' => 0.46,
-        '\u{900}'..='\u{97f}' => 0.47,
-        '\u{980}'..='\u{dff}' => 0.6,
+        '\u{900}'..='\u{97f}' => 0.5,
+        '\u{980}'..='\u{b7f}' | '\u{c00}'..='\u{cff}' => 0.56,
+        '\u{b80}'..='\u{bff}' | '\u{d00}'..='\u{d7f}' => 0.66,
         '\u{1100}'.. => 1.0,
         _ => 0.6,
     }
