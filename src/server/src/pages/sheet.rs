@@ -28,6 +28,8 @@ const HEADING_HEIGHT: f64 = 44.0;
 const HEADING_WIDTH: f64 = 180.0;
 const STEP_SIZE: f64 = 5.0;
 const STEP_WIDTH: f64 = 58.0;
+/// The middle of a step's first line.
+const STEPS_TOP: f64 = 227.75;
 /// The columns of the steps.
 const COLUMNS: [f64; 3] = [42.0, 105.0, 168.0];
 
@@ -59,7 +61,10 @@ impl Step {
         if texts.is_right_to_left() {
             columns.reverse();
         }
-        let set = |text: &str| placed(balanced(text, STEP_WIDTH / STEP_SIZE), 231.0, STEP_SIZE * Script::of(text).leading());
+        let set = |text: &str| {
+            let leading = STEP_SIZE * Script::of(text).leading();
+            placed(balanced(text, STEP_WIDTH / STEP_SIZE), STEPS_TOP + leading * 0.5, leading)
+        };
         let step = |(at, (text, x)): (usize, (&str, f64))| Self { number: at + 1, x, lines: set(text) };
         texts.event.steps.into_iter().zip(columns).enumerate().map(step).collect()
     }

@@ -115,7 +115,7 @@ const fn claim(claim: Claim) -> &'static str {
         Claim::AgeAbove60 => "നിങ്ങൾക്ക് 60 വയസ്സിനു മുകളിലാണോ",
         Claim::AgeAbove75 => "നിങ്ങൾക്ക് 75 വയസ്സിനു മുകളിലാണോ",
         Claim::NriStatus => "നിങ്ങൾ വിദേശത്താണോ താമസം",
-        Claim::CareOf => "രക്ഷിതാവ്, പങ്കാളി അല്ലെങ്കിൽ രക്ഷകർത്താവിന്റെ പേര്",
+        Claim::CareOf => "മാതാപിതാക്കൾ, പങ്കാളി അല്ലെങ്കിൽ രക്ഷിതാവിന്റെ പേര്",
         Claim::EnrolmentNumber => "എൻറോൾമെന്റ് നമ്പർ",
         Claim::EnrolmentDate => "എൻറോൾമെന്റ് തീയതി",
         Claim::CredentialDate => "നിങ്ങളുടെ തിരിച്ചറിയൽ രേഖയുടെ തീയതി",

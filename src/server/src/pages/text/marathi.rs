@@ -123,7 +123,7 @@ const fn claim(claim: Claim) -> &'static str {
         Claim::Locality => "परिसर",
         Claim::Street => "रस्ता",
         Claim::Landmark => "जवळची खूण",
-        Claim::Vtc => "गाव, शहर किंवा नगर",
+        Claim::Vtc => "गाव, नगर किंवा शहर",
         Claim::SubDistrict => "उपजिल्हा",
         Claim::District => "जिल्हा",
         Claim::State => "राज्य",
