@@ -116,6 +116,16 @@ test("an end is told in words of the language, on the guest's own clock, the tim
   }
 });
 
+test("the way on names its site, with a space on either side that needs one", async () => {
+  for (const [language, words] of [["english", "Continue to shop.example"], ["hindi", "shop.example पर जाएँ"], ["urdu", "shop.example پر جائیں"]]) {
+    const opened = await service.open({ language, redirect_url: "https://shop.example/a" });
+    await service.answer(opened, "decline");
+    const page = await visit(browser, "android", opened.requestUrl, { still: true });
+    assert.equal(await page.locator("a[data-follow]").innerText(), words);
+    await page.context().close();
+  }
+});
+
 test("a refusal without a transaction or an event speaks the browser's language", async () => {
   for (const [locale, heading] of [["ur-PK", "یہ لنک کام نہیں کرتا"], ["hi-IN", "यह लिंक काम नहीं करता"], ["de-DE", "This link does not work"]]) {
     const page = await visit(browser, "android", `${service.base}/v/none`, { locale });

@@ -54,7 +54,7 @@ async fn names_addresses_and_times_keep_their_own_order_among_words_that_run_fro
     }
     scene.verify(&pending).await;
     let (_, html) = scene.page(&path, ANDROID).await;
-    assert!(html.contains("<bdi dir=\"ltr\">shop.example</bdi> پر جائیں</a>"), "{html}");
+    assert!(html.contains("<bdi dir=\"ltr\">shop.example</bdi> پر جائیں</span></a>"), "{html}");
 
     let event = scene.event(|terms| terms.language = language("urdu")).await;
     let (_, html) = scene.page(&format!("/e/{}", event.id), ANDROID).await;
