@@ -47,10 +47,8 @@ pub(super) type Leaving = oneshot::Sender<Result<(), StoreError>>;
 impl Shared {
     /// One beat, or the last one; how all nodes stand.
     pub(super) async fn beat(&self, leaves: bool) -> Result<Vec<(NodeId, String)>, StoreError> {
-        // The first argument would be a given moment; life and death go by the server's.
-        let mut args = vec![Vec::new()];
-        args.extend(arguments![self.node.to_string(), if leaves { "1" } else { "0" }, KEEP]);
-        let answer = self.link.call(&BEAT, vec![keys::beats()], args).await?;
+        let args = arguments![self.node.to_string(), if leaves { "1" } else { "0" }, KEEP];
+        let answer = self.call_at(None, &BEAT, vec![keys::beats()], args).await?;
         let beats = Fields::of("the beats of the nodes", answer)?.pairs()?;
         let read = |(node, beat): (Vec<u8>, Vec<u8>)| Some((node_of(&node)?, String::from_utf8(beat).ok()?));
         Ok(beats.into_iter().filter_map(read).collect())
@@ -62,7 +60,7 @@ impl Shared {
     }
 
     /// Everyone for whom something waits, or who has an attempt under way.
-    async fn holders(&self) -> Result<Vec<NodeId>, StoreError> {
+    pub(super) async fn holders(&self) -> Result<Vec<NodeId>, StoreError> {
         let asked = keys::partitions().map(|partition| self.call(&HOLDERS, vec![keys::outbox(partition), keys::flight(partition)], vec![]));
         let mut holders = Vec::new();
         for answer in try_join_all(asked).await? {
@@ -76,7 +74,7 @@ impl Shared {
     }
 
     /// Takes over from a node that is gone, then forgets it.
-    async fn bury(&self, gone: &Gone) -> Result<(), StoreError> {
+    pub(super) async fn bury(&self, gone: &Gone) -> Result<(), StoreError> {
         let taken = self.take_over(&gone.node).await?;
         self.forget(gone).await?;
         let (waiting, unknown) = (taken.deliveries, taken.unknown);

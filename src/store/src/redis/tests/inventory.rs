@@ -15,6 +15,7 @@ use crate::conformance::fixture::{
     scanned, url,
 };
 use crate::conformance::{World, run};
+use crate::redis::peers::Gone;
 use crate::redis::script;
 use crate::redis::{KEYS, Lifetime};
 use crate::transition::{CompleteOutcome, CompleteTransaction, CreditOutcome, OpenOutcome, PageRequest, PresentedCredential};
@@ -125,7 +126,10 @@ fn a_used_store_has_run_every_script() {
         let store = universe.store();
         store.list_clients(ALL).await.unwrap();
         let nobody = crate::redis::NodeId::generate();
-        universe.store.shared.take_over(&nobody).await.unwrap();
+        let shared = &universe.store.shared;
+        shared.bury(&Gone { node: nobody, beat: Some("1".into()) }).await.unwrap();
+        shared.beat(false).await.unwrap();
+        shared.holders().await.unwrap();
         let (pending, _) = completed(&universe, &client_with(&universe, 1).await).await;
         store.load_transaction(pending.id).await.unwrap();
     });
