@@ -22,7 +22,7 @@ pub(super) struct Heading {
 }
 
 /// Letter sizes to choose from.
-const SIZES: [f64; 6] = [16.0, 11.0, 8.0, 6.0, 5.0, 4.0];
+const SIZES: [f64; 9] = [16.0, 13.0, 11.0, 10.0, 9.0, 8.0, 6.0, 5.0, 4.0];
 const HEADING_TOP: f64 = 20.0;
 const HEADING_HEIGHT: f64 = 44.0;
 const HEADING_WIDTH: f64 = 180.0;
