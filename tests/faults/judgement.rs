@@ -70,6 +70,16 @@ impl Judge<'_> {
         assert_eq!(self.operator.balance(&self.backend.client).await, credits - debits);
     }
 
+    /// How often the webhook of each transaction came.
+    fn arrived(&self) -> BTreeMap<String, u64> {
+        let mut arrived = BTreeMap::new();
+        for request in self.receiver.received() {
+            let body: Value = serde_json::from_slice(&request.body).expect("JSON");
+            *arrived.entry(body["data"]["txn_id"].as_str().expect("a txn_id").to_owned()).or_default() += 1;
+        }
+        arrived
+    }
+
     /// Returns how many deliveries ended as `unknown`, and how many of them never arrived.
     pub(crate) async fn check_webhooks(&self, entries: &Entries) -> (u64, u64) {
         let mut outcomes = BTreeMap::new();
@@ -77,11 +87,7 @@ impl Judge<'_> {
             let record = self.operator.delivery(txn).await;
             outcomes.insert(txn.clone(), record["attempt"]["outcome"].as_str().expect("an outcome").to_owned());
         }
-        let mut arrived: BTreeMap<String, u64> = BTreeMap::new();
-        for request in self.receiver.received() {
-            let body: Value = serde_json::from_slice(&request.body).expect("JSON");
-            *arrived.entry(body["data"]["txn_id"].as_str().expect("a txn_id").to_owned()).or_default() += 1;
-        }
+        let arrived = self.arrived();
         for (txn, times) in &arrived {
             assert_eq!(*times, 1, "{txn}: its webhook came more than once");
             assert!(entries.accepted.contains_key(txn), "{txn}: a webhook of something that never happened");
@@ -99,4 +105,29 @@ impl Judge<'_> {
         }
         (unknown, lost)
     }
+
+    /// What the store has forgotten of what was answered, and what was told twice.
+    pub(crate) async fn undone(&self, entries: &Entries) -> Undone {
+        let mut undone = Undone::default();
+        for txn in entries.opened.keys() {
+            let result = self.backend.result(txn).await;
+            match result.status {
+                404 => undone.transactions += 1,
+                _ => undone.answers += usize::from(entries.accepted.contains_key(txn) && result.json()["pending"] == true),
+            }
+        }
+        undone.webhooks_twice = self.arrived().values().filter(|times| **times > 1).count();
+        undone
+    }
+}
+
+/// What a failover took back.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Undone {
+    /// Transactions that were opened and are unknown.
+    pub(crate) transactions: usize,
+    /// Answers that were accepted and are forgotten.
+    pub(crate) answers: usize,
+    /// Webhooks that came more than once.
+    pub(crate) webhooks_twice: usize,
 }
