@@ -8,8 +8,8 @@
 //! | `redis+cluster://user:password@host:6379,host:6379` | some nodes of a cluster |
 //!
 //! `rediss` instead of `redis` is the same over TLS, with the certificate authorities of the system or
-//! of `SSL_CERT_FILE`. The credentials are those of the servers; a
-//! sentinel is shown them too, and asked without if it does not want any.
+//! of `SSL_CERT_FILE`. The credentials are those of the servers; a sentinel is shown them too, and
+//! asked without if it does not want any.
 
 use std::fmt;
 use std::str::FromStr;
