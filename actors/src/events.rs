@@ -9,7 +9,7 @@ use sakshi_store::PatchEventOutcome;
 
 use crate::door::{AskError, Door, Shards};
 use crate::event::{EventView, EventWatch, LookEvent, PatchEvent, WatchEvent};
-use crate::registry::{AskEvent, EventRegistry, Touched};
+use crate::registry::{Ask, EventRegistry, Touched};
 
 /// Asks events on behalf of one worker.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl Events {
     /// # Errors
     /// [`AskError`] when that cannot be told now.
     pub async fn look(&self, id: EventId) -> Result<EventView, AskError> {
-        self.door.ask(id, AskEvent { id, question: LookEvent }).await
+        self.door.ask(id, Ask { id, question: LookEvent }).await
     }
 
     /// Follows the event; `None` when there is none.
@@ -38,7 +38,7 @@ impl Events {
     /// # Errors
     /// [`AskError`] when that cannot be told now.
     pub async fn watch(&self, id: EventId) -> Result<Option<EventWatch>, AskError> {
-        self.door.ask(id, AskEvent { id, question: WatchEvent }).await
+        self.door.ask(id, Ask { id, question: WatchEvent }).await
     }
 
     /// Changes the event.
@@ -46,7 +46,7 @@ impl Events {
     /// # Errors
     /// [`AskError`] when its fate is not known; the change may be asked for again.
     pub async fn patch(&self, id: EventId, app: AppId, patch: EventPatch) -> Result<PatchEventOutcome, AskError> {
-        let outcome = self.door.ask(id, AskEvent { id, question: PatchEvent { app, patch } }).await?;
+        let outcome = self.door.ask(id, Ask { id, question: PatchEvent { app, patch } }).await?;
         if let PatchEventOutcome::Patched(event) = &outcome {
             touch(&self.door.shards, id, Some(event.terms.expires_at));
         }

@@ -6,6 +6,7 @@
 //! guaranteed.
 
 mod admission;
+mod changes;
 mod dispatcher;
 mod door;
 mod event;

@@ -86,11 +86,10 @@ impl Transactions {
         reveal(&self.vault, record)
     }
 
-    async fn ask<Q>(&self, id: TxnId, question: Q) -> Result<Q::Answer, AskError>
+    async fn ask<Q>(&self, id: TxnId, question: Q) -> Result<<Q as TransactionQuestion>::Answer, AskError>
     where
         Q: TransactionQuestion,
         TransactionActor: Handler<Q>,
-        TransactionRegistry: Handler<Ask<Q>>,
     {
         self.door.ask(id, Ask { id, question }).await
     }

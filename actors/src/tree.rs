@@ -5,6 +5,7 @@
 //! ├─ credit-ledger            its own arbiter, with the reaper
 //! ├─ webhook-dispatcher       its own arbiter
 //! ├─ reaper
+//! ├─ change-listener          hears what other nodes have changed
 //! ├─ events-N                 one shard per HTTP worker, on that worker's arbiter
 //! │  └─ event × live          live copy and end of one event
 //! └─ transactions-N           one shard per HTTP worker, on that worker's arbiter
@@ -23,6 +24,7 @@ use sakshi_store::{Retention, Store, StoreError, Vault};
 use tokio::sync::mpsc;
 
 use crate::admission::Admission;
+use crate::changes::ChangeListener;
 use crate::dispatcher::{LaneBounds, Pause, WebhookDispatcher};
 use crate::door::{Door, Shards};
 use crate::events::Events;
@@ -133,8 +135,11 @@ impl Tree {
         let events = Arc::new(Shards::new(count, "events", "event_registry"));
         let shards = Arc::new(Shards::new(count, "transactions", "transaction_registry"));
         events.nodes.iter().chain(&shards.nodes).for_each(|node| top.adopt(Arc::clone(node)));
+        let (store, heard_by) = (Arc::clone(&ground.store), (Arc::clone(&shards), Arc::clone(&events)));
+        under.start(&effects, "change-listener", "change_listener", move || ChangeListener::new(store, heard_by.0, heard_by.1));
         let Ground { store, vault, clock, .. } = ground;
-        let around = Arc::new(Surroundings { store, vault, clock, ledger, dispatcher, events: Arc::clone(&events) });
+        let shared = store.changes().is_some();
+        let around = Arc::new(Surroundings { store, vault, clock, ledger, dispatcher, events: Arc::clone(&events), shared });
         let admission = Admission::new(bounds.in_flight);
         let arbiters = Arc::new(vec![effects.handle(), sending.handle()]);
         let tree = Self { root, top, shards, events, around, bounds, admission, attempts, heartbeats, arbiters };
@@ -215,10 +220,7 @@ impl Tree {
         let end = tokio::time::Instant::now() + patience;
         // Until it has heard, it may begin another one. A dispatcher that is gone begins none.
         let _ = self.around.dispatcher.send(Pause).timeout(patience).await;
-        while self.attempts.inside() > 0 && tokio::time::Instant::now() < end {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        self.attempts.inside()
+        self.attempts.emptied(end.saturating_duration_since(tokio::time::Instant::now())).await
     }
 
     /// Stops the arbiters of ledger and dispatcher; the shards end with their workers.

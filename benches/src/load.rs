@@ -46,7 +46,8 @@ pub(crate) fn cores() -> usize {
 }
 
 struct Shared {
-    address: SocketAddr,
+    /// Connections are spread over these.
+    addresses: Vec<SocketAddr>,
     requests: Requests,
     /// Sends the requests again and again until told to stop, instead of each once.
     repeat: bool,
@@ -67,8 +68,8 @@ impl Shared {
         self.requests.get(index).map(Vec::as_slice)
     }
 
-    async fn drive(&self) -> Result<Vec<Vec<u8>>, Failure> {
-        let mut connection = Connection::open(self.address).await?;
+    async fn drive(&self, number: usize) -> Result<Vec<Vec<u8>>, Failure> {
+        let mut connection = Connection::open(self.addresses[number % self.addresses.len()]).await?;
         let mut bodies = Vec::new();
         while let Some(request) = self.next() {
             let (status, body) = connection.exchange(request).await?;
@@ -112,9 +113,9 @@ impl Running {
 fn thread(shared: &Arc<Shared>, connections: usize) -> Result<Vec<Vec<u8>>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(async {
-        let drive = |_| {
+        let drive = |number| {
             let shared = Arc::clone(shared);
-            tokio::spawn(async move { shared.drive().await })
+            tokio::spawn(async move { shared.drive(number).await })
         };
         let tasks: Vec<_> = (0..connections).map(drive).collect();
         let mut bodies = Vec::new();
@@ -131,8 +132,14 @@ fn thread(shared: &Arc<Shared>, connections: usize) -> Result<Vec<Vec<u8>>, Fail
 
 /// One turn: sends the requests over and over and measures after a warm-up.
 pub(crate) fn cycle(server: &Server, requests: &Requests, scale: Scale) -> Result<Measured, Failure> {
+    cycle_over(&[server], requests, scale)
+}
+
+/// The same over several servers, as many connections to each.
+pub(crate) fn cycle_over(servers: &[&Server], requests: &Requests, scale: Scale) -> Result<Measured, Failure> {
+    let processor_time = || servers.iter().map(|server| server.processor_time()).sum::<Result<Duration, Failure>>();
     let shared = Shared {
-        address: server.address,
+        addresses: servers.iter().map(|server| server.address).collect(),
         requests: Arc::clone(requests),
         repeat: true,
         keep: false,
@@ -143,10 +150,9 @@ pub(crate) fn cycle(server: &Server, requests: &Requests, scale: Scale) -> Resul
     let running = Running::start(shared, scale.connections);
     let shared = Arc::clone(&running.shared);
     pause(scale.warm);
-    let (began, before, used) = (Instant::now(), shared.answered.load(Ordering::Relaxed), server.processor_time()?);
+    let (began, before, used) = (Instant::now(), shared.answered.load(Ordering::Relaxed), processor_time()?);
     pause(scale.span);
-    let measured =
-        Measured::of(shared.answered.load(Ordering::Relaxed) - before, began.elapsed(), server.processor_time()?.saturating_sub(used));
+    let measured = Measured::of(shared.answered.load(Ordering::Relaxed) - before, began.elapsed(), processor_time()?.saturating_sub(used));
     shared.stop.store(true, Ordering::Relaxed);
     running.finish()?;
     Ok(measured)
@@ -156,7 +162,7 @@ pub(crate) fn cycle(server: &Server, requests: &Requests, scale: Scale) -> Resul
 pub(crate) fn each_once(server: &Server, requests: Requests, scale: Scale, keep: bool) -> Result<(Measured, Vec<Vec<u8>>), Failure> {
     let count = requests.len() as u64;
     let shared = Shared {
-        address: server.address,
+        addresses: vec![server.address],
         requests,
         repeat: false,
         keep,

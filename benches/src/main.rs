@@ -14,8 +14,13 @@ mod latency;
 mod load;
 mod memory;
 mod node;
+mod nodes;
 mod poll;
 mod process;
+mod recording;
+#[path = "../../tests/harness/redis.rs"]
+#[allow(clippy::expect_used, clippy::panic, reason = "the test suites' own server; without it there is nothing to measure")]
+mod redis_server;
 mod report;
 mod requests;
 mod role;
@@ -68,6 +73,8 @@ enum What {
     Latency,
     /// Guests of one event arriving over a minute: the time of each step.
     Guests,
+    /// Inits of nodes that share a Redis, against a bare server on the same Redis.
+    Nodes,
     /// All of them.
     All,
     /// What a child process does.
@@ -87,7 +94,8 @@ fn main() -> ExitCode {
         What::Memory => show(&cli, &[memory::run], scale),
         What::Latency => show(&cli, &[latency::run], scale),
         What::Guests => show(&cli, &[guests::run], scale),
-        What::All => show(&cli, &[init::run, poll::run, completion::run, guests::run, memory::run, latency::run], scale),
+        What::Nodes => show(&cli, &[nodes::run], scale),
+        What::All => show(&cli, &[init::run, poll::run, completion::run, nodes::run, guests::run, memory::run, latency::run], scale),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

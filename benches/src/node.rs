@@ -22,11 +22,13 @@ use crate::transactions::Opener;
 use crate::{Failure, load};
 
 const CREDITS: i64 = 1_000_000_000;
+/// Seals what nodes keep in Redis.
+const KEY: &str = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";
 /// Opened at the same time.
 const OPENING: usize = 512;
 
 /// Plays the role.
-pub(crate) async fn serve(directory: &Path, intent_key: Option<&Path>) -> Result<(), Failure> {
+pub(crate) async fn serve(directory: &Path, intent_key: Option<&Path>, redis: Option<&str>) -> Result<(), Failure> {
     let set = |key: &str, value: String| (key.to_owned(), value);
     let mut overrides = vec![
         set("profile", "sandbox".into()),
@@ -37,11 +39,18 @@ pub(crate) async fn serve(directory: &Path, intent_key: Option<&Path>) -> Result
         set("limits.max_live_transactions", "4000000".into()),
     ];
     overrides.extend(intent_key.map(|path| set("authority.intent_key_path", path.display().to_string())));
+    if let Some(url) = redis {
+        overrides.extend([set("store.kind", "redis".into()), set("store.redis_url", url.into()), set("store.encryption_key", KEY.into())]);
+    }
     let settings = load(&Sources { overrides, ..Sources::default() })?.settings;
     let _log = telemetry::start(settings.telemetry.log_format);
     let node = Node::start(&settings, serve::recorder()?).await?;
-    let first = first_client::ensure(&*node.store, SystemClock.now()).await?.ok_or("the store is not fresh")?;
-    let FirstClient { client, app, key } = first;
+    let Some(FirstClient { client, app, key }) = first_client::ensure(&*node.store, SystemClock.now()).await? else {
+        // One of several nodes: the first has made the client.
+        say(&json!({ "address": node.public_addr }))?;
+        while told().recv().await.is_some() {}
+        return Ok(());
+    };
     let grant = CreditMove { kind: EntryKind::Grant, amount: CREDITS, reference: "bench".into() };
     node.store.move_credits(client.clone(), grant).await?;
     say(&json!({ "address": node.public_addr, "key": key.reveal(), "app": app.as_str() }))?;
@@ -78,13 +87,18 @@ impl Service {
     /// A node on a fresh store, with the default RSA intent key or another one.
     pub(crate) fn start(intent_key: Option<&Path>) -> Result<Self, Failure> {
         let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
-        let path = directory.path().join("store").display().to_string();
-        let key = intent_key.map(|path| path.display().to_string());
-        let mut role = vec!["node", &*path];
-        if let Some(key) = &key {
-            role.extend(["--intent-key", key]);
-        }
-        Ok(Self { server: Server::start(&role)?, directory })
+        Ok(Self { server: node(directory.path(), intent_key, None)?, directory })
+    }
+
+    /// A node on a Redis that holds nothing yet.
+    pub(crate) fn on_redis(url: &str, intent_key: Option<&Path>) -> Result<Self, Failure> {
+        let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
+        Ok(Self { server: node(directory.path(), intent_key, Some(url))?, directory })
+    }
+
+    /// Another node on the same Redis, with the same keys.
+    pub(crate) fn beside(&self, url: &str, intent_key: Option<&Path>) -> Result<Server, Failure> {
+        node(self.directory.path(), intent_key, Some(url))
     }
 
     /// Opens so many transactions without HTTP.
@@ -96,4 +110,17 @@ impl Service {
     pub(crate) fn kept(&self, name: &str) -> std::path::PathBuf {
         self.directory.path().join("store").join("sandbox-keys").join(name)
     }
+}
+
+fn node(directory: &Path, intent_key: Option<&Path>, redis: Option<&str>) -> Result<Server, Failure> {
+    let path = directory.join("store").display().to_string();
+    let key = intent_key.map(|path| path.display().to_string());
+    let mut role = vec!["node", &*path];
+    if let Some(key) = &key {
+        role.extend(["--intent-key", key]);
+    }
+    if let Some(url) = redis {
+        role.extend(["--redis", url]);
+    }
+    Server::start(&role)
 }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::Failure;
 use crate::bare::{self, Bare};
-use crate::{memory, node};
+use crate::{memory, node, recording};
 
 /// A role and what it needs.
 #[derive(Subcommand)]
@@ -22,6 +22,9 @@ pub(crate) enum Role {
         /// Another key to sign intents with than the generated RSA key.
         #[arg(long)]
         intent_key: Option<PathBuf>,
+        /// Where everything is kept, if not in the directory.
+        #[arg(long)]
+        redis: Option<String>,
     },
     /// A bare server that signs.
     Sign {
@@ -29,6 +32,8 @@ pub(crate) enum Role {
         /// Bytes of its answers.
         answer: usize,
     },
+    /// A bare server that signs and runs one script that debits a counter and writes a record.
+    Record { key: PathBuf, redis: String, answer: usize },
     /// A bare server that authenticates.
     Authenticate { key: String, app: String, answer: usize },
     /// A bare server that verifies the signatures of a credential.
@@ -50,7 +55,8 @@ impl Role {
     pub(crate) fn play(&self) -> Result<(), Failure> {
         actix_rt::System::new().block_on(async {
             match self {
-                Self::Node { directory, intent_key } => node::serve(directory, intent_key.as_deref()).await,
+                Self::Node { directory, intent_key, redis } => node::serve(directory, intent_key.as_deref(), redis.as_deref()).await,
+                Self::Record { key, redis, answer } => recording::serve(key, redis, *answer).await,
                 Self::Sign { key, answer } => bare::serve(Bare::signing(key)?, *answer).await,
                 Self::Authenticate { key, app, answer } => bare::serve(Bare::authenticating(key, app), *answer).await,
                 Self::Verify { checks, answer } => bare::serve(Bare::verifying(checks)?, *answer).await,

@@ -2,15 +2,29 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::json;
+use tokio::time::sleep;
 
 use crate::harness::answer::Answer;
 use crate::harness::backend::{Backend, INIT, Opened, result_path};
 use crate::harness::phone::{Form, Phone};
 use crate::journal::{Answered, Journal};
 use crate::random::Random;
+
+/// What a worker does when a request is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Temper {
+    /// The process is gone: it ends.
+    GoesHome,
+    /// There are other nodes: it goes on with something else, and counts 5xx as no answer.
+    GoesOn,
+}
+
+/// Pause of a worker that goes on.
+const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) struct Worker {
     pub(crate) backend: Backend,
@@ -19,42 +33,60 @@ pub(crate) struct Worker {
     pub(crate) webhook: String,
     pub(crate) over: Arc<AtomicBool>,
     pub(crate) random: Random,
+    pub(crate) temper: Temper,
 }
 
 impl Worker {
-    /// Opens and answers transactions until a request is not answered.
+    /// Opens and answers transactions until it is over, or a request is not answered.
     pub(crate) async fn run(mut self) {
         while !self.over.load(Ordering::Relaxed) {
-            let Some(opened) = self.open().await else { break };
-            let went_on = match self.random.below(8) {
-                0 => true,
-                1 => self.poll(&opened).await,
-                2 => self.answer(&opened, Answered::Failure).await,
-                _ => {
-                    let credential = self.phone.credential(&opened, "asha");
-                    self.answer(&opened, Answered::Credential(credential)).await
+            if !self.visit().await {
+                match self.temper {
+                    Temper::GoesHome => break,
+                    Temper::GoesOn => sleep(PAUSE).await,
                 }
-            };
-            if !went_on {
-                break;
             }
+        }
+    }
+
+    /// One transaction, as far as this worker takes it; whether all of it was answered.
+    async fn visit(&mut self) -> bool {
+        let Some(opened) = self.open().await else { return false };
+        match self.random.below(8) {
+            0 => true,
+            1 => self.poll(&opened).await,
+            2 => self.answer(&opened, Answered::Failure).await,
+            _ => {
+                let credential = self.phone.credential(&opened, "asha");
+                self.answer(&opened, Answered::Credential(credential)).await
+            }
+        }
+    }
+
+    /// The answer, if there was one; a strange one is noted.
+    fn answered(&self, what: &str, answer: Result<Answer, reqwest::Error>) -> Reply {
+        match answer {
+            Ok(answer) if answer.status == 200 => Reply::Good(answer),
+            Ok(answer) if answer.status >= 500 && self.temper == Temper::GoesOn => Reply::None,
+            Ok(answer) => {
+                self.journal.note(|entries| entries.strange.push(format!("{what}: {} {}", answer.status, answer.text)));
+                Reply::Strange
+            }
+            Err(_) => Reply::None,
         }
     }
 
     async fn open(&mut self) -> Option<Opened> {
         let key = (self.random.below(2) == 0).then(|| format!("key-{:016x}", self.random.next()));
         let answer = init(&self.backend, key.as_deref(), &self.webhook).await;
-        match answer {
-            Ok(answer) if answer.status == 200 => {
+        match self.answered("init", answer) {
+            Reply::Good(answer) => {
                 let opened = Opened::read(&answer.json());
                 self.journal.opened(opened.clone());
                 Some(opened)
             }
-            Ok(answer) => {
-                self.journal.note(|entries| entries.strange.push(format!("init: {} {}", answer.status, answer.text)));
-                None
-            }
-            Err(_) => {
+            Reply::Strange => None,
+            Reply::None => {
                 self.journal.note(|entries| match key {
                     Some(key) => entries.keys_in_doubt.push(key),
                     None => entries.inits_in_doubt += 1,
@@ -66,30 +98,23 @@ impl Worker {
 
     async fn poll(&self, opened: &Opened) -> bool {
         let answer = Answer::attempt(self.backend.request(Method::GET, &result_path(&opened.txn))).await;
-        match answer {
-            Ok(answer) if answer.status == 200 => true,
-            Ok(answer) => {
-                self.journal.note(|entries| entries.strange.push(format!("poll: {} {}", answer.status, answer.text)));
-                false
-            }
-            Err(_) => false,
-        }
+        matches!(self.answered("poll", answer), Reply::Good(_))
     }
 
     async fn answer(&self, opened: &Opened, answer: Answered) -> bool {
         self.journal.note(|entries| entries.in_doubt.insert(opened.txn.clone(), answer.clone()));
-        match send(&self.phone, opened, &answer).await {
-            Ok(reply) if reply.status == 200 => {
-                self.journal.accepted(&opened.txn, answer);
-                true
-            }
-            Ok(reply) => {
-                self.journal.note(|entries| entries.strange.push(format!("callback: {} {}", reply.status, reply.text)));
-                false
-            }
-            Err(_) => false,
+        let good = matches!(self.answered("callback", send(&self.phone, opened, &answer).await), Reply::Good(_));
+        if good {
+            self.journal.accepted(&opened.txn, answer);
         }
+        good
     }
+}
+
+enum Reply {
+    Good(Answer),
+    Strange,
+    None,
 }
 
 pub(crate) async fn init(backend: &Backend, key: Option<&str>, webhook: &str) -> Result<Answer, reqwest::Error> {

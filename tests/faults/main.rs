@@ -17,6 +17,7 @@ mod harness;
 mod damage;
 mod event_storm;
 mod journal;
+mod judgement;
 mod load;
 mod outbox;
 mod random;

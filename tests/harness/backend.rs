@@ -65,6 +65,11 @@ impl Backend {
         Self { key: key.to_owned(), app: app.to_owned(), ..self.clone() }
     }
 
+    /// The same backend, calling another node.
+    pub(crate) fn through(&self, reach: &Reach) -> Self {
+        Self { reach: reach.clone(), ..self.clone() }
+    }
+
     /// A request with the two headers of the specification.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.http.request(method, self.reach.public(path)).header("X-API-KEY", &self.key).header("X-API-APP-ID", &self.app)

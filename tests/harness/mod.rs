@@ -9,11 +9,13 @@
 
 pub(crate) mod answer;
 pub(crate) mod backend;
+pub(crate) mod balancer;
 pub(crate) mod forge;
 pub(crate) mod independent;
 pub(crate) mod operator;
 pub(crate) mod phone;
 pub(crate) mod process;
+pub(crate) mod redis;
 pub(crate) mod universe;
 pub(crate) mod venue;
 pub(crate) mod waiting;

@@ -1,6 +1,7 @@
 //! The identity app of a universe: credentials of the sandbox issuer, posted to the callback.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use reqwest::RequestBuilder;
 use reqwest::header::CONTENT_TYPE;
@@ -17,9 +18,10 @@ use super::universe::{Reach, Secrets};
 /// The `iss` of the sandbox issuer.
 const SANDBOX_ISSUER: &str = "https://issuer.sandbox.invalid";
 
+#[derive(Clone)]
 pub(crate) struct Phone {
-    issuer: SandboxIssuer,
-    holder: HolderKey,
+    issuer: Arc<SandboxIssuer>,
+    holder: Arc<HolderKey>,
     http: reqwest::Client,
     reach: Reach,
     secrets: Secrets,
@@ -81,13 +83,18 @@ impl Phone {
     pub(crate) fn new(store: &Path, http: reqwest::Client, reach: Reach, secrets: Secrets) -> Self {
         let key = std::fs::read(store.join("sandbox-keys/issuer.p8")).expect("the sandbox issuer's key");
         let issuer = SandboxIssuer::from_pkcs8(SANDBOX_ISSUER, &key).expect("a key");
-        Self { issuer, holder: HolderKey::generate().expect("a key"), http, reach, secrets }
+        Self { issuer: Arc::new(issuer), holder: Arc::new(HolderKey::generate().expect("a key")), http, reach, secrets }
     }
 
     /// With the sandbox issuer's name and a key of its own, where the server has made none.
     pub(crate) fn with_new_issuer(http: reqwest::Client, reach: Reach, secrets: Secrets) -> Self {
         let issuer = SandboxIssuer::generate(SANDBOX_ISSUER).expect("a key");
-        Self { issuer, holder: HolderKey::generate().expect("a key"), http, reach, secrets }
+        Self { issuer: Arc::new(issuer), holder: Arc::new(HolderKey::generate().expect("a key")), http, reach, secrets }
+    }
+
+    /// The same identity app, answering to another node.
+    pub(crate) fn through(&self, reach: &Reach) -> Self {
+        Self { reach: reach.clone(), ..self.clone() }
     }
 
     /// A resident's credential for what the intent asks, bound to the transaction.

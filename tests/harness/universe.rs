@@ -18,6 +18,7 @@ use super::forge::{self, Forge};
 use super::operator::{ADMIN_TOKEN, Operator};
 use super::phone::Phone;
 use super::process::{Ending, Process};
+use super::redis::{DURABLE, RedisServer};
 
 /// How long a process may take to end after SIGTERM.
 const END_BOUND: Duration = Duration::from_secs(25);
@@ -30,6 +31,11 @@ const SECRET_CHARS_MIN: usize = 8;
 pub(crate) struct Reach(Arc<RwLock<(String, String)>>);
 
 impl Reach {
+    /// What listens at these two addresses for as long as the test lasts.
+    pub(crate) fn of(public: &str, internal: &str) -> Self {
+        Self(Arc::new(RwLock::new((public.to_owned(), internal.to_owned()))))
+    }
+
     pub(crate) fn public(&self, path: &str) -> String {
         format!("{}{path}", self.0.read().unwrap().0)
     }
@@ -37,6 +43,17 @@ impl Reach {
     pub(crate) fn internal(&self, path: &str) -> String {
         format!("{}{path}", self.0.read().unwrap().1)
     }
+}
+
+/// Names the store on which a suite runs: `embedded`, or `redis` for one server to each universe.
+const STORE: &str = "SAKSHI_TEST_STORE";
+
+/// The key that nodes on one Redis share.
+const ENCRYPTION_KEY: &str = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";
+
+/// What makes a node keep everything in this Redis.
+pub(crate) fn on_redis(url: &str) -> [(&'static str, String); 3] {
+    [("STORE__KIND", "redis".to_owned()), ("STORE__REDIS_URL", url.to_owned()), ("STORE__ENCRYPTION_KEY", ENCRYPTION_KEY.to_owned())]
 }
 
 /// Texts that may stand in no log line.
@@ -52,14 +69,16 @@ impl Secrets {
 }
 
 pub(crate) struct Universe {
-    pub(crate) directory: TempDir,
-    pub(crate) forge: Forge,
+    pub(crate) directory: Arc<TempDir>,
+    pub(crate) forge: Arc<Forge>,
     pub(crate) reach: Reach,
     pub(crate) secrets: Secrets,
     pub(crate) http: reqwest::Client,
     environment: BTreeMap<String, String>,
     process: Option<Process>,
     past: Vec<String>,
+    /// Where everything is kept, unless it is in the directory. Stopped after the process.
+    pub(crate) redis: Option<Arc<RedisServer>>,
 }
 
 /// Settings of a node on free ports that keeps everything in `directory`.
@@ -88,28 +107,72 @@ impl Universe {
 
     /// With further settings, named as in the environment without `SAKSHI__`.
     pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
-        let forge = Forge::new();
-        let jwks = forge.jwks();
-        Self::trusting(forge, &jwks, settings).await
+        let mut universe = Self::unlaunched(settings);
+        universe.launch().await;
+        universe
     }
 
     /// With other keys behind the configured issuer than the forge's.
     pub(crate) async fn trusting(forge: Forge, jwks: &Value, settings: &[(&str, &str)]) -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut universe = Self::prepared(forge, jwks, settings);
+        universe.launch().await;
+        universe
+    }
+
+    /// With nothing running yet.
+    pub(crate) fn unlaunched(settings: &[(&str, &str)]) -> Self {
+        let forge = Forge::new();
+        let jwks = forge.jwks();
+        Self::prepared(forge, &jwks, settings)
+    }
+
+    fn prepared(forge: Forge, jwks: &Value, settings: &[(&str, &str)]) -> Self {
+        let (forge, directory) = (Arc::new(forge), Arc::new(tempfile::tempdir().expect("a temporary directory")));
         std::fs::write(directory.path().join("jwks.json"), jwks.to_string()).expect("a file");
-        let environment = environment(directory.path(), settings);
+        let mut environment = environment(directory.path(), &[]);
+        let redis = std::env::var(STORE).is_ok_and(|store| store == "redis").then(|| Arc::new(RedisServer::start(DURABLE)));
+        let shared = redis.as_ref().map(|redis| on_redis(&redis.url())).into_iter().flatten();
+        let given = settings.iter().map(|(key, value)| (*key, (*value).to_owned()));
+        environment.extend(shared.chain(given).map(|(key, value)| (format!("SAKSHI__{key}"), value)));
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
         // The service closes idle connections after 5 s; a client that holds them longer may meet the close.
         let http = http.pool_idle_timeout(Duration::from_secs(2)).timeout(Duration::from_secs(60)).build().expect("an HTTP client");
-        let (reach, secrets) = (Reach::default(), Secrets::default());
-        let mut universe = Self { directory, forge, reach, secrets, http, environment, process: None, past: Vec::new() };
-        universe.launch().await;
-        universe
+        Self {
+            directory,
+            forge,
+            reach: Reach::default(),
+            secrets: Secrets::default(),
+            http,
+            environment,
+            process: None,
+            past: Vec::new(),
+            redis,
+        }
+    }
+
+    /// Another node on the same store, with the same keys. It is not running yet.
+    pub(crate) fn beside(&self) -> Self {
+        Self {
+            directory: Arc::clone(&self.directory),
+            forge: Arc::clone(&self.forge),
+            reach: Reach::default(),
+            secrets: self.secrets.clone(),
+            http: self.http.clone(),
+            environment: self.environment.clone(),
+            process: None,
+            past: Vec::new(),
+            redis: self.redis.clone(),
+        }
     }
 
     /// Changes a setting of the processes to come.
     pub(crate) fn set(&mut self, key: &str, value: &str) {
         self.environment.insert(format!("SAKSHI__{key}"), value.to_owned());
+    }
+
+    /// A setting as the next process gets it.
+    pub(crate) fn setting(&self, key: &str) -> &str {
+        &self.environment[&format!("SAKSHI__{key}")]
     }
 
     /// Starts the process on what the directory holds.
@@ -126,6 +189,16 @@ impl Universe {
         self.process = Some(Process::start(&["serve"], &self.environment, self.directory.path()));
         tokio::time::sleep(after).await;
         self.kill().await;
+    }
+
+    /// SIGTERM, a good end, and a new process.
+    pub(crate) async fn restart(&mut self) {
+        let process = self.process.take().expect("it runs");
+        process.signal("TERM");
+        let ending = process.ended(END_BOUND).await;
+        assert_eq!(ending.status.code(), Some(0), "{}", ending.err);
+        self.past.extend(process.log());
+        self.launch().await;
     }
 
     /// SIGKILL, and nothing of the process is left.

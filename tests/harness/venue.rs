@@ -59,6 +59,11 @@ impl Venue {
         Self::open(universe, organiser, &terms).await
     }
 
+    /// The same venue, whose guests and organiser meet another node.
+    pub(crate) fn through(&self, reach: &Reach) -> Self {
+        Self { reach: reach.clone(), organiser: self.organiser.through(reach), ..self.clone() }
+    }
+
     pub(crate) fn path(&self) -> String {
         format!("{EVENTS}/{}", self.id)
     }

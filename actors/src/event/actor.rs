@@ -9,8 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, AtomicResponse, Context, Handler, Message, Supervised,
-    WrapFuture as _,
+    Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, AtomicResponse, Context, Handler, Supervised, WrapFuture as _,
 };
 use sakshi_domain::clock::Clock;
 use sakshi_domain::event::Event;
@@ -19,9 +18,12 @@ use sakshi_store::{PatchEventOutcome, Store, StoreError};
 use tokio::sync::watch;
 
 use super::message::{EventView, EventWatch, LookEvent, PatchEvent, Refresh, WatchEvent};
+use crate::registry::Deadline;
 
 /// Watchers learn of changes at most this often.
 const COALESCE: Duration = Duration::from_millis(200);
+/// How long a change by another node may go unnoticed when its notice is lost.
+const RECHECK: Duration = Duration::from_secs(5);
 
 /// One live event.
 #[derive(Debug)]
@@ -58,6 +60,24 @@ impl EventActor {
         }
     }
 
+    /// Reads the event soon, if anybody watches it.
+    fn refresh(&mut self, ctx: &mut Context<Self>) {
+        let watched = self.seen.as_ref().is_some_and(|seen| seen.receiver_count() > 0);
+        if !watched || self.refreshing {
+            return;
+        }
+        self.refreshing = true;
+        ctx.run_later(COALESCE, |actor, ctx| {
+            let load = actor.store.load_event(actor.id);
+            ctx.spawn(load.into_actor(actor).map(|loaded, actor, _| {
+                actor.refreshing = false;
+                if let Ok(Some(event)) = loaded {
+                    actor.saw(&Arc::new(event));
+                }
+            }));
+        });
+    }
+
     /// Reads the event, in turn with everything else that is asked of it.
     fn read<T: 'static>(&self, then: impl FnOnce(&mut Self, Option<Arc<Event>>) -> T + 'static) -> Reply<T> {
         let load = self.store.load_event(self.id);
@@ -75,6 +95,13 @@ impl EventActor {
 
 impl Actor for EventActor {
     type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        if self.store.changes().is_some() {
+            // What happens on other nodes is announced; a notice that was lost costs this long.
+            ctx.run_interval(RECHECK, |actor, ctx| actor.refresh(ctx));
+        }
+    }
 }
 
 impl Supervised for EventActor {
@@ -120,36 +147,22 @@ impl Handler<Refresh> for EventActor {
     type Result = ();
 
     fn handle(&mut self, _: Refresh, ctx: &mut Self::Context) {
-        let watched = self.seen.as_ref().is_some_and(|seen| seen.receiver_count() > 0);
-        if !watched || self.refreshing {
-            return;
-        }
-        self.refreshing = true;
-        ctx.run_later(COALESCE, |actor, ctx| {
-            let load = actor.store.load_event(actor.id);
-            ctx.spawn(load.into_actor(actor).map(|loaded, actor, _| {
-                actor.refreshing = false;
-                if let Ok(Some(event)) = loaded {
-                    actor.saw(&Arc::new(event));
-                }
-            }));
-        });
+        self.refresh(ctx);
     }
 }
 
-/// The moment for which the registry set this event's timer has come.
-#[derive(Clone, Copy, Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct EventDeadline;
-
-impl Handler<EventDeadline> for EventActor {
+impl Handler<Deadline> for EventActor {
     type Result = ();
 
-    fn handle(&mut self, _: EventDeadline, ctx: &mut Self::Context) {
+    fn handle(&mut self, _: Deadline, ctx: &mut Self::Context) {
         let now = self.clock.now();
-        if self.seen.as_ref().is_none_or(|seen| now >= seen.borrow().terms.expires_at) {
+        let end = self.seen.as_ref().map_or(now, |seen| seen.borrow().terms.expires_at);
+        if now >= end {
             tracing::info!(event.id = %self.id, "event ended");
             ctx.stop();
+        } else {
+            // Its end was moved, here or on another node.
+            ctx.notify_later(Deadline, end.since(now));
         }
     }
 }

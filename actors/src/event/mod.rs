@@ -3,6 +3,6 @@
 mod actor;
 mod message;
 
-pub(crate) use actor::{EventActor, EventDeadline};
+pub(crate) use actor::EventActor;
 pub(crate) use message::{EventQuestion, LookEvent, PatchEvent, Refresh, WatchEvent};
 pub use message::{EventView, EventWatch};

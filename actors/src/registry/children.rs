@@ -9,7 +9,7 @@ use actix::{Actor, Addr};
 use sakshi_domain::ids::{EventId, TxnId};
 
 /// An id by which an actor is known, a registry routes, and the small maps are told apart.
-pub(crate) trait Key: Copy + Eq + std::hash::Hash + std::fmt::Debug + std::fmt::Display + Send + 'static {
+pub(crate) trait Key: Copy + Eq + std::hash::Hash + std::fmt::Debug + std::fmt::Display + Send + Unpin + 'static {
     /// A random byte of the id.
     fn slot(&self) -> u8;
     /// The routing lane: a node with N shards serves the id on shard `lane % N`.

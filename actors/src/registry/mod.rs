@@ -6,14 +6,16 @@
 mod children;
 mod events;
 mod oversight;
+mod shard;
 mod transactions;
 mod wheel;
 
 use actix::MailboxError;
 
 pub(crate) use children::Key;
-pub(crate) use events::{AskEvent, EventRegistry, Touched};
-pub(crate) use transactions::{Ask, OpenHere, TransactionRegistry};
+pub(crate) use events::{EventRegistry, Touched};
+pub(crate) use shard::{Ask, Deadline};
+pub(crate) use transactions::{Changed, OpenHere, TransactionRegistry};
 
 #[cfg(test)]
 pub(crate) use transactions::Detonate;

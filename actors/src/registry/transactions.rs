@@ -1,88 +1,61 @@
-//! The transaction registry: one shard per HTTP worker, each the supervisor of its transactions.
+//! The transaction registry: what a shard does for transactions alone.
 //!
-//! It knows which transactions are live here, starts an actor for one that is opened or asked
-//! about, wakes each at its deadline, and forgets those that have ended. A question about a
-//! transaction that has already ended is answered from the store without an actor.
+//! A pending transaction has an actor from the moment it is opened, or asked about, until its end;
+//! one that has ended is answered from its record.
 
-use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
-use actix::{Actor, Addr, AsyncContext as _, Context, Handler, Message, ResponseFuture, Supervised};
+use actix::{Addr, Handler, Message, ResponseFuture};
+use sakshi_domain::clock::Clock;
 use sakshi_domain::ids::TxnId;
-use sakshi_domain::transaction::Pending;
-use sakshi_store::{OpenOutcome, OpenTransaction, StoreError, TransactionRecord};
+use sakshi_domain::time::Timestamp;
+use sakshi_store::{OpenOutcome, OpenTransaction, StoreError, StoreFuture, TransactionRecord};
 
-use super::children::Children;
-use super::oversight::{ChildEnded, ChildOverseer, RegistryOverseer, Reports, ShardOversight, StartOver};
-use super::wheel::{SLICE, TICK, TIMERS_TIDIED, Wheel};
-use super::{Bounds, Unanswered};
-use crate::node::Node;
-use crate::root::Root;
-use crate::supervision;
-use crate::transaction::{DeadlineReached, Open, Surroundings, TransactionActor, TransactionQuestion};
+use super::Unanswered;
+use super::shard::{Live, Question, Registry};
+use crate::transaction::{LookAgain, Open, Surroundings, TransactionActor, TransactionQuestion};
 
 /// One shard of the registry.
-#[derive(Debug)]
-pub(crate) struct TransactionRegistry {
-    around: Arc<Surroundings>,
-    oversight: Rc<ShardOversight<TxnId>>,
-    children: Children<TxnId, TransactionActor>,
-    wheel: Wheel<TxnId>,
-    bounds: Bounds,
+pub(crate) type TransactionRegistry = Registry<TransactionActor>;
+
+impl Live for TransactionActor {
+    type Id = TxnId;
+    type Record = TransactionRecord;
+    type Ground = Arc<Surroundings>;
+    const KIND: &'static str = "transaction";
+    // Those that are pending were all let in when they were opened; their answers must get through.
+    const ADOPTED_WHEN_FULL: bool = true;
+
+    fn load(around: &Arc<Surroundings>, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
+        around.store.load_transaction(id)
+    }
+
+    fn clock(around: &Arc<Surroundings>) -> &dyn Clock {
+        &*around.clock
+    }
+
+    fn terms(record: &TransactionRecord) -> (TxnId, Timestamp) {
+        (record.opened().id, record.opened().expires_at)
+    }
+
+    fn adopted(record: TransactionRecord, around: &Arc<Surroundings>) -> Self {
+        Self::adopted(record, Arc::clone(around))
+    }
 }
 
-impl TransactionRegistry {
-    /// Starts a supervised shard on the current arbiter.
-    pub(crate) fn start(name: String, node: Arc<Node>, around: Arc<Surroundings>, root: Root, bounds: Bounds) -> Addr<Self> {
-        let context = Context::new();
-        let me = context.address();
-        let reports = Reports { ended: me.clone().recipient(), start_over: me.recipient() };
-        let oversight = Rc::new(ShardOversight::new(name, "transaction", node, root, reports));
-        let registry = Self { around, oversight: Rc::clone(&oversight), children: Children::default(), wheel: Wheel::default(), bounds };
-        supervision::start_in(context, registry, RegistryOverseer(oversight))
+impl<Q: TransactionQuestion> Question<TransactionActor> for Q {
+    type Answer = <Q as TransactionQuestion>::Answer;
+
+    fn unknown(&self) -> Self::Answer {
+        TransactionQuestion::unknown(self)
     }
 
-    /// Starts an actor, with a timer for the end of its window.
-    fn start_child(&mut self, actor: TransactionActor, pending: &Pending) -> Addr<TransactionActor> {
-        self.oversight.node.started();
-        let child = supervision::start(actor, ChildOverseer { id: pending.id, shard: Rc::clone(&self.oversight) });
-        self.children.insert(pending.id, child.clone());
-        self.wheel.set(pending.id, pending.expires_at);
-        child
-    }
-
-    /// Wakes those whose deadline has come, a slice at a time.
-    fn tick(&mut self, ctx: &mut Context<Self>) {
-        let due = self.wheel.take_due(self.around.clock.now(), SLICE);
-        for id in &due {
-            if let Some(child) = self.children.get(id) {
-                child.do_send(DeadlineReached);
-            }
+    fn of_record(&self, record: TransactionRecord, now: Timestamp) -> Result<Self::Answer, TransactionRecord> {
+        match record {
+            TransactionRecord::Completed(record) => Ok(self.completed(record)),
+            TransactionRecord::Pending(pending) if pending.is_expired(now) => Ok(self.expired(Arc::new(pending))),
+            waiting @ TransactionRecord::Pending(_) => Err(waiting),
         }
-        if due.len() == SLICE {
-            ctx.run_later(Duration::ZERO, Self::tick);
-        }
-    }
-}
-
-impl Actor for TransactionRegistry {
-    type Context = Context<Self>;
-
-    fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.run_interval(TICK, |registry, ctx| {
-            registry.tick(ctx);
-            let children = &registry.children;
-            registry.wheel.tidy(TIMERS_TIDIED, |id| children.get(id).is_some());
-        });
-    }
-}
-
-impl Supervised for TransactionRegistry {
-    /// Forgets everybody: without an address they end, and are rebuilt when somebody asks.
-    fn restarting(&mut self, _: &mut Self::Context) {
-        self.children = Children::default();
-        self.wheel = Wheel::default();
     }
 }
 
@@ -95,106 +68,29 @@ impl Handler<OpenHere> for TransactionRegistry {
     type Result = ResponseFuture<Result<Result<OpenOutcome, StoreError>, Unanswered>>;
 
     fn handle(&mut self, OpenHere(open): OpenHere, _: &mut Self::Context) -> Self::Result {
-        let known = self.children.get(&open.pending.id).cloned();
-        if known.is_none() && self.children.len() >= self.bounds.live {
-            return Box::pin(async { Err(Unanswered::Full) });
-        }
-        let child = known.unwrap_or_else(|| {
-            let actor = TransactionActor::unopened(open.pending.id, Arc::clone(&self.around));
-            self.start_child(actor, &open.pending)
-        });
+        let (id, deadline) = (open.pending.id, open.pending.expires_at);
+        let child: Addr<TransactionActor> = match self.children.get(&id) {
+            Some(child) => child.clone(),
+            None if self.is_full() => return Box::pin(async { Err(Unanswered::Full) }),
+            None => self.start_child(id, deadline, TransactionActor::unopened(id, Arc::clone(&self.ground))),
+        };
         let ask = child.send(Open(open));
         Box::pin(async move { Ok(ask.await?) })
     }
 }
 
-/// A question for one transaction.
-#[derive(Clone, Debug)]
-pub(crate) struct Ask<Q> {
-    pub(crate) id: TxnId,
-    pub(crate) question: Q,
-}
+/// Another node has ended this transaction.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct Changed(pub(crate) TxnId);
 
-/// What comes back: the answer, the store's trouble, or the actor's silence.
-pub(crate) type Answered<Q> = Result<Result<<Q as TransactionQuestion>::Answer, StoreError>, Unanswered>;
+impl Handler<Changed> for TransactionRegistry {
+    type Result = ();
 
-impl<Q: TransactionQuestion> Message for Ask<Q> {
-    type Result = Answered<Q>;
-}
-
-impl<Q> Handler<Ask<Q>> for TransactionRegistry
-where
-    Q: TransactionQuestion,
-    TransactionActor: Handler<Q>,
-{
-    type Result = ResponseFuture<Answered<Q>>;
-
-    fn handle(&mut self, Ask { id, question }: Ask<Q>, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Changed(id): Changed, _: &mut Self::Context) {
         if let Some(child) = self.children.get(&id) {
-            let ask = child.send(question);
-            return Box::pin(async move { Ok(ask.await?) });
+            child.do_send(LookAgain);
         }
-        let around = Arc::clone(&self.around);
-        let me = ctx.address();
-        Box::pin(async move {
-            let record = match around.store.load_transaction(id).await {
-                Ok(record) => record,
-                Err(error) => return Ok(Err(error)),
-            };
-            match record {
-                None => Ok(Ok(question.unknown())),
-                Some(TransactionRecord::Completed(record)) => Ok(Ok(question.completed(record))),
-                Some(TransactionRecord::Pending(pending)) if pending.is_expired(around.clock.now()) => {
-                    Ok(Ok(question.expired(Arc::new(pending))))
-                }
-                Some(TransactionRecord::Pending(pending)) => me.send(Adopt { pending, question }).await?,
-            }
-        })
-    }
-}
-
-/// A pending transaction that was read from the store, with the question that made us read it.
-struct Adopt<Q> {
-    pending: Pending,
-    question: Q,
-}
-
-impl<Q: TransactionQuestion> Message for Adopt<Q> {
-    type Result = Answered<Q>;
-}
-
-impl<Q> Handler<Adopt<Q>> for TransactionRegistry
-where
-    Q: TransactionQuestion,
-    TransactionActor: Handler<Q>,
-{
-    type Result = ResponseFuture<Answered<Q>>;
-
-    fn handle(&mut self, Adopt { pending, question }: Adopt<Q>, _: &mut Self::Context) -> Self::Result {
-        let child = self.children.get(&pending.id).cloned().unwrap_or_else(|| {
-            let pending = Arc::new(pending);
-            let actor = TransactionActor::adopted(Arc::clone(&pending), Arc::clone(&self.around));
-            self.start_child(actor, &pending)
-        });
-        let ask = child.send(question);
-        Box::pin(async move { Ok(ask.await?) })
-    }
-}
-
-impl Handler<ChildEnded<TxnId>> for TransactionRegistry {
-    type Result = ();
-
-    fn handle(&mut self, ChildEnded(id): ChildEnded<TxnId>, _: &mut Self::Context) {
-        self.children.forget_ended(&id);
-    }
-}
-
-impl Handler<StartOver> for TransactionRegistry {
-    type Result = ();
-
-    fn handle(&mut self, _: StartOver, ctx: &mut Self::Context) {
-        self.oversight.node.restarted();
-        self.restarting(ctx);
     }
 }
 

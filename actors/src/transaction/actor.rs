@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use actix::{
-    Actor, ActorContext as _, ActorFutureExt as _, Addr, AsyncContext as _, AtomicResponse, Context, Handler, Message, MessageResult,
-    Supervised, WrapFuture as _,
+    Actor, ActorContext as _, ActorFutureExt as _, ActorResponse, Addr, AsyncContext as _, AtomicResponse, Context, Handler, Message,
+    MessageResult, Supervised, WrapFuture as _,
 };
 use sakshi_domain::clock::Clock;
 use sakshi_domain::event::EventRefusal;
@@ -25,7 +25,7 @@ use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
 use crate::door::Shards;
 use crate::events::touch;
 use crate::ledger::{CreditLedger, DebitAndOpen};
-use crate::registry::EventRegistry;
+use crate::registry::{Deadline, EventRegistry};
 
 /// Watchers that one transaction wakes; one more has to look by itself.
 const WATCHERS_MAX: usize = 64;
@@ -39,6 +39,8 @@ pub(crate) struct Surroundings {
     pub(crate) ledger: Addr<CreditLedger>,
     pub(crate) dispatcher: Addr<WebhookDispatcher>,
     pub(crate) events: Arc<Shards<EventRegistry>>,
+    /// Whether other nodes work on the same store.
+    pub(crate) shared: bool,
 }
 
 /// One live transaction.
@@ -71,8 +73,13 @@ impl TransactionActor {
     }
 
     /// An actor for a transaction that was read from the store.
-    pub(crate) fn adopted(pending: Arc<Pending>, around: Arc<Surroundings>) -> Self {
-        Self { id: pending.id, state: State::Waiting { pending, watchers: Vec::new() }, around }
+    pub(crate) fn adopted(record: TransactionRecord, around: Arc<Surroundings>) -> Self {
+        let id = record.opened().id;
+        let state = match record {
+            TransactionRecord::Pending(pending) => State::Waiting { pending: Arc::new(pending), watchers: Vec::new() },
+            TransactionRecord::Completed(record) => State::Completed(Box::new(record)),
+        };
+        Self { id, state, around }
     }
 
     /// Ends the actor behind the messages that already wait for it; whoever comes later is
@@ -102,6 +109,24 @@ impl TransactionActor {
     fn tell_event(&self, opened: &Pending) {
         if let Some(event) = opened.event {
             touch(&self.around.events, event, None);
+        }
+    }
+
+    /// What is answered while it waits.
+    fn waiting(&self) -> View {
+        match &self.state {
+            State::Waiting { pending, .. } => View::Pending(Arc::clone(pending)),
+            _ => View::Unknown,
+        }
+    }
+
+    /// Takes over what another node may have done to a transaction that waits here.
+    fn saw(&mut self, loaded: Option<TransactionRecord>, ctx: &mut Context<Self>) {
+        match loaded {
+            _ if !matches!(self.state, State::Waiting { .. }) => {}
+            Some(TransactionRecord::Pending(_)) => {}
+            Some(TransactionRecord::Completed(record)) => self.retire(ctx, State::Completed(Box::new(record))),
+            None => self.retire(ctx, State::Absent),
         }
     }
 
@@ -162,16 +187,19 @@ impl Handler<Open> for TransactionActor {
 }
 
 impl Handler<Look> for TransactionActor {
-    type Result = Result<View, StoreError>;
+    type Result = ActorResponse<Self, Result<View, StoreError>>;
 
     fn handle(&mut self, look: Look, ctx: &mut Self::Context) -> Self::Result {
-        if let Some(answer) = self.answer_ended(&look, ctx) {
-            return Ok(answer);
+        let ended = self.answer_ended(&look, ctx);
+        if ended.is_some() || !self.around.shared {
+            return ActorResponse::reply(Ok(ended.unwrap_or_else(|| self.waiting())));
         }
-        match &self.state {
-            State::Waiting { pending, .. } => Ok(View::Pending(Arc::clone(pending))),
-            _ => Ok(View::Unknown),
-        }
+        // Another node may have ended it, and its notice may be late or lost.
+        let load = self.around.store.load_transaction(self.id);
+        ActorResponse::r#async(load.into_actor(self).map(|loaded, actor, ctx| {
+            actor.saw(loaded?, ctx);
+            Ok(actor.answer_ended(&Look, ctx).unwrap_or_else(|| actor.waiting()))
+        }))
     }
 }
 
@@ -282,19 +310,32 @@ impl TransactionActor {
     }
 }
 
-/// The moment for which the registry set this transaction's timer has come.
-#[derive(Clone, Copy, Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct DeadlineReached;
-
-impl Handler<DeadlineReached> for TransactionActor {
+impl Handler<Deadline> for TransactionActor {
     type Result = ();
 
-    fn handle(&mut self, _: DeadlineReached, ctx: &mut Self::Context) {
+    fn handle(&mut self, _: Deadline, ctx: &mut Self::Context) {
         if matches!(self.answer_ended(&Look, ctx), Some(View::Expired(_))) {
             metrics::counter!("sakshi_transactions_expired_total").increment(1);
             tracing::debug!(txn.id = %self.id, "transaction expired");
         }
+    }
+}
+
+/// Another node has changed the transaction: read it again.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct LookAgain;
+
+impl Handler<LookAgain> for TransactionActor {
+    type Result = AtomicResponse<Self, ()>;
+
+    fn handle(&mut self, _: LookAgain, _: &mut Self::Context) -> Self::Result {
+        let load = self.around.store.load_transaction(self.id);
+        AtomicResponse::new(Box::pin(load.into_actor(self).map(|loaded, actor, ctx| {
+            if let Ok(loaded) = loaded {
+                actor.saw(loaded, ctx);
+            }
+        })))
     }
 }
 

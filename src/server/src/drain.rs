@@ -1,75 +1,74 @@
-//! Ending in good order: a flag that everybody sees, and a count of requests under way.
+//! Ending in good order: a stage that everybody sees, and a count of requests under way.
 //!
-//! Long polls and event streams end when the flag is raised; every answer from then on closes its
-//! connection; the process ends when nothing is under way.
+//! First the end is announced: the node is unready and closes each connection behind an answer, but
+//! serves as before, so that a balancer has time to send requests elsewhere. Then it begins: long
+//! polls and event streams end, and the process ends when nothing is under way.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use sakshi_actors::Admission;
+/// A request under way.
+pub use sakshi_actors::Permit as UnderWay;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Serving,
+    Announced,
+    Begun,
+}
 
 /// The state of the drain, shared by all workers.
 #[derive(Clone, Debug)]
 pub struct Drain {
-    flag: Arc<watch::Sender<bool>>,
-    under_way: Arc<AtomicUsize>,
+    stage: Arc<watch::Sender<Stage>>,
+    under_way: Admission,
 }
 
 impl Drain {
     /// Not draining, nothing under way.
     #[must_use]
     pub fn new() -> Self {
-        Self { flag: Arc::new(watch::channel(false).0), under_way: Arc::default() }
+        Self { stage: Arc::new(watch::channel(Stage::Serving).0), under_way: Admission::new(usize::MAX) }
     }
 
-    /// Raises the flag.
+    /// Tells that the end is near.
+    pub fn announce(&self) {
+        self.stage.send_replace(Stage::Announced);
+    }
+
+    /// Ends what would last.
     pub fn begin(&self) {
-        self.flag.send_replace(true);
+        self.stage.send_replace(Stage::Begun);
     }
 
-    /// Whether the flag is up.
+    /// Whether the end is near.
     #[must_use]
-    pub fn has_begun(&self) -> bool {
-        *self.flag.borrow()
+    pub fn is_announced(&self) -> bool {
+        *self.stage.borrow() >= Stage::Announced
     }
 
-    /// Returns when the flag is up.
+    /// Returns when what lasts must end.
     pub async fn begun(&self) {
         // The sender lives in `self`, so waiting cannot fail.
-        let _ = self.flag.subscribe().wait_for(|raised| *raised).await;
+        let _ = self.stage.subscribe().wait_for(|stage| *stage == Stage::Begun).await;
     }
 
-    /// Counts a request until the guard is dropped.
+    /// Counts a request until the permit is dropped.
     #[must_use]
     pub fn enter(&self) -> UnderWay {
-        self.under_way.fetch_add(1, Ordering::AcqRel);
-        UnderWay(Arc::clone(&self.under_way))
+        self.under_way.enter_anyway()
     }
 
     /// Waits until nothing is under way, for `patience` at most; returns what still is.
     pub async fn finish(&self, patience: Duration) -> usize {
-        let end = Instant::now() + patience;
-        while self.under_way.load(Ordering::Acquire) > 0 && Instant::now() < end {
-            sleep(Duration::from_millis(5)).await;
-        }
-        self.under_way.load(Ordering::Acquire)
+        self.under_way.emptied(patience).await
     }
 }
 
 impl Default for Drain {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-/// A request under way.
-#[derive(Debug)]
-pub struct UnderWay(Arc<AtomicUsize>);
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }

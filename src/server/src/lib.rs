@@ -17,6 +17,7 @@ pub mod public;
 pub mod serve;
 pub mod service;
 pub mod settings;
+pub mod storage;
 pub mod telemetry;
 
 #[cfg(test)]

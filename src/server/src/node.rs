@@ -7,16 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
-use actix_web::web::{self, Data};
+use actix_web::web::Data;
 use actix_web::{App, HttpServer};
 use metrics_exporter_prometheus::PrometheusHandle;
 use sakshi_actors::{Doors, Escalation, Ground, LaneBounds, MoveCredits, Tree, TreeBounds};
-use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
 use sakshi_outbound::client::{ClientError, WebhookClient, WebhookClientOptions};
 use sakshi_sandbox::app::SandboxApp;
-use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{CreditOutcome, Retention, Store, StoreError, StoreFuture};
 use socket2::SockRef;
 use tokio::net::TcpSocket;
@@ -32,6 +30,7 @@ use crate::material::{self, MaterialError};
 use crate::public;
 use crate::service::{Rules, Service};
 use crate::settings::Settings;
+use crate::storage::Storage;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4_096;
@@ -91,8 +90,9 @@ pub struct Node {
     pub escalations: mpsc::UnboundedReceiver<Escalation>,
     /// The actors.
     pub tree: Tree,
-    embedded: EmbeddedStore,
+    storage: Storage,
     drain: Drain,
+    drain_notice: Duration,
     drain_timeout: Duration,
     servers: Vec<ServerHandle>,
     /// The public listener's socket, to be closed while its connections are still served.
@@ -105,7 +105,6 @@ impl Node {
     /// # Errors
     /// The first part that does not start; what had started ends.
     pub async fn start(settings: &Settings, metrics: PrometheusHandle) -> Result<Self, StartError> {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let material = material::gather(settings)?;
         let (public, public_addr) = listen(settings.server.public_addr)?;
         let (internal, internal_addr) = listen(settings.server.internal_addr)?;
@@ -114,14 +113,8 @@ impl Node {
             None => format!("http://{}", reachable(public_addr)),
         };
 
-        let embedded = EmbeddedStore::open(EmbeddedOptions {
-            directory: settings.store.path.clone(),
-            clock: Arc::clone(&clock),
-            vault: Arc::clone(&material.vault),
-            max_waiting: settings.limits.max_in_flight.saturating_mul(2),
-            max_pages: None,
-        })?;
-        let store: Arc<dyn Store> = Arc::new(embedded.clone());
+        let storage = Storage::open(settings, Arc::clone(&material.vault), retention(settings)).await?;
+        let (store, clock) = (Arc::clone(&storage.store), Arc::clone(&storage.clock));
         let client = WebhookClient::new(&WebhookClientOptions {
             allow_private: settings.webhooks.allow_private_targets,
             connect_timeout: settings.webhooks.connect_timeout,
@@ -190,16 +183,17 @@ impl Node {
         let servers = vec![public_server.handle(), internal_server.handle()];
         actix_rt::spawn(public_server);
         actix_rt::spawn(internal_server);
-        let drain_timeout = settings.server.drain_timeout;
+        let (drain_notice, drain_timeout) = (settings.server.drain_notice, settings.server.drain_timeout);
         let node = Self {
             public_addr,
             internal_addr,
             public_base,
             store,
             escalations,
-            embedded,
+            storage,
             tree,
             drain,
+            drain_notice,
             drain_timeout,
             servers,
             public_socket,
@@ -227,11 +221,13 @@ impl Node {
         }
     }
 
-    /// Ends the node in good order: unready, no new connections, requests and webhooks under way
+    /// Ends the node in good order: unready, after the notice no new connections, requests and webhooks under way
     /// finish within the drain's time, then actors, store and listeners go.
     pub async fn stop(self) {
+        tracing::info!(drain.notice_s = self.drain_notice.as_secs(), drain.timeout_s = self.drain_timeout.as_secs(), "draining");
+        self.drain.announce();
+        sleep(self.drain_notice).await;
         let end = Instant::now() + self.drain_timeout;
-        tracing::info!(drain.timeout_s = self.drain_timeout.as_secs(), "draining");
         self.drain.begin();
         let [public, internal] = self.servers.as_slice() else { return };
         public.pause().await;
@@ -244,11 +240,7 @@ impl Node {
         public.stop(false).await;
         internal.stop(false).await;
         self.tree.stop();
-        let store = self.embedded;
-        // Closing waits for the last commit, which must not block the arbiter that it answers to.
-        if web::block(move || store.close()).await.is_err() {
-            tracing::error!("the store could not be closed in good order");
-        }
+        self.storage.close().await;
         tracing::info!("stopped");
     }
 }
@@ -293,8 +285,12 @@ fn bounds(settings: &Settings) -> TreeBounds {
         patience: ASK_PATIENCE,
         lanes: LaneBounds { in_flight: settings.webhooks.max_in_flight, in_flight_per_host: settings.webhooks.max_in_flight_per_host },
         live_events: settings.limits.max_live_transactions,
-        retention: Retention { expired: EXPIRED_GRACE, events: settings.ovse.registration_ttl },
+        retention: retention(settings),
     }
+}
+
+fn retention(settings: &Settings) -> Retention {
+    Retention { expired: EXPIRED_GRACE, events: settings.ovse.registration_ttl }
 }
 
 fn rules(settings: &Settings) -> Rules {

@@ -11,6 +11,7 @@ mod reader;
 mod rules;
 mod secret_key;
 mod sections;
+mod store;
 
 use sakshi_domain::profile::Profile;
 
@@ -20,7 +21,8 @@ pub use problem::{Problem, Problems};
 pub use reach::{Reach, internal_reach};
 pub use sakshi_authority::sdjwt::KeyBinding;
 pub use secret_key::SecretKey;
-pub use sections::{Admin, Limits, LogFormat, Ovse, Server, StoreSettings, Telemetry, Webhooks};
+pub use sections::{Admin, Limits, LogFormat, Ovse, Server, Telemetry, Webhooks};
+pub use store::{RedisSettings, StoreKind, StoreSettings, Topology};
 
 use reader::Reader;
 

@@ -6,8 +6,8 @@ use secrecy::{ExposeSecret, SecretString};
 use sakshi_domain::profile::Profile;
 use sakshi_domain::web_address::Schemes;
 
-use super::Settings;
 use super::problem::{Problem, Problems};
+use super::{Settings, StoreKind};
 
 /// Characters below which a token can be guessed.
 const TOKEN_CHARS_MIN: usize = 32;
@@ -66,6 +66,9 @@ fn contradictions(settings: &Settings, problems: &mut Problems) {
         problems.add("webhooks.max_in_flight_per_host", "must not be more than webhooks.max_in_flight");
     }
     let store = &settings.store;
+    if store.encryption_key.is_none() && matches!(store.kind, StoreKind::Redis(_)) {
+        problems.add("store.encryption_key", "must be set while store.kind is \"redis\": every node needs the same");
+    }
     if store.encryption_key.is_none() && !store.previous_encryption_keys.is_empty() {
         problems.add("store.previous_encryption_keys", "need a store.encryption_key beside them");
     }

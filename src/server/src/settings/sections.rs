@@ -1,7 +1,6 @@
 //! The typed sections, apart from `[authority]`, and how each is read.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -12,7 +11,6 @@ use sakshi_domain::limits::CALLBACK_BYTES_MAX;
 use sakshi_domain::web_address::Schemes;
 
 use super::reader::Reader;
-use super::secret_key::SecretKey;
 
 const DAY: u64 = 86_400;
 
@@ -29,19 +27,10 @@ pub struct Server {
     pub workers: usize,
     /// Peers whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// How long the node serves on after SIGTERM, unready, so that balancers notice.
+    pub drain_notice: Duration,
     /// How long work under way may take to finish after SIGTERM.
     pub drain_timeout: Duration,
-}
-
-/// `[store]`; the one kind of this build is embedded.
-#[derive(Clone, Debug)]
-pub struct StoreSettings {
-    /// The directory of the embedded store.
-    pub path: PathBuf,
-    /// Seals what is personal; `None` (sandbox only) means one is generated under the path.
-    pub encryption_key: Option<SecretKey>,
-    /// Still open what they sealed.
-    pub previous_encryption_keys: Vec<SecretKey>,
 }
 
 /// `[admin]`
@@ -132,32 +121,8 @@ impl Server {
             public_base_url: reader.parsed_by("server.public_base_url", origin),
             workers: reader.count("server.workers", 0..=1_024),
             trusted_proxies: reader.list("server.trusted_proxies", network),
+            drain_notice: Duration::from_secs(reader.number("server.drain_notice_s", 0..=300)),
             drain_timeout: Duration::from_secs(reader.number("server.drain_timeout_s", 0..=3_600)),
-        }
-    }
-}
-
-impl StoreSettings {
-    pub(super) fn read(reader: &mut Reader) -> Self {
-        match reader.text("store.kind").as_str() {
-            "embedded" => {}
-            "redis" => reader.problems.add("store.kind", "redis is not part of this build; use \"embedded\""),
-            _ => reader.problems.add("store.kind", "must be \"embedded\""),
-        }
-        let path = reader.text("store.path");
-        if path.is_empty() {
-            reader.problems.add("store.path", "must be the path of a directory");
-        }
-        if !reader.text("store.redis_url").is_empty() {
-            reader.problems.add("store.redis_url", "must be empty: redis is not part of this build");
-        }
-        if reader.number("store.redis_wait_replicas", 0..=16) != 0 {
-            reader.problems.add("store.redis_wait_replicas", "must be 0: redis is not part of this build");
-        }
-        Self {
-            path: path.into(),
-            encryption_key: reader.parsed_secret("store.encryption_key", SecretKey::from_base64),
-            previous_encryption_keys: reader.parsed_secrets("store.previous_encryption_keys", SecretKey::from_base64),
         }
     }
 }

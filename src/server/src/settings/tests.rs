@@ -72,6 +72,7 @@ fn every_problem_is_reported_at_once_with_its_key() {
     sources.environment = environment(&[
         ("SAKSHI__SERVER__PUBLIC_ADDR", "here"),
         ("SAKSHI__STORE__KIND", "redis"),
+        ("SAKSHI__STORE__REDIS_URL", "localhost"),
         ("SAKSHI__STORE__ENCRYPTION_KEY", "short"),
         ("SAKSHI__AUTHORITY__ISSUER", "https://issuer.example"),
         ("SAKSHI__TELEMETRY__OTLP_ENDPOINT", "http://collector.example"),

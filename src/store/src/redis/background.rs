@@ -1,4 +1,4 @@
-//! The thread on which a node listens and beats, whatever the threads of its callers are busy with.
+//! The thread on which a node listens, beats and follows the server's clock, whatever the threads of its callers are busy with.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Shared, changes, presence};
+use super::{Shared, changes, clock, presence};
 use crate::error::StoreError;
 
 /// Ends with the last clone of the store. A store that did not leave before looks to others as one
@@ -28,8 +28,10 @@ impl Background {
         let run = move || {
             runtime.block_on(async {
                 let listening = tokio::spawn(changes::follow(shared.link.clone(), shared.changes.clone()));
+                let telling = tokio::spawn(clock::follow(Arc::downgrade(&shared)));
                 presence::be_present(shared, every, asked).await;
                 listening.abort();
+                telling.abort();
             });
         };
         let thread = Builder::new().name("store-presence".to_owned()).spawn(run).map_err(failed)?;

@@ -13,6 +13,7 @@
 mod answer;
 mod background;
 mod changes;
+mod clock;
 mod completion;
 mod credentials;
 mod events;
@@ -42,6 +43,7 @@ use sakshi_domain::time::Timestamp;
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
+use self::clock::ServerClock;
 pub use self::keys::{KEYS, KeyKind, Lifetime};
 pub use self::link::{BadRedisUrl, CallFigures, LinkFigures, RedisServers};
 
@@ -138,6 +140,7 @@ struct Shared {
     node: NodeId,
     retention: Retention,
     clock: RedisClock,
+    server_clock: Arc<ServerClock>,
     changes: broadcast::Sender<Change>,
     /// This node begins no attempt any more.
     left: AtomicBool,
@@ -165,6 +168,7 @@ impl RedisStore {
             node,
             retention,
             clock,
+            server_clock: Arc::default(),
             changes,
             left: AtomicBool::new(false),
             #[cfg(test)]
@@ -172,8 +176,15 @@ impl RedisStore {
         });
         // Nothing waits for a node, and nothing is under way, before it has beaten.
         shared.beat(false).await?;
+        shared.read_clock(true).await?;
         let background = Arc::new(Background::start(&shared, every)?);
         Ok(Self { shared, background })
+    }
+
+    /// Tells the time as the server does, which decides about expiry.
+    #[must_use]
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        self.shared.clock()
     }
 }
 

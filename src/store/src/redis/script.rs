@@ -86,6 +86,7 @@ scripts! {
     LIST_EVENTS = "list_events", false, " flags=allow-oom", [];
     PATCH_EVENT = "patch_event", true, "", [];
     LIST_REGISTRATIONS = "list_registrations", false, " flags=no-writes", [];
+    NOW = "now", false, " flags=no-writes", [];
     BEAT = "beat", false, " flags=allow-oom", [];
     FORGET_NODE = "forget_node", false, " flags=allow-oom", [];
     HOLDERS = "holders", false, " flags=allow-oom", [];

@@ -3,7 +3,9 @@
 
 mod changes;
 mod cluster;
+mod credentials;
 pub(super) mod drill;
+mod expiry;
 mod inventory;
 mod limits;
 mod models;

@@ -1,14 +1,15 @@
 //! A server that takes no writes: full, or a replica.
 
 use futures_util::future::join_all;
+use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
+use sakshi_domain::transaction::AnswerDigest;
 
+use super::server::PLENTY;
 use super::{universe, universe_on};
 use crate::conformance::fixture::{RETENTION, audited_balance, client_with, completed, completing, opened, opening};
 use crate::conformance::{World, run};
 use crate::error::StoreError;
 use crate::transition::{CompleteOutcome, CompleteTransaction, OpenOutcome, PresentedCredential};
-use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
-use sakshi_domain::transaction::AnswerDigest;
 
 #[test]
 fn a_full_server_refuses_what_adds_to_it_whole_and_lets_deliveries_end() {
@@ -69,6 +70,12 @@ fn a_server_that_became_a_replica_is_unavailable_and_not_written_to() {
         let checked = world.store().check().await;
         assert!(matches!(checked, Err(StoreError::Unavailable(_))), "{checked:?}");
         world.server.answer(&["REPLICAOF", "NO", "ONE"]);
+        let back = async {
+            while world.store().check().await.is_err() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PLENTY, back).await.unwrap();
         opened(world, &client).await;
         assert_eq!(audited_balance(world, &client).await, 2);
     });

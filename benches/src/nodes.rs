@@ -1,0 +1,75 @@
+//! Inits of nodes that share a Redis, against a bare server that signs and runs one script on the same
+//! Redis; and the same load over one, two and three nodes.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sakshi_authority::intent::IntentKey;
+
+use crate::node::Service;
+use crate::process::Server;
+use crate::redis_server::RedisServer;
+use crate::report::{Report, Target};
+use crate::scale::Scale;
+use crate::{Failure, load, requests};
+
+const LEAST: f64 = 0.8;
+const FSYNC: [&str; 2] = ["everysec", "always"];
+
+pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
+    let mut report = Report::new("nodes");
+    let files = tempfile::tempdir()?;
+    let keys = [("RS256", IntentKey::generate_rs256()?.1, None), ("ES256", IntentKey::generate_es256()?.1, Some(Target::AtLeast(LEAST)))];
+    for (algorithm, pem, target) in keys {
+        let key = files.path().join(algorithm);
+        std::fs::write(&key, pem)?;
+        for fsync in FSYNC {
+            one(&mut report, &format!("{algorithm}, AOF {fsync}"), &key, fsync, target, scale)?;
+        }
+    }
+    several(&mut report, &files.path().join("ES256"), scale)?;
+    report.note(
+        "The bare server is actix-web with a handler that makes one signature with the same key and runs one script on the same Redis, \
+         over one connection per worker: it debits a counter and writes a record of 300 bytes. Redis, service and load generator share \
+         the cores, so more nodes on this machine add no processor, only the work of keeping them in step.",
+    );
+    Ok(report)
+}
+
+fn redis(fsync: &str) -> RedisServer {
+    RedisServer::start(&["appendonly yes", &format!("appendfsync {fsync}"), "hash-max-listpack-value 1024"])
+}
+
+fn one(report: &mut Report, what: &str, key: &Path, fsync: &str, target: Option<Target>, scale: Scale) -> Result<(), Failure> {
+    let redis = redis(fsync);
+    let service = Service::on_redis(&redis.url(), Some(key))?;
+    let request = requests::init(&service.server)?;
+    let answer = load::ask(&service.server, &request)?.len();
+    let bare = Server::start(&["record", &key.display().to_string(), &redis.url(), &answer.to_string()])?;
+    let requests = Arc::new(vec![request]);
+    let (mut ours, mut limit) = (Vec::new(), Vec::new());
+    for _ in 0..scale.rounds {
+        ours.push(load::cycle(&service.server, &requests, scale)?);
+        limit.push(load::cycle(&bare, &requests, scale)?);
+    }
+    report.compare((&format!("init {what}"), &ours), (&format!("bare {what}"), &limit), target);
+    Ok(())
+}
+
+fn several(report: &mut Report, key: &Path, scale: Scale) -> Result<(), Failure> {
+    let redis = redis("everysec");
+    let service = Service::on_redis(&redis.url(), Some(key))?;
+    let others = [service.beside(&redis.url(), Some(key))?, service.beside(&redis.url(), Some(key))?];
+    let requests = Arc::new(vec![requests::init(&service.server)?]);
+    let all = [&service.server, &others[0], &others[1]];
+    let mut rates = [Vec::new(), Vec::new(), Vec::new()];
+    for _ in 0..scale.rounds {
+        for (count, rates) in (1..).zip(&mut rates) {
+            rates.push(load::cycle_over(&all[..count], &requests, scale)?.rate);
+        }
+    }
+    for (count, rates) in (1..).zip(&rates) {
+        report.figure(&format!("init ES256, AOF everysec, over {count} of three nodes, per s"), rates);
+    }
+    Ok(())
+}

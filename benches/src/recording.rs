@@ -1,0 +1,74 @@
+//! A bare server on Redis: what an init cannot do without when many nodes share a store, which is a
+//! signature and one script that debits a counter and writes a record.
+
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use actix_web::web::{Bytes, Data, to};
+use actix_web::{App, HttpResponse, HttpServer};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use redis::aio::MultiplexedConnection;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::crypto::Signer;
+use crate::role::{say, told};
+use crate::{Failure, load};
+
+const SCRIPT: &str = "if redis.call('DECR', KEYS[1]) < 0 then redis.call('INCR', KEYS[1]) return 0 end \
+     redis.call('HSET', KEYS[2], 'a', ARGV[1], 'b', ARGV[2]) redis.call('PEXPIRE', KEYS[2], 900000) return 1";
+/// Bytes of a record: about what sealed terms come to.
+const RECORD: usize = 300;
+
+struct Shared {
+    signer: Signer,
+    /// The name that Redis gave the script.
+    script: String,
+    record: Vec<u8>,
+    filling: String,
+}
+
+/// Serves with answers of so many bytes; each worker has one connection on its own runtime.
+pub(crate) async fn serve(key: &Path, url: &str, answer: usize) -> Result<(), Failure> {
+    let client = redis::Client::open(url)?;
+    let mut first = client.get_multiplexed_async_connection().await?;
+    redis::cmd("SET").arg("{bench}credits").arg(1_000_000_000).query_async::<()>(&mut first).await?;
+    let script = redis::cmd("SCRIPT").arg("LOAD").arg(SCRIPT).query_async(&mut first).await?;
+    let signer = Signer::read(key)?;
+    let shared = Data::from(Arc::new(Shared { signer, script, record: vec![7; RECORD], filling: "x".repeat(answer) }));
+    let server = HttpServer::new(move || {
+        let (shared, client) = (shared.clone(), client.clone());
+        let connect = move || {
+            let client = client.clone();
+            async move { client.get_multiplexed_async_connection().await.map(Rc::new).map_err(|_| ()) }
+        };
+        App::new().app_data(shared).data_factory(connect).default_service(to(handle))
+    })
+    .workers(load::cores())
+    .disable_signals()
+    .bind(("127.0.0.1", 0))?;
+    let address = server.addrs().pop();
+    actix_rt::spawn(server.run());
+    say(&json!({ "address": address }))?;
+    while told().recv().await.is_some() {}
+    Ok(())
+}
+
+// The body is taken for its reading; no handler could answer without it.
+async fn handle(_body: Bytes, shared: Data<Shared>, connection: Data<Rc<MultiplexedConnection>>) -> HttpResponse {
+    let Ok(signature) = shared.signer.sign() else { return HttpResponse::InternalServerError().finish() };
+    let mut connection = MultiplexedConnection::clone(&connection);
+    let mut call = redis::cmd("EVALSHA");
+    call.arg(&shared.script).arg(2).arg("{bench}credits").arg(format!("{{bench}}{}", Uuid::new_v4()));
+    let Ok(1_u8) = call.arg(&shared.record[..]).arg(RECORD).query_async(&mut connection).await else {
+        return HttpResponse::ServiceUnavailable().finish();
+    };
+    let mut body = shared.filling.clone();
+    let length = body.len();
+    URL_SAFE_NO_PAD.encode_string(signature, &mut body);
+    let signed = body.len() - length;
+    body.drain(..signed.min(length));
+    HttpResponse::Ok().content_type("application/json").body(body)
+}

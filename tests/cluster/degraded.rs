@@ -1,0 +1,110 @@
+//! Redis slow, away, read-only or full: a clear refusal within a bound, nothing half done, and no
+//! restart needed afterwards.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use serde_json::json;
+
+use crate::harness::answer::Answer;
+use crate::harness::backend::Backend;
+use crate::harness::waiting::{PLENTY, eventually};
+use crate::nodes::Nodes;
+
+/// However Redis fails, a request is answered within this.
+const BOUND: Duration = Duration::from_secs(12);
+
+async fn init(backend: &Backend) -> Answer {
+    let began = Instant::now();
+    let answer = backend.init(&json!({"claims": ["name"], "channel": "qr"})).await;
+    assert!(began.elapsed() < BOUND, "answered after {:?}", began.elapsed());
+    answer
+}
+
+/// The refusal of every request that needs the store.
+fn is_refused(answer: &Answer, code: &str) {
+    let body = answer.json();
+    assert_eq!((answer.status, body["code"].as_str()), (503, Some(code)), "{}", answer.text);
+    let retry: u64 = answer.header("retry-after").expect("a Retry-After").parse().expect("seconds");
+    assert!((1..=60).contains(&retry), "{retry}");
+}
+
+/// Every node is alive and says that it is not ready.
+async fn are_unready(nodes: &Nodes) {
+    for node in &nodes.all {
+        eventually("the node is not ready", PLENTY, || async { (node.operator().probe("/readyz").await.status == 503).then_some(()) })
+            .await;
+        assert_eq!(node.operator().probe("/livez").await.status, 200);
+    }
+}
+
+/// Every node works again, and the ledger holds what was answered.
+async fn recover(nodes: &Nodes, backend: &Backend, opened: u64, in_doubt: u64, credits: u64) {
+    for node in &nodes.all {
+        eventually("the node is ready", PLENTY, || async { (node.operator().probe("/readyz").await.status == 200).then_some(()) }).await;
+        let answer = init(&backend.through(&node.reach)).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+    }
+    let balance = nodes.all[0].operator().balance(&backend.client).await;
+    let spent = credits - balance;
+    let least = opened + nodes.all.len() as u64;
+    assert!((least..=least + in_doubt).contains(&spent), "{spent} credits for {least} to {} transactions", least + in_doubt);
+}
+
+#[tokio::test]
+async fn while_redis_is_away_requests_are_refused_and_afterwards_all_is_well() {
+    let nodes = Nodes::start().await;
+    let backend = nodes.backend(100).await;
+    assert_eq!(init(&backend).await.status, 200);
+    nodes.redis.kill9();
+    let everywhere = nodes.everywhere(&backend);
+    let answers = join_all((0..30).map(|number| init(&everywhere[number % 3]))).await;
+    answers.iter().for_each(|answer| is_refused(answer, "storage_unavailable"));
+    are_unready(&nodes).await;
+    nodes.redis.restart();
+    recover(&nodes, &backend, 1, 30, 100).await;
+}
+
+#[tokio::test]
+async fn a_redis_that_stands_still_holds_requests_up_for_a_bounded_time() {
+    let nodes = Nodes::start().await;
+    let backend = nodes.backend(100).await;
+    assert_eq!(init(&backend).await.status, 200);
+    nodes.redis.pause();
+    let everywhere = nodes.everywhere(&backend);
+    let answers = join_all((0..30).map(|number| init(&everywhere[number % 3]))).await;
+    answers.iter().for_each(|answer| is_refused(answer, "storage_unavailable"));
+    are_unready(&nodes).await;
+    nodes.redis.resume();
+    recover(&nodes, &backend, 1, 30, 100).await;
+}
+
+#[tokio::test]
+async fn a_redis_without_memory_refuses_writes_and_answers_questions() {
+    let nodes = Nodes::start().await;
+    let backend = nodes.backend(100).await;
+    let opened = backend.open(&["name"]).await;
+    nodes.redis.answer(&["CONFIG", "SET", "maxmemory", "1mb"]);
+    for seen in nodes.everywhere(&backend) {
+        is_refused(&init(&seen).await, "storage_full");
+        assert_eq!(seen.result(&opened.txn).await.status, 200, "reading needs no memory");
+    }
+    are_unready(&nodes).await;
+    nodes.redis.answer(&["CONFIG", "SET", "maxmemory", "0"]);
+    recover(&nodes, &backend, 1, 0, 100).await;
+}
+
+#[tokio::test]
+async fn a_redis_that_became_a_replica_refuses_writes_until_it_is_a_master_again() {
+    let nodes = Nodes::start().await;
+    let backend = nodes.backend(100).await;
+    assert_eq!(init(&backend).await.status, 200);
+    // A master that is not there: the server only turns read-only.
+    nodes.redis.answer(&["REPLICAOF", "127.0.0.1", "1"]);
+    for seen in nodes.everywhere(&backend) {
+        is_refused(&init(&seen).await, "storage_unavailable");
+    }
+    are_unready(&nodes).await;
+    nodes.redis.answer(&["REPLICAOF", "NO", "ONE"]);
+    recover(&nodes, &backend, 1, 0, 100).await;
+}

@@ -1,0 +1,29 @@
+//! Many nodes on one Redis: any of them answers for any id, and what one decides holds on all.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "whatever goes wrong here is a failed test, and what it prints is for its reader"
+)]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+#[path = "../faults/journal.rs"]
+mod journal;
+#[path = "../faults/judgement.rs"]
+mod judgement;
+#[path = "../faults/load.rs"]
+mod load;
+#[path = "../faults/random.rs"]
+mod random;
+
+mod degraded;
+mod nodes;
+mod notices;
+mod outbox;
+mod races;
+mod rolling;
+mod storm;

@@ -1,0 +1,84 @@
+//! Three nodes on one Redis, with the same keys and settings.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+
+use crate::harness::backend::Backend;
+use crate::harness::balancer::{Balancer, settle};
+use crate::harness::redis::{DURABLE, RedisServer};
+use crate::harness::universe::{Universe, on_redis};
+
+/// Nodes of one test. The first is where its operator and its backends are at home.
+pub(crate) struct Nodes {
+    pub(crate) all: Vec<Universe>,
+    // Stopped after the nodes, which are dropped first.
+    pub(crate) redis: Arc<RedisServer>,
+}
+
+/// The address under which the world knows the nodes.
+const BASE: &str = "https://verify.example";
+
+impl Nodes {
+    /// Three nodes on a Redis of their own that writes every change to its disk.
+    pub(crate) async fn start() -> Self {
+        Self::with(&[]).await
+    }
+
+    /// With further settings.
+    pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
+        let (redis, mut first) = Self::prepared(settings);
+        first.launch().await;
+        let mut all = vec![first];
+        for _ in 1..3 {
+            let mut next = all[0].beside();
+            next.launch().await;
+            all.push(next);
+        }
+        Self { all, redis }
+    }
+
+    /// Three nodes that keep their ports, with a balancer in front of them.
+    pub(crate) async fn balanced(settings: &[(&str, &str)]) -> (Self, Balancer) {
+        let (redis, first) = Self::prepared(settings);
+        let mut all = vec![first];
+        for _ in 1..3 {
+            all.push(all[0].beside());
+        }
+        for node in &mut all {
+            settle(node);
+            node.launch().await;
+        }
+        let balancer = Balancer::start(&all).await;
+        (Self { all, redis }, balancer)
+    }
+
+    fn prepared(settings: &[(&str, &str)]) -> (Arc<RedisServer>, Universe) {
+        let redis = Arc::new(RedisServer::start(DURABLE));
+        let mut first = Universe::unlaunched(settings);
+        for (key, value) in on_redis(&redis.url()) {
+            first.set(key, &value);
+        }
+        first.set("SERVER__PUBLIC_BASE_URL", BASE);
+        (redis, first)
+    }
+
+    /// A client backend that calls the first node.
+    pub(crate) async fn backend(&self, credits: u64) -> Backend {
+        self.all[0].backend(credits).await
+    }
+
+    /// The same backend as it calls each node.
+    pub(crate) fn everywhere(&self, backend: &Backend) -> Vec<Backend> {
+        self.all.iter().map(|node| backend.through(&node.reach)).collect()
+    }
+
+    /// Calls `ask` with each number below `count` and the node whose turn it is, all at once.
+    pub(crate) async fn in_turn<'a, T, Asked: Future<Output = T>>(
+        &'a self,
+        count: usize,
+        ask: impl Fn(usize, &'a Universe) -> Asked,
+    ) -> Vec<T> {
+        join_all((0..count).map(|number| ask(number, &self.all[number % self.all.len()]))).await
+    }
+}

@@ -1,0 +1,140 @@
+//! What one node does is seen on the others: at once where somebody waits, before the answer where
+//! an answer depends on it, within a second where a cache stands between.
+
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::answer::Answer;
+use crate::harness::backend::result_path;
+use crate::harness::universe::Universe;
+use crate::harness::venue::Venue;
+use crate::harness::waiting::{PLENTY, eventually};
+use crate::nodes::Nodes;
+
+/// A waiter that no notice has reached looks again by itself after this long.
+const RECHECK: Duration = Duration::from_secs(5);
+
+#[tokio::test]
+async fn a_long_poll_on_one_node_ends_when_another_accepts_the_answer() {
+    let nodes = Nodes::start().await;
+    let (backend, phone) = (nodes.backend(10).await, nodes.all[0].phone());
+    let [a, b, c] = [0, 1, 2].map(|node| &nodes.all[node].reach);
+    let mut woken = Vec::new();
+    for _ in 0..10 {
+        let opened = backend.through(a).open(&["name"]).await;
+        let waits = backend.through(c).request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
+        let waiting = tokio::spawn(Answer::to(waits));
+        eventually("the third node has a live copy", PLENTY, || async { (live_transactions(&nodes.all[2]).await > 0).then_some(()) }).await;
+        phone.through(b).approve(&opened, "asha").await;
+        let accepted = Instant::now();
+        let answer = waiting.await.expect("an answer").ok();
+        woken.push(accepted.elapsed());
+        assert_eq!(answer["data"]["verification_passed"], true, "{answer}");
+    }
+    woken.sort_unstable();
+    eprintln!("a long poll on another node ended {:?} after the answer (median), {:?} at most", woken[5], woken[9]);
+    assert!(woken[9] < RECHECK / 2, "a notice has ended it, not the waiter's own look: {woken:?}");
+}
+
+#[tokio::test]
+async fn a_poll_on_any_node_sees_what_any_other_has_answered() {
+    let nodes = Nodes::start().await;
+    let (backend, phone) = (nodes.backend(50).await, nodes.all[0].phone());
+    let everywhere = nodes.everywhere(&backend);
+    for round in 0..30 {
+        let opened = everywhere[round % 3].open(&["name"]).await;
+        for seen in &everywhere {
+            assert!(seen.is_pending(&opened.txn).await, "every node has a live copy from now on");
+        }
+        phone.through(&nodes.all[(round + 1) % 3].reach).approve(&opened, "asha").await;
+        for seen in &everywhere {
+            assert!(!seen.is_pending(&opened.txn).await, "the answer was given before this question");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_key_stops_on_every_node_within_a_second() {
+    let nodes = Nodes::start().await;
+    let backend = nodes.backend(10).await;
+    for seen in nodes.everywhere(&backend) {
+        assert_eq!(seen.get("/api/v1/credits").await.status, 200, "every node remembers the key");
+    }
+    nodes.all[0].operator().delete(&format!("/admin/v1/keys/{}", backend.key_id)).await.ok();
+    let revoked = Instant::now();
+    for (number, seen) in nodes.everywhere(&backend).into_iter().enumerate() {
+        eventually("the key is refused", PLENTY, || async { (seen.get("/api/v1/credits").await.status == 401).then_some(()) }).await;
+        let took = revoked.elapsed();
+        eprintln!("node {number} refused the key {took:?} after it was revoked");
+        assert!(took < Duration::from_millis(1_500), "a second, and half of one for a busy machine: {took:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_an_event_holds_on_every_node_before_it_is_answered() {
+    let nodes = Nodes::start().await;
+    let organiser = nodes.backend(100).await;
+    let venue = Venue::reported(&nodes.all[0], &organiser, 50, "https://hooks.example/x").await;
+    for round in 0..10 {
+        let (off, on) = (&nodes.all[round % 3], &nodes.all[(round + 1) % 3]);
+        venue.through(&off.reach).patch(&json!({"is_active": false})).await.ok();
+        for node in &nodes.all {
+            assert_eq!(venue.through(&node.reach).press(None).await.status, 410, "disabled");
+        }
+        venue.through(&on.reach).patch(&json!({"is_active": true})).await.ok();
+        for node in &nodes.all {
+            assert_eq!(venue.through(&node.reach).press(None).await.status, 303, "active again");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_kiosk_on_one_node_counts_the_guests_of_another() {
+    let nodes = Nodes::start().await;
+    let (organiser, phone) = (nodes.backend(10).await, nodes.all[0].phone());
+    let venue = Venue::reported(&nodes.all[0], &organiser, 5, "https://hooks.example/x").await;
+    let mut screen = Screen::at(&nodes.all[2], &venue.id).await;
+    assert_eq!(screen.places_left().await, 5);
+    let opened = venue.through(&nodes.all[0].reach).scan().await;
+    phone.through(&nodes.all[1].reach).approve(&opened, "asha").await;
+    let accepted = Instant::now();
+    while screen.places_left().await != 4 {}
+    assert!(accepted.elapsed() < RECHECK / 2, "a notice, not the node's own look: {:?}", accepted.elapsed());
+}
+
+/// Live transactions of a node, as its tree tells.
+async fn live_transactions(node: &Universe) -> u64 {
+    let tree = node.operator().get("/admin/v1/tree").await.ok();
+    let shards = tree["children"].as_array().expect("children").iter().filter(|child| child["kind"] == "transaction_registry");
+    shards.map(|shard| shard["live"].as_u64().expect("a count")).sum()
+}
+
+/// The stream of a kiosk's screen.
+struct Screen {
+    response: reqwest::Response,
+    read: String,
+}
+
+impl Screen {
+    async fn at(node: &Universe, event: &str) -> Self {
+        let response = node.http.get(node.reach.public(&format!("/e/{event}/kiosk/events?places=1"))).send().await.expect("a stream");
+        Self { response, read: String::new() }
+    }
+
+    /// The places left of the next state that the screen is told.
+    async fn places_left(&mut self) -> u64 {
+        loop {
+            if let Some((told, rest)) = self.read.split_once("\n\n") {
+                let state = told.lines().find_map(|line| line.strip_prefix("data: ")).map(str::to_owned);
+                self.read = rest.to_owned();
+                let Some(state) = state else { continue };
+                let state: Value = serde_json::from_str(&state).expect("JSON");
+                return state["places_left"].as_u64().expect("places left");
+            }
+            let chunk = self.response.chunk().await.expect("the stream goes on").expect("the stream goes on");
+            self.read.push_str(std::str::from_utf8(&chunk).expect("text"));
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Races between nodes: for credits, for places, for one transaction, for one idempotency key.
+
+use futures_util::future::join_all;
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use serde_json::json;
+
+use crate::harness::phone::Form;
+use crate::harness::venue::Venue;
+use crate::harness::waiting::PLENTY;
+use crate::nodes::Nodes;
+
+#[tokio::test]
+async fn of_sixty_inits_on_thirty_credits_through_three_nodes_exactly_thirty_are_opened() {
+    let nodes = Nodes::start().await;
+    let backend = nodes.backend(30).await;
+    let answers = nodes.in_turn(60, |_, node| {
+        let backend = backend.through(&node.reach);
+        async move { backend.init(&json!({"claims": ["name"], "channel": "qr"})).await.status }
+    });
+    let answers = answers.await;
+    let count = |status| answers.iter().filter(|answer| **answer == status).count();
+    assert_eq!((count(200), count(402)), (30, 30), "{answers:?}");
+    for node in &nodes.all {
+        assert_eq!(node.operator().balance(&backend.client).await, 0);
+    }
+    let statement = nodes.all[2].operator().statement(&backend.client).await;
+    assert_eq!(statement.len(), 31, "one grant and thirty debits");
+}
+
+#[tokio::test]
+async fn of_ninety_guests_for_twenty_places_through_three_nodes_exactly_twenty_are_registered() {
+    let nodes = Nodes::start().await;
+    let (organiser, phone) = (nodes.backend(200).await, nodes.all[0].phone());
+    let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
+    let venue = Venue::reported(&nodes.all[0], &organiser, 20, &receiver.url("/hook")).await;
+    let came = nodes.in_turn(90, |number, scanned_on| {
+        let here = venue.through(&scanned_on.reach);
+        let answers_on = phone.through(&nodes.all[(number + 1) % 3].reach);
+        async move {
+            let pressed = here.press(None).await;
+            if pressed.status == 409 {
+                return (0, 0);
+            }
+            let opened = here.follow(&pressed).await;
+            let answer = answers_on.present(&opened, &answers_on.credential(&opened, "asha")).await;
+            assert!(matches!(answer.status, 200 | 409), "{}", answer.text);
+            (1, u64::from(answer.status == 200))
+        }
+    });
+    let (scans, registered) = came.await.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    assert_eq!(registered, 20);
+    assert_eq!(receiver.wait_for(20, PLENTY).await.len(), 20);
+    for node in &nodes.all {
+        let seen = venue.through(&node.reach);
+        assert_eq!(seen.counts().await, ("at_capacity".to_owned(), 20, scans, 0));
+        assert_eq!(seen.registered().await.len(), 20);
+    }
+    assert_eq!(nodes.all[1].operator().balance(&organiser.client).await, 200 - scans, "one credit for each scan");
+    assert_eq!(receiver.received().len(), 20, "one webhook for each registration");
+}
+
+#[tokio::test]
+async fn of_two_answers_at_two_nodes_one_ends_the_transaction_and_one_webhook_tells_of_it() {
+    let nodes = Nodes::start().await;
+    let (backend, phone) = (nodes.backend(40).await, nodes.all[0].phone());
+    let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
+    for round in 0..30 {
+        let opened = backend.through(&nodes.all[round % 3].reach).open_reported(&["name"], &receiver.url("/hook")).await;
+        let [consents, declines] = [1, 2].map(|other| phone.through(&nodes.all[(round + other) % 3].reach));
+        let credential = consents.credential(&opened, "asha");
+        let (passed, failed) = tokio::join!(consents.present(&opened, &credential), declines.fail(&opened, "301", "User Reject"));
+        let mut statuses = [passed.status, failed.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 409], "{} {}", passed.text, failed.text);
+        let stands = passed.status == 200;
+        for seen in nodes.everywhere(&backend) {
+            assert_eq!(seen.result(&opened.txn).await.ok()["data"]["verification_passed"], stands);
+        }
+        // The winner's answer delivered again, anywhere, changes nothing.
+        let again = phone.through(&nodes.all[round % 3].reach);
+        let answer = if stands { again.present(&opened, &credential).await } else { again.fail(&opened, "301", "User Reject").await };
+        Form::Json.reply(&answer, &opened.txn, 200);
+    }
+    assert_eq!(receiver.wait_for(30, PLENTY).await.len(), 30);
+    // Another delivery of the same lane ends after anything that would have been sent too often.
+    let last = backend.open_reported(&["name"], &receiver.url("/hook")).await;
+    phone.approve(&last, "asha").await;
+    nodes.all[0].operator().delivery(&last.txn).await;
+    assert_eq!(receiver.received().len(), 31);
+}
+
+#[tokio::test]
+async fn one_idempotency_key_at_three_nodes_opens_one_transaction() {
+    let nodes = Nodes::start().await;
+    let backend = nodes.backend(10).await;
+    let body = json!({"claims": ["name"], "channel": "qr"});
+    let everywhere = nodes.everywhere(&backend);
+    let answers = join_all((0..30).map(|number| everywhere[number % 3].init_once("the-same-key", &body))).await;
+    assert!(answers.iter().all(|answer| answer.status == 200));
+    assert!(answers.iter().all(|answer| answer.text == answers[0].text), "every answer is the first one, to the byte");
+    assert_eq!(nodes.all[1].operator().balance(&backend.client).await, 9);
+    let other = everywhere[2].init_once("the-same-key", &json!({"claims": ["dob"], "channel": "qr"})).await;
+    assert_eq!(other.status, 422, "{}", other.text);
+}
+
+#[tokio::test]
+async fn a_credential_accepted_on_one_node_is_refused_on_another() {
+    let nodes = Nodes::start().await;
+    let (backend, phone) = (nodes.backend(10).await, nodes.all[0].phone());
+    let (first, second) = (backend.open(&["name"]).await, backend.through(&nodes.all[1].reach).open(&["name"]).await);
+    let bare = phone.bare(first.intent.requested(), "asha");
+    assert_eq!(phone.through(&nodes.all[1].reach).present(&first, &bare).await.status, 200);
+    let replayed = phone.through(&nodes.all[2].reach).present(&second, &bare).await;
+    assert_eq!(replayed.status, 400, "{}", replayed.text);
+    assert!(backend.is_pending(&second.txn).await);
+}

@@ -1,0 +1,84 @@
+//! A rolling restart behind the balancer: every node in turn, under load, and no request of a client
+//! fails.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::future::join_all;
+use reqwest::Method;
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use serde_json::json;
+
+use crate::harness::answer::Answer;
+use crate::harness::backend::{Backend, INIT, Opened, result_path};
+use crate::harness::phone::{Form, Phone};
+use crate::harness::waiting::PLENTY;
+use crate::nodes::Nodes;
+
+const WORKERS: usize = 8;
+
+/// What one client and its resident did, request by request.
+#[derive(Default)]
+struct Diary {
+    completed: Vec<String>,
+    refused: Vec<String>,
+}
+
+/// Opens, long-polls, answers and reads until it is over.
+async fn work(backend: Backend, phone: Phone, webhook: String, over: Arc<AtomicBool>) -> Diary {
+    let mut diary = Diary::default();
+    while !over.load(Ordering::Relaxed) {
+        match visit(&backend, &phone, &webhook).await {
+            Ok(txn) => diary.completed.push(txn),
+            Err(what) => diary.refused.push(what),
+        }
+    }
+    diary
+}
+
+async fn visit(backend: &Backend, phone: &Phone, webhook: &str) -> Result<String, String> {
+    let body = json!({"claims": ["name"], "channel": "qr", "webhook_url": webhook});
+    let opened = Opened::read(&good("init", backend.request(Method::POST, INIT).json(&body)).await?.json());
+    let waits = backend.request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
+    let waiting = tokio::spawn(async move { good("long poll", waits).await });
+    let consent = Form::Json.success(&opened.txn, &phone.credential(&opened, "asha"));
+    good("callback", phone.request(&opened.callback_path(), Form::Json.content_type(), consent)).await?;
+    // A drain ends a long poll early; whoever is told "pending" asks again.
+    waiting.await.expect("an answer")?;
+    let result = good("poll", backend.request(Method::GET, &result_path(&opened.txn))).await?.json();
+    if result["data"]["verification_passed"] == true { Ok(opened.txn) } else { Err(format!("poll: {result}")) }
+}
+
+async fn good(what: &str, request: reqwest::RequestBuilder) -> Result<Answer, String> {
+    match Answer::attempt(request).await {
+        Ok(answer) if answer.status == 200 => Ok(answer),
+        Ok(answer) => Err(format!("{what}: {} {}", answer.status, answer.text)),
+        Err(error) => Err(format!("{what}: {error}")),
+    }
+}
+
+#[tokio::test]
+async fn every_node_is_restarted_in_turn_and_no_request_fails() {
+    let (mut nodes, balancer) = Nodes::balanced(&[("SERVER__DRAIN_NOTICE_S", "2"), ("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
+    let backend = nodes.backend(1_000_000).await.through(&balancer.reach);
+    let phone = nodes.all[0].phone().through(&balancer.reach);
+    let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
+    let over = Arc::new(AtomicBool::new(false));
+    let workers: Vec<_> =
+        (0..WORKERS).map(|_| tokio::spawn(work(backend.clone(), phone.clone(), receiver.url("/hook"), Arc::clone(&over)))).collect();
+    for number in 0..nodes.all.len() {
+        let seen = receiver.received().len();
+        receiver.wait_for(seen + 100, PLENTY).await;
+        nodes.all[number].restart().await;
+        balancer.in_service(3).await;
+    }
+    over.store(true, Ordering::Relaxed);
+    let mut completed = Vec::new();
+    for diary in join_all(workers).await {
+        let diary = diary.expect("a worker ends");
+        assert!(diary.refused.is_empty(), "{:#?}", diary.refused);
+        completed.extend(diary.completed);
+    }
+    assert_eq!(receiver.wait_for(completed.len(), PLENTY).await.len(), completed.len(), "one webhook for each");
+    eprintln!("{} verifications through three restarts", completed.len());
+}

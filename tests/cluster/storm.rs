@@ -1,0 +1,130 @@
+//! The storm behind a balancer: load on three nodes while nodes and Redis are killed, round after
+//! round. Which of them goes is chosen by the seed; when, by the load that went before.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use tokio::task::JoinHandle;
+
+use crate::harness::backend::Backend;
+use crate::harness::balancer::Balancer;
+use crate::harness::phone::Phone;
+use crate::harness::waiting::{PLENTY, eventually};
+use crate::journal::Journal;
+use crate::judgement::Judge;
+use crate::load::{Temper, Worker};
+use crate::nodes::Nodes;
+use crate::random::Random;
+
+const ROUNDS: u64 = 10;
+const WORKERS: u64 = 16;
+/// Webhook attempts that one node may have under way.
+const IN_FLIGHT: u64 = 8;
+const CREDITS: u64 = 1_000_000;
+/// Transactions completed between two kills.
+const LOAD: usize = 60;
+
+struct Storm {
+    nodes: Nodes,
+    balancer: Balancer,
+    backend: Backend,
+    phone: Arc<Phone>,
+    journal: Arc<Journal>,
+    receiver: WebhookReceiver,
+    random: Random,
+    /// Kills of nodes; a kill of Redis leaves every attempt to its node.
+    kills: u64,
+}
+
+impl Storm {
+    async fn begin(random: Random) -> Self {
+        let in_flight = IN_FLIGHT.to_string();
+        let (nodes, balancer) = Nodes::balanced(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)]).await;
+        let backend = nodes.backend(CREDITS).await.through(&balancer.reach);
+        let phone = Arc::new(nodes.all[0].phone().through(&balancer.reach));
+        let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(10))).await.expect("a port");
+        Self { nodes, balancer, backend, phone, journal: Arc::default(), receiver, random, kills: 0 }
+    }
+
+    fn load(&mut self, over: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
+        (0..WORKERS)
+            .map(|_| {
+                let worker = Worker {
+                    backend: self.backend.clone(),
+                    phone: Arc::clone(&self.phone),
+                    journal: Arc::clone(&self.journal),
+                    webhook: self.receiver.url("/hook"),
+                    over: Arc::clone(over),
+                    random: Random::from_seed(self.random.next()),
+                    temper: Temper::GoesOn,
+                };
+                tokio::spawn(worker.run())
+            })
+            .collect()
+    }
+
+    async fn completed(&self, more: usize) {
+        let goal = self.journal.note(|entries| entries.accepted.len()) + more;
+        eventually("the load goes on", PLENTY, || async { (self.journal.note(|entries| entries.accepted.len()) >= goal).then_some(()) })
+            .await;
+    }
+
+    /// Kills a node, or Redis, or both, and brings them back under load.
+    async fn round(&mut self) {
+        self.completed(LOAD).await;
+        let victim = usize::try_from(self.random.below(3)).expect("a small number");
+        let (node, redis) = match self.random.below(3) {
+            0 => (true, false),
+            1 => (false, true),
+            _ => (true, true),
+        };
+        if node {
+            self.nodes.all[victim].kill().await;
+            self.kills += 1;
+        }
+        if redis {
+            self.nodes.redis.kill9();
+            self.nodes.redis.restart();
+        }
+        // The others carry on before the node is back.
+        self.completed(LOAD / 4).await;
+        if node {
+            self.nodes.all[victim].launch().await;
+        }
+        self.balancer.in_service(3).await;
+    }
+}
+
+#[tokio::test]
+async fn no_kill_of_a_node_or_of_redis_loses_an_answer_charges_twice_or_sends_a_webhook_twice() {
+    let (seed, random) = Random::of_this_run();
+    let mut storm = Storm::begin(random).await;
+    let over = Arc::new(AtomicBool::new(false));
+    let workers = storm.load(&over);
+    for _ in 0..ROUNDS {
+        storm.round().await;
+    }
+    over.store(true, Ordering::Relaxed);
+    for ended in join_all(workers).await {
+        ended.expect("a worker ends");
+    }
+    let operator = storm.nodes.all[0].operator();
+    let judge = Judge { backend: &storm.backend, phone: &storm.phone, operator, receiver: &storm.receiver };
+    judge.resolve(&storm.journal).await;
+    let entries = storm.journal.note(std::mem::take);
+    assert!(entries.strange.is_empty(), "seed {seed}: {:#?}", entries.strange);
+    judge.check_transactions(&entries).await;
+    judge.check_credits(&entries, CREDITS).await;
+    let (unknown, lost) = judge.check_webhooks(&entries).await;
+    let kills = storm.kills;
+    assert!(unknown <= kills * IN_FLIGHT, "{unknown} deliveries of unknown end are more than were under way at {kills} kills of nodes");
+    eprintln!(
+        "{ROUNDS} rounds, {kills} nodes killed: {} opened, {} completed, {} inits in doubt, {unknown} deliveries unknown, {lost} of them never came",
+        entries.opened.len(),
+        entries.accepted.len(),
+        entries.inits_in_doubt
+    );
+}

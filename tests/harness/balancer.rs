@@ -1,0 +1,81 @@
+//! haproxy in front of three nodes, with the configuration that operators are given.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::universe::{Reach, Universe};
+use super::waiting::{PLENTY, eventually};
+
+const CONFIGURATION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/haproxy/haproxy.cfg");
+
+/// A running haproxy. It ends with the value.
+pub(crate) struct Balancer {
+    pub(crate) reach: Reach,
+    child: Child,
+    _directory: TempDir,
+}
+
+/// Lets a node listen on the same ports in each of its lives, as a node behind a balancer does.
+pub(crate) fn settle(node: &mut Universe) {
+    for key in ["SERVER__PUBLIC_ADDR", "SERVER__INTERNAL_ADDR"] {
+        node.set(key, &format!("127.0.0.1:{}", free_port()));
+    }
+    node.set("SERVER__TRUSTED_PROXIES", "127.0.0.1");
+}
+
+impl Balancer {
+    /// Starts in front of three nodes that have been [`settle`]d, and waits until all are in service.
+    pub(crate) async fn start(nodes: &[Universe]) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (public, statistics) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
+        let mut command = Command::new("haproxy");
+        command.args(["-db", "-f"]).arg(Path::new(CONFIGURATION)).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command
+            .env("SAKSHI_HTTP", &public)
+            .env("SAKSHI_STATS", &statistics)
+            .env("SAKSHI_ADMIN_SOCKET", directory.path().join("admin.sock"));
+        for (number, node) in (1..).zip(nodes) {
+            let internal = node.setting("SERVER__INTERNAL_ADDR").rsplit(':').next().expect("a port").to_owned();
+            command
+                .env(format!("SAKSHI_NODE{number}"), node.setting("SERVER__PUBLIC_ADDR"))
+                .env(format!("SAKSHI_NODE{number}_INTERNAL"), internal);
+        }
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("haproxy starts");
+        let reach = Reach::of(&format!("http://{public}"), &format!("http://{statistics}"));
+        let balancer = Self { reach, child, _directory: directory };
+        balancer.in_service(nodes.len()).await;
+        balancer
+    }
+
+    /// Waits until so many nodes are in service.
+    pub(crate) async fn in_service(&self, count: usize) {
+        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(2)).build().expect("an HTTP client");
+        eventually("the nodes are in service", PLENTY, || async {
+            let table = http.get(self.reach.internal("/;csv")).send().await.ok()?.text().await.ok()?;
+            let up = table.lines().filter(|line| line.starts_with("nodes,node") && line.split(',').nth(17) == Some("UP")).count();
+            (up == count).then_some(())
+        })
+        .await;
+    }
+}
+
+impl Drop for Balancer {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port below those that the system hands out by itself, which was free a moment ago.
+fn free_port() -> u16 {
+    let start = u16::from_be_bytes(uuid::Uuid::new_v4().as_bytes()[..2].try_into().expect("two bytes"));
+    (0..10_000)
+        .map(|step| 22_000 + (start.wrapping_add(step)) % 10_000)
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .expect("a free port")
+}
