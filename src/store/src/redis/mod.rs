@@ -17,6 +17,7 @@ mod clock;
 mod completion;
 mod credentials;
 mod events;
+mod fitness;
 mod keys;
 mod ledger;
 mod link;
@@ -152,7 +153,8 @@ impl RedisStore {
     /// Connects to Redis.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when it cannot be reached.
+    /// [`StoreError::Unavailable`] when it cannot be reached, is older than Redis 7, or evicts keys
+    /// when its memory is full.
     pub async fn open(options: RedisOptions) -> Result<Self, StoreError> {
         Self::open_beating(options, presence::BEAT_INTERVAL).await
     }
@@ -174,6 +176,7 @@ impl RedisStore {
             #[cfg(test)]
             drill: tests::drill::Drill::default(),
         });
+        shared.examine().await?;
         // Nothing waits for a node, and nothing is under way, before it has beaten.
         shared.beat(false).await?;
         shared.read_clock(true).await?;

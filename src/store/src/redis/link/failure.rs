@@ -96,7 +96,7 @@ impl Failure {
 
     /// Whether the node is away, as far as can be told from here.
     pub(super) const fn is_outage(&self) -> bool {
-        matches!(self, Self::Lost(_) | Self::Unreachable(_) | Self::NotNow(_) | Self::Elsewhere(_))
+        matches!(self, Self::Lost(_) | Self::Unreachable(_) | Self::NotNow(_) | Self::Elsewhere(None))
     }
 
     /// What a caller is told when this was the last attempt.

@@ -7,8 +7,9 @@
 //! | `redis+sentinel://user:password@host:26379,host:26379/service/0` | sentinels, and the name of the master that they watch |
 //! | `redis+cluster://user:password@host:6379,host:6379` | some nodes of a cluster |
 //!
-//! `rediss` instead of `redis` is the same over TLS. The credentials are those of the servers; a
-//! sentinel is shown them too, and asked without if it does not want any.
+//! `rediss` instead of `redis` is the same over TLS, with the certificate authorities of the system or
+//! of `SSL_CERT_FILE`. The credentials are those of the servers; a sentinel is shown them too, and
+//! asked without if it does not want any.
 
 use std::fmt;
 use std::str::FromStr;

@@ -19,16 +19,20 @@ if event_id ~= '' then
   local refused = refusal(event)
   if refused then return {'refused', refused} end
 end
-if redis.call('EXISTS', client) == 0 then return {'unpaid'} end
 local balance = move(client, ledger, 'd', cost, effect, id)
 if not balance then return {'unpaid'} end
 
 -- One that comes late is kept for the grace as well: its repetition must find it.
 local gone_at = text(math.max(tonumber(expires_at), now) + tonumber(grace))
-redis.call('HSET', txn, 'c', client_id, 'a', app, 'o', opened_at, 'x', expires_at, 's', terms)
-if origin ~= '' then redis.call('HSET', txn, 'g', origin) end
+local fields = {'HSET', txn, 'c', client_id, 'a', app, 'o', opened_at, 'x', expires_at, 's', terms}
+for name, value in pairs({g = origin, e = event_id}) do
+  if value ~= '' then
+    fields[#fields + 1] = name
+    fields[#fields + 1] = value
+  end
+end
+redis.call(unpack(fields))
 if event_id ~= '' then
-  redis.call('HSET', txn, 'e', event_id)
   redis.call('HINCRBY', event, 'n', 1)
   -- Scans whose window has passed since the one before are taken into the count.
   local passed = redis.call('ZREMRANGEBYSCORE', waiting, '-inf', text(now))

@@ -1,14 +1,18 @@
 //! A server that takes no writes: full, or a replica.
 
+use std::sync::Arc;
+
 use futures_util::future::join_all;
+use sakshi_domain::clock::{Clock, ManualClock, SystemClock};
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::transaction::AnswerDigest;
 
-use super::server::PLENTY;
-use super::{universe, universe_on};
+use super::server::{PLENTY, RedisServer};
+use super::{options, universe, universe_on};
 use crate::conformance::fixture::{RETENTION, audited_balance, client_with, completed, completing, opened, opening};
 use crate::conformance::{World, run};
 use crate::error::StoreError;
+use crate::redis::RedisStore;
 use crate::transition::{CompleteOutcome, CompleteTransaction, OpenOutcome, PresentedCredential};
 
 #[test]
@@ -78,5 +82,15 @@ fn a_server_that_became_a_replica_is_unavailable_and_not_written_to() {
         tokio::time::timeout(PLENTY, back).await.unwrap();
         opened(world, &client).await;
         assert_eq!(audited_balance(world, &client).await, 2);
+    });
+}
+
+#[test]
+fn a_server_that_evicts_is_refused_when_the_store_is_opened() {
+    run(async {
+        let server = RedisServer::start(&["maxmemory 64mb", "maxmemory-policy allkeys-lru"]);
+        let clock = Arc::new(ManualClock::starting_at(SystemClock.now()));
+        let refused = RedisStore::open(options(server.url().parse().unwrap(), clock, RETENTION)).await.map(drop);
+        assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("noeviction")), "{refused:?}");
     });
 }

@@ -114,6 +114,14 @@ async fn a_password_is_used_and_never_shown() {
     assert!(!shown.contains("geheim") && !shown.contains("falsch"), "{shown}");
 }
 
+#[tokio::test]
+async fn a_server_that_does_not_speak_tls_is_not_spoken_to_without() {
+    let server = RedisServer::start(&[]);
+    let link = link(&format!("rediss://:geheim@{}/", server.address()));
+    assert!(matches!(count(&link, "a").await, Err(StoreError::Unavailable(_))));
+    assert_eq!(server.answer(&["DBSIZE"]).integer(), Some(0));
+}
+
 #[test]
 fn a_url_says_how_the_servers_are_organised() {
     let shown = |url: &str| url.parse::<RedisServers>().map(|topology| format!("{topology:?}"));

@@ -32,6 +32,19 @@ async fn the_link_follows_the_sentinels_when_the_master_is_demoted_and_when_it_d
     follows(&link, group.await_failover(new.port())).await;
 }
 
+#[tokio::test]
+async fn the_credentials_are_for_the_servers_and_a_sentinel_may_do_without() {
+    let master = RedisServer::start(&["requirepass geheim"]);
+    let monitor = format!("sentinel monitor {} 127.0.0.1 {} 1", Sentinels::SERVICE, master.port());
+    let auth = format!("sentinel auth-pass {} geheim", Sentinels::SERVICE);
+    for own in [None, Some("requirepass geheim")] {
+        let lines: Vec<&str> = [monitor.as_str(), auth.as_str()].into_iter().chain(own).collect();
+        let sentinel = RedisServer::start_as(&["--sentinel"], &lines);
+        let link = link(&format!("redis+sentinel://:geheim@{}/{}", sentinel.address(), Sentinels::SERVICE));
+        recovers(&link, "a", PLENTY).await;
+    }
+}
+
 /// Waits until what the link writes is written to this server; how long that took.
 async fn follows(link: &Link, master: &RedisServer) -> Duration {
     let started = Instant::now();
