@@ -115,6 +115,17 @@ impl fmt::Debug for AnswerDigest {
     }
 }
 
+/// SHA-256 over what the issuer signed: the same credential, whichever of its disclosures are shown,
+/// in whatever order, under whichever of its possible signatures and with whatever key binding.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CredentialIdentity(pub [u8; 32]);
+
+impl fmt::Debug for CredentialIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CredentialIdentity({:02x}{:02x}…)", self.0[0], self.0[1])
+    }
+}
+
 /// A final answer of the identity app, verified as far as that is possible without the transaction.
 #[derive(Clone, Debug)]
 pub enum Answer {
@@ -126,6 +137,8 @@ pub enum Answer {
         missing: ClaimSet,
         /// Whether its holder bound it to this transaction.
         holder_bound: bool,
+        /// Identifies the credential in all its presentations.
+        identity: CredentialIdentity,
         /// Identifies this answer.
         digest: AnswerDigest,
     },
@@ -285,7 +298,13 @@ mod tests {
     }
 
     fn credential(missing: ClaimSet) -> Answer {
-        Answer::Credential { claims: Arc::default(), missing, holder_bound: false, digest: AnswerDigest([7; 32]) }
+        Answer::Credential {
+            claims: Arc::default(),
+            missing,
+            holder_bound: false,
+            identity: CredentialIdentity([7; 32]),
+            digest: AnswerDigest([7; 32]),
+        }
     }
 
     #[test]
