@@ -75,6 +75,30 @@ async fn values_that_issuers_spell_differently_are_handed_on_in_one_spelling() {
 }
 
 #[tokio::test]
+async fn a_claim_in_no_known_form_completes_the_transaction_as_failed_and_is_not_handed_on() {
+    let universe = Universe::start().await;
+    let (backend, phone, forge) = (universe.backend(20).await, universe.phone(), &universe.forge);
+    for (claim, name, issued) in [
+        ("dob", "dob", json!("31/02/1990")),
+        ("dob", "dob", json!(19_900_102)),
+        ("dob", "dob", json!("99/99/9999")),
+        ("gender", "gender", json!("é")),
+        ("gender", "gender", json!(1)),
+        ("age_above_18", "ageAbove18", json!("maybe")),
+        ("age_above_18", "ageAbove18", json!(1)),
+        ("nri_status", "isNRI", json!("unknown")),
+    ] {
+        let opened = backend.open(&["name", claim]).await;
+        let credential = forge.sign(&forge.draft(&[("residentName", json!("Asha Rao")), (name, issued.clone())]));
+        assert_eq!(phone.present(&opened, &credential).await.status, 200, "{issued}");
+        let result = backend.result(&opened.txn).await.ok();
+        assert_eq!((&result["success"], &result["data"]["verification_passed"]), (&json!(false), &json!(false)), "{issued}");
+        assert_eq!((&result["data"]["verified_claims"], &result["data"]["error_code"]), (&json!({}), &json!("claims_malformed")));
+        assert_eq!(result["message"], format!("Requested claims are not in a known form: {claim}"));
+    }
+}
+
+#[tokio::test]
 async fn an_issuers_key_is_good_for_that_issuer_alone() {
     let universe = Universe::start().await;
     let (backend, phone) = (universe.backend(1).await, universe.phone());

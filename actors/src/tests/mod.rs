@@ -144,6 +144,7 @@ pub(super) fn verified(mark: u8) -> Answer {
     Answer::Credential {
         claims: Arc::new(VerifiedClaims::new(claims)),
         missing: ClaimSet::default(),
+        malformed: ClaimSet::default(),
         holder_bound: true,
         identity: CredentialIdentity([mark; 32]),
         digest: AnswerDigest([mark; 32]),

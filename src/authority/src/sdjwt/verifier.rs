@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::disclosure::Disclosures;
 use super::key_binding::{self, KeyBinding};
 use super::keys::TrustedIssuer;
+use super::normalise::Requested;
 use super::refusal::CredentialRefusal;
 use super::segments::{Jws, Segments};
 use super::{jose, normalise, processing, validity};
@@ -37,6 +38,8 @@ pub struct VerifiedCredential {
     pub claims: VerifiedClaims,
     /// The requested claims that it does not disclose.
     pub missing: ClaimSet,
+    /// The requested claims that it discloses with a value of no known form, which is not kept.
+    pub malformed: ClaimSet,
     /// SHA-256 of header and payload as received, which the signature holds fast and which alone do
     /// so: another holder of a copy can reorder or leave out disclosures, cut the key binding off,
     /// and give an ECDSA signature its second value without knowing any key.
@@ -53,8 +56,8 @@ impl VerifiedCredential {
     /// The answer for the transaction.
     #[must_use]
     pub fn into_answer(self) -> Answer {
-        let Self { claims, missing, identity, digest, holder_bound } = self;
-        Answer::Credential { claims: Arc::new(claims), missing, holder_bound, identity, digest }
+        let Self { claims, missing, malformed, identity, digest, holder_bound } = self;
+        Answer::Credential { claims: Arc::new(claims), missing, malformed, holder_bound, identity, digest }
     }
 }
 
@@ -102,8 +105,8 @@ impl Verifier {
         if let Some(key_binding) = key_binding {
             key_binding::verify(key_binding, &payload, &digest.0, expected)?;
         }
-        let (claims, missing) = normalise::requested_claims(payload, expected.requested);
-        Ok(VerifiedCredential { claims, missing, identity, digest, holder_bound: key_binding.is_some() })
+        let Requested { claims, missing, malformed } = normalise::requested_claims(payload, expected.requested);
+        Ok(VerifiedCredential { claims, missing, malformed, identity, digest, holder_bound: key_binding.is_some() })
     }
 
     /// Finds the key by the issuer and key id that the token claims, and verifies the signature

@@ -167,7 +167,8 @@ impl Scene {
         let mark = std::array::from_fn(|at| pending.id.as_bytes()[at % 16]);
         let (identity, digest) = (CredentialIdentity(mark), AnswerDigest(mark));
         let claims = Arc::new(VerifiedClaims::new(claims));
-        self.complete(pending, Answer::Credential { claims, missing: Default::default(), holder_bound: false, identity, digest }).await
+        let (missing, malformed) = Default::default();
+        self.complete(pending, Answer::Credential { claims, missing, malformed, holder_bound: false, identity, digest }).await
     }
 
     pub(super) async fn fail(&self, pending: &Pending, message: &str, code: &str) {
