@@ -91,7 +91,15 @@ impl Scene {
             event_starts: Rate::per_second(settings.limits.event_starts_per_second_per_address),
             trusted_proxies: Vec::new().into(),
         };
-        let shared = Shared { service, tree: tree.clone(), rates, profile: settings.profile, body_bytes: 4_096, sandbox: None };
+        let shared = Shared {
+            service,
+            tree: tree.clone(),
+            rates,
+            intake: Default::default(),
+            profile: settings.profile,
+            body_bytes: 4_096,
+            sandbox: None,
+        };
         Self { shared, clock, app, first, tree, _directory: directory }
     }
 
