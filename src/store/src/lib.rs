@@ -4,6 +4,7 @@
 //! same id. Personal data enters only as [`Sealed`] boxes, which the [`Vault`] makes and opens;
 //! no implementation sees a claim in the clear.
 
+mod canary;
 pub mod conformance;
 pub mod embedded;
 mod error;

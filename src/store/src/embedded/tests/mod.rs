@@ -7,6 +7,7 @@ mod durability;
 mod event_model;
 mod faults;
 mod files;
+mod keys;
 mod migration;
 mod model;
 mod plans;
