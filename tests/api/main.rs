@@ -19,6 +19,7 @@ mod callback_bodies;
 mod credential_refusals;
 mod credentials;
 mod credits;
+mod descriptors;
 mod event_guests;
 mod event_input;
 mod event_places;
