@@ -14,6 +14,7 @@ use sakshi_actors::{Doors, Escalation, Ground, LaneBounds, MoveCredits, Tree, Tr
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
 use sakshi_outbound::client::{ClientError, WebhookClient, WebhookClientOptions};
+use sakshi_outbound::guard::AddressPolicy;
 use sakshi_sandbox::app::SandboxApp;
 use sakshi_store::{CreditOutcome, Retention, Store, StoreError, StoreFuture};
 use socket2::SockRef;
@@ -30,7 +31,7 @@ use crate::http::rate::{Rate, Rates};
 use crate::internal::{self, CreditDesk, InternalDeps};
 use crate::material::{self, MaterialError};
 use crate::public;
-use crate::service::{Rules, Service};
+use crate::service::{GivenAddresses, Rules, Service};
 use crate::settings::Settings;
 use crate::storage::Storage;
 
@@ -300,7 +301,10 @@ fn rules(settings: &Settings) -> Rules {
         window: settings.ovse.window,
         result_ttl: settings.ovse.result_ttl,
         replay_window: settings.authority.credential_replay_window,
-        schemes: settings.webhooks.schemes,
+        addresses: GivenAddresses {
+            schemes: settings.webhooks.schemes,
+            targets: AddressPolicy { allow_private: settings.webhooks.allow_private_targets },
+        },
         callback_bytes: settings.limits.callback_bytes,
     }
 }

@@ -30,7 +30,7 @@ use crate::first_client::{self, FirstClient};
 use crate::http::rate::{Rate, Rates};
 use crate::material;
 use crate::public::{self, Shared};
-use crate::service::{Rules, Service};
+use crate::service::{GivenAddresses, Rules, Service};
 use crate::settings::{Settings, Sources, load};
 
 const BASE: &str = "https://v.example";
@@ -250,7 +250,7 @@ fn rules() -> Rules {
         window: WINDOW,
         result_ttl: Duration::from_secs(3_600),
         replay_window: Duration::from_secs(3_600),
-        schemes: Schemes::HttpsOnly,
+        addresses: GivenAddresses::PUBLIC,
         callback_bytes: 4_096,
     }
 }
