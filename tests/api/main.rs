@@ -27,6 +27,7 @@ mod event_status;
 mod idempotency;
 mod init;
 mod init_refusals;
+mod key_files;
 mod keys_at_rest;
 mod lifecycle;
 mod logging;
