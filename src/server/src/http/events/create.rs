@@ -7,7 +7,6 @@ use sakshi_domain::event::{Event, EventCounts, EventName, EventTerms, MaxGuests,
 use sakshi_domain::ids::EventId;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::web_address::{Schemes, WebAddress};
 use sakshi_store::{CreateEvent, CreateEventOutcome};
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +17,7 @@ use crate::http::error::ApiError;
 use crate::http::idempotency::{OnceOnly, replayed};
 use crate::http::language::LanguageField;
 use crate::http::schema;
-use crate::service::Service;
+use crate::service::{GivenAddresses, Service};
 
 /// What an organiser asks for.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -74,7 +73,7 @@ pub async fn create(
     let Called { caller, sent: body } = called;
     let once = OnceOnly::of(&request, &caller, "events", &body.bytes)?;
     let now = service.clock.now();
-    let terms = body.value.into_terms(now, service.rules.schemes)?;
+    let terms = body.value.into_terms(now, service.rules.addresses)?;
     let id = service.events.new_id(&caller.client);
     let answer = CreateEventResponse { event_id: id, qr_url: service.agreement.event_url(id) };
     let json = serde_json::to_vec(&answer).map_err(|error| ApiError::Internal(error.to_string()))?;
@@ -95,7 +94,7 @@ pub async fn create(
 }
 
 impl CreateEventRequest {
-    fn into_terms(self, now: Timestamp, schemes: Schemes) -> Result<EventTerms, Invalid> {
+    fn into_terms(self, now: Timestamp, addresses: GivenAddresses) -> Result<EventTerms, Invalid> {
         let mut invalid = Invalid::none();
         let name = match self.name.as_deref() {
             Some(name) => invalid.check("name", EventName::parse(name)),
@@ -114,7 +113,7 @@ impl CreateEventRequest {
             Some(text) => timestamp(&mut invalid, "expires_at", text).and_then(|end| invalid.check("expires_at", check_end(end, now))),
             None => invalid.check("expires_at", Err("is required")),
         };
-        let webhook_url = self.webhook_url.as_deref().and_then(|text| invalid.check("webhook_url", WebAddress::parse(text, schemes)));
+        let webhook_url = self.webhook_url.as_deref().and_then(|text| invalid.check("webhook_url", addresses.webhook(text)));
         match (name, claims, language, max_guests, expires_at) {
             (Some(name), Some(claims), Some(language), Some(max_guests), Some(expires_at)) => {
                 invalid.or_ok()?;
@@ -135,10 +134,10 @@ mod tests {
             r#"{"name":"","claims":["shoe"],"language":"klingon","max_guests":0,"expires_at":"2020-01-01T00:00:00Z","webhook_url":"x"}"#;
         let request: CreateEventRequest = crate::http::body::parse(json.as_bytes()).unwrap();
         let now = Timestamp::parse_rfc3339("2026-01-01T00:00:00Z").unwrap();
-        let refused = request.into_terms(now, Schemes::HttpsOnly).unwrap_err();
+        let refused = request.into_terms(now, GivenAddresses::PUBLIC).unwrap_err();
         let fields: Vec<&str> = refused.fields().iter().map(|problem| problem.field.as_str()).collect();
         assert_eq!(fields, ["name", "claims[0]", "language", "max_guests", "expires_at", "webhook_url"]);
         let empty: CreateEventRequest = crate::http::body::parse(b"{}").unwrap();
-        assert_eq!(empty.into_terms(now, Schemes::HttpsOnly).unwrap_err().fields().len(), 4);
+        assert_eq!(empty.into_terms(now, GivenAddresses::PUBLIC).unwrap_err().fields().len(), 4);
     }
 }

@@ -5,7 +5,6 @@ use actix_web::web::{Data, Path};
 use sakshi_domain::event::{EventName, EventPatch, MaxGuests};
 use sakshi_domain::ids::EventId;
 use sakshi_domain::invalid::Invalid;
-use sakshi_domain::web_address::{Schemes, WebAddress};
 use sakshi_store::PatchEventOutcome;
 use serde::Deserialize;
 
@@ -13,7 +12,7 @@ use super::{EventResponse, nullable, timestamp};
 use crate::http::body::Body;
 use crate::http::called::Called;
 use crate::http::error::ApiError;
-use crate::service::Service;
+use crate::service::{GivenAddresses, Service};
 
 /// What is to change; an absent field stays as it is.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -50,7 +49,7 @@ pub struct PatchEventRequest {
 pub async fn patch(called: Called<Body<PatchEventRequest>>, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     let Called { caller, sent: body } = called;
     let id: EventId = path.parse().map_err(|_| ApiError::NotFound("event"))?;
-    let change = body.value.into_patch(service.rules.schemes)?;
+    let change = body.value.into_patch(service.rules.addresses)?;
     match service.events.patch(id, caller.app.app_id.clone(), change).await? {
         PatchEventOutcome::Patched(event) => {
             Ok(HttpResponse::Ok().json(EventResponse::new(&event, &service.agreement, service.clock.now())))
@@ -61,7 +60,7 @@ pub async fn patch(called: Called<Body<PatchEventRequest>>, path: Path<String>, 
 }
 
 impl PatchEventRequest {
-    fn into_patch(self, schemes: Schemes) -> Result<EventPatch, Invalid> {
+    fn into_patch(self, addresses: GivenAddresses) -> Result<EventPatch, Invalid> {
         let mut invalid = Invalid::none();
         let is_active = given(&mut invalid, "is_active", self.is_active);
         let max_guests =
@@ -71,7 +70,7 @@ impl PatchEventRequest {
         let webhook_url = match self.webhook_url {
             None => None,
             Some(None) => Some(None),
-            Some(Some(text)) => invalid.check("webhook_url", WebAddress::parse(&text, schemes)).map(Some),
+            Some(Some(text)) => invalid.check("webhook_url", addresses.webhook(&text)).map(Some),
         };
         invalid.or_ok().map(|()| EventPatch { is_active, max_guests, expires_at, name, webhook_url })
     }
@@ -91,7 +90,7 @@ mod tests {
     use super::*;
 
     fn read(json: &str) -> Result<EventPatch, Invalid> {
-        crate::http::body::parse::<PatchEventRequest>(json.as_bytes()).unwrap().into_patch(Schemes::HttpsOnly)
+        crate::http::body::parse::<PatchEventRequest>(json.as_bytes()).unwrap().into_patch(GivenAddresses::PUBLIC)
     }
 
     #[test]

@@ -9,7 +9,6 @@ use sakshi_domain::limits::{CLIENT_REFERENCE_CHARS_MAX, CREDITS_PER_VERIFICATION
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Extras, Pending, Terms};
-use sakshi_domain::web_address::{Schemes, WebAddress};
 use sakshi_store::{OpenOutcome, OpenTransaction};
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +20,7 @@ use crate::http::language::LanguageField;
 use crate::http::rate::Rates;
 use crate::http::request_id::request_id;
 use crate::http::schema;
-use crate::service::Service;
+use crate::service::{GivenAddresses, Service};
 
 /// What a client asks for.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -110,7 +109,7 @@ pub async fn init(
     let Called { caller, sent: body } = called;
     rates.init.take(&caller.app.app_id)?;
     let once = OnceOnly::of(&request, &caller, "init", &body.bytes)?;
-    let terms = body.value.into_terms(request_id(&request), service.rules.schemes)?;
+    let terms = body.value.into_terms(request_id(&request), service.rules.addresses)?;
     request.extensions_mut().insert(terms.request_id.clone());
     if let Some(once) = &once
         && let Some(kept) = service.store.load_idempotent_answer(once.scope).await?
@@ -189,7 +188,7 @@ fn answer(service: &Service, pending: &Pending, now: Timestamp) -> Result<InitRe
 
 impl InitRequest {
     /// Reads every field into its type and reports all problems at once.
-    fn into_terms(self, minted: RequestId, schemes: Schemes) -> Result<Terms, Invalid> {
+    fn into_terms(self, minted: RequestId, addresses: GivenAddresses) -> Result<Terms, Invalid> {
         let mut invalid = Invalid::none();
         let claims = match &self.claims {
             Some(claims) => ClaimSet::parse(claims).map_err(|problems| invalid.extend(problems)).ok(),
@@ -202,9 +201,8 @@ impl InitRequest {
             None => invalid.check("channel", Err("is required: web, qr or app")),
         };
         let language = LanguageField::read(self.language.as_ref(), &mut invalid);
-        let mut address = |field, text: Option<&str>| text.and_then(|text| invalid.check(field, WebAddress::parse(text, schemes)));
-        let webhook_url = address("webhook_url", self.webhook_url.as_deref());
-        let redirect_url = address("redirect_url", self.redirect_url.as_deref());
+        let webhook_url = self.webhook_url.as_deref().and_then(|text| invalid.check("webhook_url", addresses.webhook(text)));
+        let redirect_url = self.redirect_url.as_deref().and_then(|text| invalid.check("redirect_url", addresses.page(text)));
         let mut words = |field, text: Option<String>, most| text.and_then(|text| invalid.check(field, short_text(text, most)));
         let name_hint = words("name_hint", self.name_hint, NAME_HINT_CHARS_MAX);
         let client_reference_id = words("client_reference_id", self.client_reference_id, CLIENT_REFERENCE_CHARS_MAX);
@@ -239,7 +237,7 @@ mod tests {
 
     fn problems(json: &str) -> Vec<String> {
         let request: InitRequest = crate::http::body::parse(json.as_bytes()).unwrap();
-        let refused = request.into_terms(RequestId::mint(), Schemes::HttpsOnly).unwrap_err();
+        let refused = request.into_terms(RequestId::mint(), GivenAddresses::PUBLIC).unwrap_err();
         refused.fields().iter().map(|problem| problem.field.clone()).collect()
     }
 
@@ -259,7 +257,7 @@ mod tests {
         for language in [r#""TAMIL""#, "20", r#""20""#] {
             let json = format!(r#"{{"claims":["name"],"channel":"qr","language":{language},"faceAuth":false}}"#);
             let request: InitRequest = crate::http::body::parse(json.as_bytes()).unwrap();
-            let terms = request.into_terms(RequestId::mint(), Schemes::HttpsOnly).unwrap();
+            let terms = request.into_terms(RequestId::mint(), GivenAddresses::PUBLIC).unwrap();
             assert_eq!((terms.language.name(), terms.face_auth), ("tamil", false));
         }
     }
