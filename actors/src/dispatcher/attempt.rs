@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, QueuedDelivery};
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, QueuedDelivery, Subject};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::payload::OvsePayload;
 use sakshi_outbound::client::WebhookClient;
-use sakshi_store::{Store, StoreError, TransactionRecord, Vault};
+use sakshi_store::{Store, StoreError, TransactionRecord, Vault, VaultError};
 
 use crate::admission::Admission;
 use crate::reveal::{RevealError, reveal};
@@ -40,30 +40,45 @@ enum Unbuilt {
     NotCompleted,
     #[error("the payload does not serialise")]
     Unserialisable,
+    #[error("the flow has no such webhook")]
+    NotReported,
+    #[error(transparent)]
+    Vault(#[from] VaultError),
 }
 
 impl Attempter {
     /// Makes the one attempt. `true` when it was not begun and must be tried later.
     pub(super) async fn attempt(&self, delivery: QueuedDelivery) -> bool {
-        let body = match self.body(delivery.txn).await {
+        let body = match self.body(delivery.subject).await {
             Ok(body) => body,
             Err(error) => {
-                tracing::error!(delivery.id = %delivery.id, txn.id = %delivery.txn, %error, "a webhook body could not be built");
+                tracing::error!(delivery.id = %delivery.id, subject.id = %delivery.subject, %error, "a webhook body could not be built");
                 return true;
             }
         };
-        match self.store.claim_delivery(delivery.id, delivery.txn).await {
+        match self.store.claim_delivery(delivery.id, delivery.subject).await {
             Ok(true) => {}
             Ok(false) => return false,
             Err(_) => return true,
         }
         let attempt = self.client.attempt(&delivery.url, body.into()).await;
         report(&delivery, attempt);
-        self.settle(delivery.id, delivery.txn, attempt).await;
+        self.settle(delivery.id, delivery.subject, attempt).await;
         false
     }
 
-    async fn body(&self, txn: TxnId) -> Result<Vec<u8>, Unbuilt> {
+    /// What is sent: of a flow, the bytes that were sealed when it was reported.
+    async fn body(&self, subject: Subject) -> Result<Vec<u8>, Unbuilt> {
+        match subject {
+            Subject::Transaction(txn) => self.outcome(txn).await,
+            Subject::Flow { flow, webhook } => {
+                let payload = self.store.load_webhook(flow, webhook).await?.ok_or(Unbuilt::NotReported)?;
+                Ok(payload.open(&self.vault)?)
+            }
+        }
+    }
+
+    async fn outcome(&self, txn: TxnId) -> Result<Vec<u8>, Unbuilt> {
         let record = self.store.load_transaction(txn).await?;
         let Some(TransactionRecord::Completed(record)) = record else { return Err(Unbuilt::NotCompleted) };
         let app = self.store.load_app(record.opened.app.clone()).await?;
@@ -73,9 +88,9 @@ impl Attempter {
     }
 
     /// Records the outcome, for as long as the store needs to come back.
-    async fn settle(&self, id: DeliveryId, txn: TxnId, attempt: Attempt) {
+    async fn settle(&self, id: DeliveryId, subject: Subject, attempt: Attempt) {
         let mut pause = PAUSE_FIRST;
-        while self.store.settle_delivery(id, txn, attempt).await.is_err() {
+        while self.store.settle_delivery(id, subject, attempt).await.is_err() {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
@@ -88,8 +103,8 @@ fn report(delivery: &QueuedDelivery, attempt: Attempt) {
     metrics::histogram!("sakshi_webhook_attempt_seconds").record(f64::from(attempt.duration_ms) / 1_000.0);
     let (outcome, status, duration_ms) = (attempt.outcome.as_str(), attempt.status, attempt.duration_ms);
     if attempt.outcome == DeliveryOutcome::Delivered {
-        tracing::info!(txn.id = %delivery.txn, receiver = %delivery.url.origin(), outcome, status, duration_ms, "webhook delivered");
+        tracing::info!(subject.id = %delivery.subject, receiver = %delivery.url.origin(), outcome, status, duration_ms, "webhook delivered");
     } else {
-        tracing::warn!(txn.id = %delivery.txn, receiver = %delivery.url.origin(), outcome, status, duration_ms, "webhook lost");
+        tracing::warn!(subject.id = %delivery.subject, receiver = %delivery.url.origin(), outcome, status, duration_ms, "webhook lost");
     }
 }

@@ -56,7 +56,7 @@ fn a_failure_is_reported_with_its_reason_and_its_attempt_is_kept() {
         assert_eq!((&body["success"], &body["data"]["error_code"]), (&Value::Bool(false), &Value::from("301")));
         let end = Instant::now() + PATIENCE;
         let attempt = loop {
-            if let Some(attempt) = universe.store.load_delivery(id).await.unwrap().unwrap().attempt {
+            if let Some(attempt) = universe.store.load_delivery(id.into()).await.unwrap().unwrap().attempt {
                 break attempt;
             }
             assert!(Instant::now() < end, "the attempt was not recorded");

@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::TxnId;
+use crate::flow::dedup::DedupDigest;
+use crate::flow::flow_id::FlowId;
+use crate::ids::{Partition, TxnId};
 use crate::time::Timestamp;
 use crate::web_address::WebhookUrl;
 
@@ -19,13 +21,74 @@ impl fmt::Display for DeliveryId {
     }
 }
 
+/// What a delivery reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// The outcome of a transaction.
+    Transaction(TxnId),
+    /// One of a flow's webhooks.
+    Flow {
+        /// The flow.
+        flow: FlowId,
+        /// Tells its webhooks apart.
+        webhook: DedupDigest,
+    },
+}
+
+impl Subject {
+    /// The partition of the client that it is reported to.
+    #[must_use]
+    pub const fn partition(&self) -> Partition {
+        match self {
+            Self::Transaction(txn) => txn.partition(),
+            Self::Flow { flow, .. } => flow.partition(),
+        }
+    }
+
+    /// Sixteen bytes of a transaction, or sixteen of a flow and sixteen of its webhook.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Transaction(txn) => txn.as_bytes().to_vec(),
+            Self::Flow { flow, webhook } => [&flow.as_bytes()[..], &webhook.0].concat(),
+        }
+    }
+
+    /// Reads what [`Subject::to_bytes`] wrote; `None` when it is of another length.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (id, webhook) = bytes.split_first_chunk::<16>()?;
+        if webhook.is_empty() {
+            return Some(Self::Transaction(TxnId::from_bytes(*id)));
+        }
+        let webhook = DedupDigest(webhook.try_into().ok()?);
+        Some(Self::Flow { flow: FlowId::from_bytes(*id), webhook })
+    }
+}
+
+impl From<TxnId> for Subject {
+    fn from(txn: TxnId) -> Self {
+        Self::Transaction(txn)
+    }
+}
+
+/// Says the id alone; a webhook's digest says nothing to anybody.
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Transaction(txn) => txn.fmt(f),
+            Self::Flow { flow, .. } => flow.fmt(f),
+        }
+    }
+}
+
 /// A delivery that waits for its attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedDelivery {
     /// Its position.
     pub id: DeliveryId,
-    /// The transaction whose outcome it reports.
-    pub txn: TxnId,
+    /// What it reports.
+    pub subject: Subject,
     /// Where it goes.
     pub url: WebhookUrl,
 }
@@ -96,4 +159,22 @@ pub struct DeliveryRecord {
     pub claimed_at: Option<Timestamp>,
     /// The attempt, once it has ended.
     pub attempt: Option<Attempt>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::ClientId;
+
+    #[test]
+    fn a_subject_is_read_back_from_its_bytes_and_tells_its_partition() {
+        let partition = ClientId::generate().partition();
+        let flow = FlowId::generate(partition, 3);
+        for subject in [TxnId::generate(partition, 3).into(), Subject::Flow { flow, webhook: DedupDigest([7; 16]) }] {
+            assert_eq!((Subject::from_bytes(&subject.to_bytes()), subject.partition()), (Some(subject), partition));
+        }
+        for length in [0, 15, 17, 31, 33] {
+            assert_eq!(Subject::from_bytes(&vec![1; length]), None, "{length}");
+        }
+    }
 }

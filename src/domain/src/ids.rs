@@ -46,6 +46,12 @@ impl TxnId {
         Self(uuid)
     }
 
+    /// The id that these bytes stand for.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(Uuid::from_bytes(bytes))
+    }
+
     /// The sixteen bytes of the id.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 16] {

@@ -9,6 +9,7 @@ mod canary;
 pub mod conformance;
 pub mod embedded;
 mod error;
+mod flows;
 #[cfg(test)]
 mod models;
 mod record;
@@ -19,6 +20,7 @@ mod transition;
 mod vault;
 
 pub use error::StoreError;
+pub use flows::{FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, SealedPayload};
 pub use record::{CompletedRecord, Registration, TransactionRecord};
 pub use store::{Store, StoreFuture};
 pub use transition::{

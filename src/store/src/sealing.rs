@@ -5,6 +5,8 @@
 //! the id of its record. A box costs about a microsecond and is made and opened on the caller's side.
 
 use sakshi_domain::event::EventTerms;
+use sakshi_domain::flow::api_type::RegisteredUrls;
+use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, EventId, TxnId};
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
@@ -50,6 +52,27 @@ pub(crate) fn seal_app(vault: &Vault, app: &App) -> Result<Vec<u8>, StoreError> 
 /// The app in a box.
 pub(crate) fn open_app(vault: &Vault, id: &AppId, sealed: &Sealed) -> Result<App, StoreError> {
     open(vault, id.as_str().as_bytes(), sealed, "an app")
+}
+
+/// The bytes kept of the URLs that an app has registered.
+pub(crate) fn seal_urls(vault: &Vault, app: &AppId, urls: &RegisteredUrls) -> Result<Vec<u8>, StoreError> {
+    seal(vault, app.as_str().as_bytes(), urls, "the webhook URLs of an app")
+}
+
+/// The URLs in a box of an app.
+pub(crate) fn open_urls(vault: &Vault, app: &AppId, sealed: &Sealed) -> Result<RegisteredUrls, StoreError> {
+    open(vault, app.as_str().as_bytes(), sealed, "the webhook URLs of an app")
+}
+
+/// The bytes kept of what belongs to a flow: how it or a fetch under it stands, or an address.
+pub(crate) fn seal_of_flow(vault: &Vault, id: FlowId, value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
+    seal(vault, id.as_bytes(), value, "a flow")
+}
+
+/// What is in a box of a flow.
+pub(crate) fn open_of_flow<T: DeserializeOwned>(vault: &Vault, id: FlowId, bytes: &[u8]) -> Result<T, StoreError> {
+    let sealed = Sealed::from_bytes(bytes).ok_or_else(|| StoreError::Corrupt("a flow cannot be read".into()))?;
+    open(vault, id.as_bytes(), &sealed, "a flow")
 }
 
 /// The terms in a box of an event.

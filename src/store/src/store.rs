@@ -3,16 +3,22 @@
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use sakshi_domain::credits::{CreditMove, LedgerEntry};
-use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery};
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery, Subject};
 use sakshi_domain::event::{Event, EventPatch};
+use sakshi_domain::flow::api_type::{ApiType, RegisteredUrls};
+use sakshi_domain::flow::dedup::DedupDigest;
+use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, TxnId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
+use sakshi_domain::web_address::WebhookUrl;
 use tokio::sync::broadcast;
 
 use crate::error::StoreError;
+use crate::flows::{FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, SealedPayload};
 use crate::record::{Registration, TransactionRecord};
 use crate::transition::{
     Audit, Change, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope,
@@ -57,6 +63,35 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// The registered guests, in the order in which they were registered.
     fn list_registrations(&self, id: EventId, page: PageRequest) -> StoreFuture<Page<Registration>>;
+
+    /// Opens a flow, and keeps the answer for its idempotency key. Repeatable by flow id.
+    fn open_flow(&self, open: OpenFlow) -> StoreFuture<OpenFlowOutcome>;
+
+    /// Takes in what an upstream reports of a flow: in one step its standing and the sealed payload
+    /// are stored, and its webhook is queued if one is due and a URL is known at this moment; each
+    /// webhook at most once. Repeatable by the report's content.
+    fn report_flow(&self, report: ReportFlow) -> StoreFuture<ReportFlowOutcome>;
+
+    /// Ends a document as expired, and queues its webhook, if an invitation has ended by the store's
+    /// clock.
+    fn lapse_flow(&self, id: FlowId, result_ttl: Duration) -> StoreFuture<LapseFlowOutcome>;
+
+    /// Documents whose invitation has ended and that have not been told so, longest ago first.
+    fn lapsed_flows(&self, limit: usize) -> StoreFuture<Vec<FlowId>>;
+
+    /// The flow of this app, while it is retained, with what was reported of it last.
+    fn load_flow(&self, id: FlowId, app: AppId) -> StoreFuture<Option<FlowRecord>>;
+
+    /// The body of a flow's webhook, while its delivery has not ended and while its result is
+    /// retained.
+    fn load_webhook(&self, flow: FlowId, webhook: DedupDigest) -> StoreFuture<Option<SealedPayload>>;
+
+    /// Registers where webhooks of an API type go, or removes that; what the app has registered from
+    /// now on, or `None` when there is no such app.
+    fn set_webhook_url(&self, app: AppId, api_type: ApiType, url: Option<WebhookUrl>) -> StoreFuture<Option<RegisteredUrls>>;
+
+    /// What the app has registered.
+    fn webhook_urls(&self, app: AppId) -> StoreFuture<Option<RegisteredUrls>>;
 
     /// Grants or adjusts credits. Repeatable by kind and reference.
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome>;
@@ -105,24 +140,23 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// origin or of all.
     fn due_deliveries(&self, after: Option<DeliveryId>, origin: Option<String>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>>;
 
-    /// Takes the one permission to attempt the delivery of a transaction; `false` when it was taken
-    /// before.
-    fn claim_delivery(&self, id: DeliveryId, txn: TxnId) -> StoreFuture<bool>;
+    /// Takes the one permission to attempt a delivery; `false` when it was taken before.
+    fn claim_delivery(&self, id: DeliveryId, subject: Subject) -> StoreFuture<bool>;
 
     /// Records what became of the attempt. Repeatable; the first record stands, but `unknown` gives
     /// way to the record of who made the attempt after all.
-    fn settle_delivery(&self, id: DeliveryId, txn: TxnId, attempt: Attempt) -> StoreFuture<()>;
+    fn settle_delivery(&self, id: DeliveryId, subject: Subject, attempt: Attempt) -> StoreFuture<()>;
 
-    /// The delivery of a transaction, for the operator.
-    fn load_delivery(&self, txn: TxnId) -> StoreFuture<Option<DeliveryRecord>>;
+    /// The delivery of a subject, for the operator.
+    fn load_delivery(&self, subject: Subject) -> StoreFuture<Option<DeliveryRecord>>;
 
     /// Marks attempts that were left unfinished as `unknown`: those of this node's earlier life, and
     /// those of nodes that are gone; how many.
     fn abandon_attempts(&self) -> StoreFuture<u64>;
 
     /// Removes at most `limit` records of each kind whose time has passed: completed transactions
-    /// after their result's, expired ones and events as the retention says, never one whose
-    /// delivery has not ended, and no event before its transactions.
+    /// after their result's, expired ones and events as the retention says, flows and their reports
+    /// after their own, never one whose delivery has not ended, and no event before its transactions.
     fn sweep(&self, retention: Retention, limit: usize) -> StoreFuture<Swept>;
 
     /// Whether a write would succeed now.

@@ -257,6 +257,8 @@ pub struct Swept {
     pub credentials: u64,
     /// Events and registrations.
     pub events: u64,
+    /// Flows, and reports with their deliveries.
+    pub flows: u64,
 }
 
 impl From<CompletedRecord> for TransactionRecord {

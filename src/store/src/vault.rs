@@ -45,6 +45,9 @@ impl fmt::Debug for Sealed {
     }
 }
 
+/// Bytes of key id and nonce, before the ciphertext.
+const HEAD: usize = 4 + NONCE_LEN;
+
 /// Why a box cannot be made or opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VaultError {
@@ -107,6 +110,50 @@ impl Vault {
         self.keys[0].0 == sealed.key_id
     }
 
+    /// Seals what `write` appends, about `length` bytes, where it is written: key id, nonce,
+    /// ciphertext, as [`Sealed::to_bytes`] has them, without a copy of a large record.
+    ///
+    /// # Errors
+    /// What `write` says.
+    pub(crate) fn seal_written<E>(
+        &self,
+        owner: &[u8],
+        length: usize,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<Vec<u8>, E> {
+        let Sealed { key_id, nonce, .. } = self.seal(owner, &[]);
+        let mut bytes = Vec::with_capacity(HEAD + length + AES_256_GCM.tag_len());
+        bytes.extend_from_slice(&key_id);
+        bytes.extend_from_slice(&nonce);
+        write(&mut bytes)?;
+        Ok(self.close(owner, nonce, bytes))
+    }
+
+    /// Seals what stands behind the head, in place.
+    #[allow(clippy::expect_used)] // As in `seal`.
+    fn close(&self, owner: &[u8], nonce: [u8; NONCE_LEN], mut bytes: Vec<u8>) -> Vec<u8> {
+        let (_, key) = &self.keys[0];
+        let tag = key
+            .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from(owner), &mut bytes[HEAD..])
+            .expect("the record is below the cipher's bound");
+        bytes.extend_from_slice(tag.as_ref());
+        bytes
+    }
+
+    /// Opens a box of the record named by `owner` where it stands, without a copy of a large record.
+    ///
+    /// # Errors
+    /// [`VaultError::UnknownKey`] or [`VaultError::NotAuthentic`].
+    pub(crate) fn open_in_place(&self, owner: &[u8], mut bytes: Vec<u8>) -> Result<Vec<u8>, VaultError> {
+        let (id, rest) = bytes.split_first_chunk::<4>().ok_or(VaultError::NotAuthentic)?;
+        let (nonce, _) = rest.split_first_chunk::<NONCE_LEN>().ok_or(VaultError::NotAuthentic)?;
+        let (_, key) = self.keys.iter().find(|(known, _)| known == id).ok_or(VaultError::UnknownKey)?;
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let plain = key.open_within(nonce, Aad::from(owner), &mut bytes, HEAD..).map_err(|_| VaultError::NotAuthentic)?.len();
+        bytes.truncate(plain);
+        Ok(bytes)
+    }
+
     /// Opens a box of the record named by `owner`.
     ///
     /// # Errors
@@ -154,6 +201,28 @@ mod tests {
         assert!(rotated.open(b"t", &old).is_ok());
         assert_ne!(rotated.seal(b"t", b"x").key_id, old.key_id);
         assert_eq!(vault(&[2]).open(b"t", &old), Err(VaultError::UnknownKey));
+    }
+
+    #[test]
+    fn what_is_sealed_where_it_is_written_opens_where_it_stands_and_as_any_other_box() {
+        let vault = vault(&[1]);
+        let write = |bytes: &mut Vec<u8>| {
+            bytes.extend_from_slice(b"Asha Rao");
+            Ok::<_, VaultError>(())
+        };
+        let bytes = vault.seal_written(b"flow-1", 8, write).unwrap();
+        assert!(!bytes.windows(4).any(|window| window == b"Asha"));
+        assert_eq!(*vault.open(b"flow-1", &Sealed::from_bytes(&bytes).unwrap()).unwrap(), b"Asha Rao");
+        let place = bytes.as_ptr();
+        let opened = vault.open_in_place(b"flow-1", bytes.clone()).unwrap();
+        assert_eq!(opened, b"Asha Rao");
+        let opened = vault.open_in_place(b"flow-1", bytes).unwrap();
+        assert_eq!(opened.as_ptr(), place, "it was not copied");
+        let sealed = vault.seal_written(b"flow-1", 8, write).unwrap();
+        assert_eq!(vault.open_in_place(b"flow-2", sealed.clone()), Err(VaultError::NotAuthentic));
+        for length in [0, 3, 15, 16, sealed.len() - 1] {
+            assert!(vault.open_in_place(b"flow-1", sealed[..length].to_vec()).is_err(), "{length}");
+        }
     }
 
     #[test]

@@ -73,3 +73,8 @@ impl fmt::Display for DedupKey {
         f.write_str(&self.0)
     }
 }
+
+/// The first sixteen bytes of SHA-256 over a key: tells the webhooks of one flow apart where the
+/// key itself would be long or say too much. It is computed by whoever stores them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DedupDigest(pub [u8; 16]);

@@ -5,7 +5,9 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::dedup::DedupKey;
+use super::report::Report;
 use super::states::ConsentStatus;
+use crate::ids::AppId;
 
 /// SHA-256 over an admitted payload as it will be stored and sent: tells a repetition from a
 /// different report. It is computed by whoever serialises the payload.
@@ -49,6 +51,13 @@ impl<P> Admitted<P> {
     pub const fn payload(&self) -> &P {
         &self.0
     }
+
+    /// The report of this app once more, to be held against the flow as it is by now. What the flow
+    /// filled in does not contradict it.
+    #[must_use]
+    pub fn into_report(self, app: AppId) -> Report<P> {
+        Report { app, payload: self.0 }
+    }
 }
 
 /// What a report makes of a flow. All of it is stored in one atomic step, or none of it.
@@ -69,6 +78,17 @@ pub enum Transition<S> {
         /// The key under which the payload is sent once.
         webhook: DedupKey,
     },
+}
+
+impl<S> Transition<S> {
+    /// The same of what contains the flow's state.
+    pub fn map<T>(self, contain: impl FnOnce(S) -> T) -> Transition<T> {
+        match self {
+            Self::Repeated => Transition::Repeated,
+            Self::Progressed { next } => Transition::Progressed { next: contain(next) },
+            Self::Reported { next, webhook } => Transition::Reported { next: contain(next), webhook },
+        }
+    }
 }
 
 /// Why a report changes nothing.

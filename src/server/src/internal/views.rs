@@ -13,6 +13,6 @@ pub(super) async fn tree(operator: Operator) -> HttpResponse {
 
 pub(super) async fn delivery(operator: Operator, path: web::Path<String>) -> Result<HttpResponse, ApiError> {
     let txn: TxnId = fields::id(&path, "delivery")?;
-    let record = operator.0.store.load_delivery(txn).await?;
+    let record = operator.0.store.load_delivery(txn.into()).await?;
     record.map(|record| HttpResponse::Ok().json(record)).ok_or(ApiError::NotFound("delivery"))
 }

@@ -31,8 +31,8 @@ pub async fn completing_keeps_the_result_and_queues_one_webhook(world: &impl Wor
     let due = world.store().due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(due.iter().map(|queued| queued.id).collect::<Vec<_>>(), [delivery.id]);
     assert_eq!(due, std::slice::from_ref(&delivery));
-    assert_eq!((delivery.txn, Some(&delivery.url)), (pending.id, pending.terms.webhook_url.as_ref()));
-    let kept = world.store().load_delivery(pending.id).await.unwrap().unwrap();
+    assert_eq!((delivery.subject, Some(&delivery.url)), (pending.id.into(), pending.terms.webhook_url.as_ref()));
+    let kept = world.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
     assert_eq!((kept.id, kept.queued_at, kept.claimed_at, kept.attempt), (delivery.id, world.now(), None, None));
     assert_eq!(kept.origin, "https://hooks.example");
 }
@@ -45,7 +45,7 @@ pub async fn without_a_webhook_url_nothing_is_queued(world: &impl World) {
     let outcome = world.store().complete_transaction(completing(id, 1)).await.unwrap();
     assert!(matches!(outcome, CompleteOutcome::Completed { queued: None, repeated: false, .. }));
     assert_eq!(world.store().due_deliveries(None, None, 10).await, Ok(vec![]));
-    assert_eq!(world.store().load_delivery(id).await, Ok(None));
+    assert_eq!(world.store().load_delivery(id.into()).await, Ok(None));
 }
 
 pub async fn the_same_answer_again_is_repeated_and_another_one_is_refused(world: &impl World) {

@@ -18,13 +18,13 @@ pub async fn a_delivery_is_claimed_at_most_once(world: &impl World) {
     let client = client_with(world, 10).await;
     for _ in 0..10 {
         let (pending, id) = completed(world, &client).await;
-        let claims = join_all((0..16).map(|_| world.store().claim_delivery(id, pending.id))).await;
+        let claims = join_all((0..16).map(|_| world.store().claim_delivery(id, pending.id.into()))).await;
         assert_eq!(claims.into_iter().filter(|taken| *taken == Ok(true)).count(), 1);
-        let kept = world.store().load_delivery(pending.id).await.unwrap().unwrap();
+        let kept = world.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
         assert_eq!((kept.claimed_at, kept.attempt), (Some(world.now()), None));
     }
     assert_eq!(world.store().due_deliveries(None, None, 100).await, Ok(vec![]));
-    assert_eq!(world.store().claim_delivery(DeliveryId(u64::MAX), TxnId::generate(client.partition(), 0)).await, Ok(false));
+    assert_eq!(world.store().claim_delivery(DeliveryId(u64::MAX), TxnId::generate(client.partition(), 0).into()).await, Ok(false));
 }
 
 pub async fn due_deliveries_come_in_order_after_a_position_and_of_one_origin(world: &impl World) {
@@ -35,7 +35,7 @@ pub async fn due_deliveries_come_in_order_after_a_position_and_of_one_origin(wor
         let id = open.pending.id;
         world.store().open_transaction(open).await.unwrap();
         world.store().complete_transaction(completing(id, 1)).await.unwrap();
-        queued.push(world.store().load_delivery(id).await.unwrap().unwrap().id);
+        queued.push(world.store().load_delivery(id.into()).await.unwrap().unwrap().id);
         txns.push(id);
     }
     let due = |after, origin: Option<&str>, limit| {
@@ -48,29 +48,29 @@ pub async fn due_deliveries_come_in_order_after_a_position_and_of_one_origin(wor
     assert_eq!(due(None, Some("https://host1.example"), 100).await, [queued[1], queued[4], queued[7]]);
     assert_eq!(due(Some(queued[1]), Some("https://host1.example"), 1).await, [queued[4]]);
     assert_eq!(due(None, Some("https://host1.example:444"), 100).await, []);
-    assert!(world.store().claim_delivery(queued[4], txns[4]).await.unwrap());
+    assert!(world.store().claim_delivery(queued[4], txns[4].into()).await.unwrap());
     assert_eq!(due(None, Some("https://host1.example"), 100).await, [queued[1], queued[7]]);
 }
 
 pub async fn the_first_record_of_an_attempt_stands(world: &impl World) {
     let client = client_with(world, 1).await;
     let (pending, id) = completed(world, &client).await;
-    assert!(world.store().claim_delivery(id, pending.id).await.unwrap());
+    assert!(world.store().claim_delivery(id, pending.id.into()).await.unwrap());
     let first = attempt(DeliveryOutcome::Rejected, Some(503));
-    world.store().settle_delivery(id, pending.id, first).await.unwrap();
-    world.store().settle_delivery(id, pending.id, attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
-    let kept = world.store().load_delivery(pending.id).await.unwrap().unwrap();
+    world.store().settle_delivery(id, pending.id.into(), first).await.unwrap();
+    world.store().settle_delivery(id, pending.id.into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
+    let kept = world.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
     assert_eq!(kept.attempt, Some(first));
     assert_eq!(world.store().abandon_attempts().await, Ok(0));
-    assert_eq!(world.store().claim_delivery(id, pending.id).await, Ok(false));
+    assert_eq!(world.store().claim_delivery(id, pending.id.into()).await, Ok(false));
 }
 
 pub async fn a_delivery_that_was_not_claimed_cannot_be_settled(world: &impl World) {
     let client = client_with(world, 1).await;
     let (pending, id) = completed(world, &client).await;
-    world.store().settle_delivery(id, pending.id, attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
-    assert_eq!(world.store().load_delivery(pending.id).await.unwrap().unwrap().attempt, None);
-    assert!(world.store().claim_delivery(id, pending.id).await.unwrap());
+    world.store().settle_delivery(id, pending.id.into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
+    assert_eq!(world.store().load_delivery(pending.id.into()).await.unwrap().unwrap().attempt, None);
+    assert!(world.store().claim_delivery(id, pending.id.into()).await.unwrap());
 }
 
 pub async fn abandoned_attempts_are_unknown_and_never_due_again(world: &impl World) {
@@ -78,31 +78,31 @@ pub async fn abandoned_attempts_are_unknown_and_never_due_again(world: &impl Wor
     let (begun, begun_id) = completed(world, &client).await;
     let (waiting, waiting_id) = completed(world, &client).await;
     let (ended, ended_id) = completed(world, &client).await;
-    assert!(world.store().claim_delivery(begun_id, begun.id).await.unwrap());
-    assert!(world.store().claim_delivery(ended_id, ended.id).await.unwrap());
+    assert!(world.store().claim_delivery(begun_id, begun.id.into()).await.unwrap());
+    assert!(world.store().claim_delivery(ended_id, ended.id.into()).await.unwrap());
     let delivered = attempt(DeliveryOutcome::Delivered, Some(204));
-    world.store().settle_delivery(ended_id, ended.id, delivered).await.unwrap();
+    world.store().settle_delivery(ended_id, ended.id.into(), delivered).await.unwrap();
     world.advance(Duration::from_secs(1));
     assert_eq!(world.store().abandon_attempts().await, Ok(1));
-    let outcome = |txn| {
-        let found = world.store().load_delivery(txn);
+    let outcome = |txn: TxnId| {
+        let found = world.store().load_delivery(txn.into());
         async { found.await.unwrap().unwrap().attempt.map(|attempt| attempt.outcome) }
     };
     assert_eq!(outcome(begun.id).await, Some(DeliveryOutcome::Unknown));
     assert_eq!(outcome(waiting.id).await, None);
     assert_eq!(outcome(ended.id).await, Some(DeliveryOutcome::Delivered));
-    assert_eq!(world.store().claim_delivery(begun_id, begun.id).await, Ok(false));
-    assert!(world.store().claim_delivery(waiting_id, waiting.id).await.unwrap());
+    assert_eq!(world.store().claim_delivery(begun_id, begun.id.into()).await, Ok(false));
+    assert!(world.store().claim_delivery(waiting_id, waiting.id.into()).await.unwrap());
 }
 
 pub async fn who_made_an_attempt_that_was_given_up_may_still_say_how_it_ended(world: &impl World) {
     let client = client_with(world, 1).await;
     let (pending, id) = completed(world, &client).await;
-    assert!(world.store().claim_delivery(id, pending.id).await.unwrap());
+    assert!(world.store().claim_delivery(id, pending.id.into()).await.unwrap());
     assert_eq!(world.store().abandon_attempts().await, Ok(1));
     for outcome in [DeliveryOutcome::Delivered, DeliveryOutcome::Rejected] {
-        world.store().settle_delivery(id, pending.id, attempt(outcome, Some(200))).await.unwrap();
-        let kept = world.store().load_delivery(pending.id).await.unwrap().unwrap();
+        world.store().settle_delivery(id, pending.id.into(), attempt(outcome, Some(200))).await.unwrap();
+        let kept = world.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
         assert_eq!(kept.attempt, Some(attempt(DeliveryOutcome::Delivered, Some(200))));
     }
     assert_eq!(world.store().abandon_attempts().await, Ok(0));

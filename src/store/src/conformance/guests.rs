@@ -85,7 +85,7 @@ pub async fn a_guest_who_passes_is_registered_and_reported_to_the_url_of_the_mom
         outcome: sealed("outcome 1"),
     };
     assert_eq!(record, expected);
-    assert_eq!((delivery.txn, &delivery.url), (id, &url("https://second.example/in")));
+    assert_eq!((delivery.subject, &delivery.url), (id.into(), &url("https://second.example/in")));
     moved("https://third.example/in").await;
     assert_eq!(world.store().due_deliveries(None, None, 10).await, Ok(vec![delivery.clone()]), "queued is frozen");
     let of_origin = world.store().due_deliveries(None, Some("https://second.example".into()), 10).await;
@@ -158,7 +158,7 @@ async fn refused(world: &impl World, id: TxnId, refusal: EventRefusal, outcome: 
         CompleteOutcome::AlreadyCompleted(record) => assert_eq!(record.refused, Some(refusal)),
         other => panic!("{other:?}"),
     }
-    assert_eq!(world.store().load_delivery(id).await, Ok(None));
+    assert_eq!(world.store().load_delivery(id.into()).await, Ok(None));
 }
 
 pub async fn a_guest_whose_answer_finds_no_place_ends_as_refused(world: &impl World) {

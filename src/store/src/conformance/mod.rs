@@ -11,6 +11,8 @@ pub mod completion;
 pub mod deliveries;
 pub mod events;
 pub(crate) mod fixture;
+pub(crate) mod flow_fixture;
+pub mod flows;
 pub mod guests;
 pub mod ledger;
 pub mod retention;
@@ -109,6 +111,21 @@ macro_rules! store_conformance {
             guests::forty_guests_racing_for_ten_places_are_ten_registered_and_thirty_refused,
             guests::a_credential_used_elsewhere_takes_no_place,
             guests::registrations_are_listed_in_order_and_pages_are_stable,
+            flows::a_flow_opened_twice_is_opened_once,
+            flows::an_idempotency_key_opens_one_flow_and_an_unknown_client_none,
+            flows::three_identical_reports_queue_one_delivery,
+            flows::raw_then_analysed_then_raw_again_queues_two,
+            flows::accepted_accepted_revoked_queues_two_with_a_body_each,
+            flows::of_two_racing_contradicting_reports_one_wins,
+            flows::racing_reports_of_one_flow_are_all_taken_in,
+            flows::without_a_url_a_flow_completes_silently_and_can_be_fetched,
+            flows::a_registered_url_holds_at_once_and_a_response_url_comes_first,
+            flows::racing_registrations_of_one_app_all_hold,
+            flows::another_apps_flow_is_not_found,
+            flows::a_flow_whose_delivery_has_not_ended_is_kept,
+            flows::the_attempt_of_a_flow_is_recorded_as_that_of_a_transaction,
+            flows::a_document_lapses_by_the_clock_of_the_store_and_is_reported_once,
+            flows::flows_and_transactions_wait_in_one_order,
             retention::abandoned_scans_are_counted_at_any_moment_and_after_they_are_swept,
             retention::an_event_goes_with_its_registrations_after_its_time_and_its_deliveries_do_not,
             retention::nobody_sees_half_of_an_event,

@@ -1,11 +1,13 @@
-//! The outbox: queued with the end of its transaction, claimed before its one attempt, settled
-//! after it.
+//! The outbox: queued with what a delivery reports, claimed before its one attempt, settled after it.
 //!
-//! Where a delivery goes is in the sealed terms of its transaction, which stays as long as the
-//! delivery has not ended; or in the box that it copied from an event as it was queued.
+//! Where the delivery of a transaction goes is in the sealed terms of the transaction, which stays as
+//! long as the delivery has not ended; or in the box that it copied from an event as it was queued.
+//! That of a flow's report has a box of its own.
 
 use rusqlite::{Row, params};
-use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, DeliveryRecord, QueuedDelivery};
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, DeliveryRecord, QueuedDelivery, Subject};
+use sakshi_domain::flow::dedup::DedupDigest;
+use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::web_address::WebhookUrl;
@@ -14,7 +16,8 @@ use super::fault::unreadable;
 use super::job::Session;
 use super::ledger::{signed, unsigned};
 use crate::error::StoreError;
-use crate::sealing::{open_terms, open_webhook};
+use crate::flows::reporting::Target as FlowTarget;
+use crate::sealing::{open_of_flow, open_terms, open_webhook};
 use crate::vault::{Sealed, Vault};
 
 const OUTCOMES: [DeliveryOutcome; 9] = [
@@ -30,15 +33,20 @@ const OUTCOMES: [DeliveryOutcome; 9] = [
 ];
 
 const QUEUE: &str = "INSERT INTO deliveries (txn, origin, queued_at, address) VALUES (?1, ?2, ?3, ?4) RETURNING id";
-const DUE: &str = "SELECT d.id, t.id, t.terms, e.id, d.address FROM deliveries d INDEXED BY deliveries_queued \
-     JOIN transactions t ON t.row = d.txn LEFT JOIN events e ON e.row = t.event WHERE d.claimed_at IS NULL AND d.id > ?1 ORDER BY d.id LIMIT ?2";
-const DUE_OF_ORIGIN: &str = "SELECT d.id, t.id, t.terms, e.id, d.address FROM deliveries d INDEXED BY deliveries_queued_by_origin \
-     JOIN transactions t ON t.row = d.txn LEFT JOIN events e ON e.row = t.event WHERE d.claimed_at IS NULL AND d.id > ?1 AND d.origin = ?3 ORDER BY d.id LIMIT ?2";
+pub(super) const DUE: &str = "SELECT d.id, t.id, t.terms, e.id, d.address, p.flow, p.name FROM deliveries d INDEXED BY deliveries_queued \
+     LEFT JOIN transactions t ON t.row = d.txn LEFT JOIN events e ON e.row = t.event LEFT JOIN reports p ON p.row = d.report \
+     WHERE d.claimed_at IS NULL AND d.id > ?1 ORDER BY d.id LIMIT ?2";
+pub(super) const DUE_OF_ORIGIN: &str = "SELECT d.id, t.id, t.terms, e.id, d.address, p.flow, p.name FROM deliveries d INDEXED BY deliveries_queued_by_origin \
+     LEFT JOIN transactions t ON t.row = d.txn LEFT JOIN events e ON e.row = t.event LEFT JOIN reports p ON p.row = d.report \
+     WHERE d.claimed_at IS NULL AND d.id > ?1 AND d.origin = ?3 ORDER BY d.id LIMIT ?2";
+const QUEUE_REPORT: &str = "INSERT INTO deliveries (report, origin, queued_at, address) VALUES (?1, ?2, ?3, ?4) RETURNING id";
 const CLAIM: &str = "UPDATE deliveries SET claimed_at = ?2 WHERE id = ?1 AND claimed_at IS NULL";
 const SETTLE: &str = "UPDATE deliveries SET outcome = ?2, status = ?3, duration_ms = ?4 \
      WHERE id = ?1 AND claimed_at IS NOT NULL AND (outcome IS NULL OR outcome = 'unknown')";
 const OF_TRANSACTION: &str = "SELECT d.id, d.origin, d.queued_at, d.claimed_at, d.outcome, d.status, d.duration_ms \
      FROM deliveries d JOIN transactions t ON t.row = d.txn WHERE t.id = ?1";
+const OF_REPORT: &str = "SELECT d.id, d.origin, d.queued_at, d.claimed_at, d.outcome, d.status, d.duration_ms \
+     FROM deliveries d JOIN reports p ON p.row = d.report WHERE p.flow = ?1 AND p.name = ?2";
 const ABANDON: &str = "UPDATE deliveries INDEXED BY deliveries_in_flight SET outcome = 'unknown', duration_ms = 0 \
      WHERE claimed_at IS NOT NULL AND outcome IS NULL";
 
@@ -78,28 +86,37 @@ impl Queued {
             Some(Address { event, url }) => open_webhook(vault, event, &url)?,
             None => own.cloned().ok_or_else(|| StoreError::Corrupt("a delivery has no address".into()))?,
         };
-        Ok(QueuedDelivery { id: self.id, txn, url })
+        Ok(QueuedDelivery { id: self.id, subject: txn.into(), url })
     }
 }
 
 /// A delivery whose address is still sealed.
-pub(super) struct Addressed {
-    queued: Queued,
-    txn: TxnId,
-    terms: Sealed,
+pub(super) enum Addressed {
+    Transaction { queued: Queued, txn: TxnId, terms: Sealed },
+    Report { id: DeliveryId, flow: FlowId, webhook: DedupDigest, address: Vec<u8> },
 }
 
 impl Addressed {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let txn = TxnId::from_uuid(uuid::Uuid::from_bytes(row.get(1)?));
+        let id = DeliveryId(unsigned(row, 0)?);
+        if let Some(flow) = row.get::<_, Option<_>>(5)?.map(FlowId::from_bytes) {
+            return Ok(Self::Report { id, flow, webhook: DedupDigest(row.get(6)?), address: row.get(4)? });
+        }
+        let txn = TxnId::from_bytes(row.get(1)?);
         let terms = Sealed::from_bytes(row.get_ref(2)?.as_blob()?).ok_or_else(|| unreadable("the terms of a delivery cannot be read"))?;
-        Ok(Self { queued: Queued { id: DeliveryId(unsigned(row, 0)?), address: Address::read(row, 3, 4)? }, txn, terms })
+        Ok(Self::Transaction { queued: Queued { id, address: Address::read(row, 3, 4)? }, txn, terms })
     }
 
     pub(super) fn queued(self, vault: &Vault) -> Result<QueuedDelivery, StoreError> {
-        let Self { queued, txn, terms } = self;
-        let own = if queued.address.is_none() { open_terms(vault, txn, &terms)?.webhook_url } else { None };
-        queued.unsealed(vault, txn, own.as_ref())
+        match self {
+            Self::Transaction { queued, txn, terms } => {
+                let own = if queued.address.is_none() { open_terms(vault, txn, &terms)?.webhook_url } else { None };
+                queued.unsealed(vault, txn, own.as_ref())
+            }
+            Self::Report { id, flow, webhook, address } => {
+                Ok(QueuedDelivery { id, subject: Subject::Flow { flow, webhook }, url: open_of_flow(vault, flow, &address)? })
+            }
+        }
     }
 }
 
@@ -108,6 +125,11 @@ pub(super) fn queue(session: &Session<'_>, txn: i64, target: Target, now: Timest
     let bytes = address.as_ref().map(|address| address.url.to_bytes());
     let id = session.statement(QUEUE)?.query_row(params![txn, origin, now.millis(), bytes], |row| unsigned(row, 0).map(DeliveryId))?;
     Ok(Queued { id, address })
+}
+
+pub(super) fn queue_report(session: &Session<'_>, report: i64, target: &FlowTarget, now: Timestamp) -> rusqlite::Result<DeliveryId> {
+    let row = params![report, target.origin, now.millis(), target.address];
+    session.statement(QUEUE_REPORT)?.query_row(row, |row| unsigned(row, 0).map(DeliveryId))
 }
 
 pub(super) fn due(
@@ -132,16 +154,21 @@ pub(super) fn settle(session: &Session<'_>, id: DeliveryId, attempt: &Attempt) -
     session.change(SETTLE, params![signed(id.0), outcome.as_str(), status, duration_ms]).map(drop)
 }
 
-pub(super) fn of_transaction(session: &Session<'_>, txn: TxnId) -> rusqlite::Result<Option<DeliveryRecord>> {
-    session.first(OF_TRANSACTION, [txn.as_bytes()], |row| {
-        let outcome: Option<String> = row.get(4)?;
-        Ok(DeliveryRecord {
-            id: DeliveryId(unsigned(row, 0)?),
-            origin: row.get(1)?,
-            queued_at: Timestamp::from_millis(row.get(2)?),
-            claimed_at: row.get::<_, Option<i64>>(3)?.map(Timestamp::from_millis),
-            attempt: outcome.map(|word| attempt(row, &word)).transpose()?,
-        })
+pub(super) fn of_subject(session: &Session<'_>, subject: Subject) -> rusqlite::Result<Option<DeliveryRecord>> {
+    match subject {
+        Subject::Transaction(txn) => session.first(OF_TRANSACTION, [txn.as_bytes()], record),
+        Subject::Flow { flow, webhook } => session.first(OF_REPORT, params![flow.as_bytes(), webhook.0], record),
+    }
+}
+
+fn record(row: &Row<'_>) -> rusqlite::Result<DeliveryRecord> {
+    let outcome: Option<String> = row.get(4)?;
+    Ok(DeliveryRecord {
+        id: DeliveryId(unsigned(row, 0)?),
+        origin: row.get(1)?,
+        queued_at: Timestamp::from_millis(row.get(2)?),
+        claimed_at: row.get::<_, Option<i64>>(3)?.map(Timestamp::from_millis),
+        attempt: outcome.map(|word| attempt(row, &word)).transpose()?,
     })
 }
 

@@ -16,6 +16,7 @@ mod deliveries;
 mod events;
 mod fault;
 mod files;
+mod flows;
 mod guests;
 mod idempotency;
 mod job;

@@ -28,6 +28,14 @@ pub(super) const REGISTRATIONS: &str = "DELETE FROM registrations WHERE row IN (
      JOIN registrations g ON g.event = e.row WHERE e.closing = 1 LIMIT ?1)";
 pub(super) const EVENTS: &str = "DELETE FROM events WHERE row IN (SELECT e.row FROM events e INDEXED BY events_closing \
      WHERE e.closing = 1 AND NOT EXISTS (SELECT 1 FROM registrations g WHERE g.event = e.row) LIMIT ?1)";
+/// A report whose delivery has not ended is kept, whatever its age, and outlives its flow.
+pub(super) const FETCHES: &str =
+    "DELETE FROM fetches WHERE flow IN (SELECT row FROM flows INDEXED BY flows_until WHERE until <= ?1 ORDER BY until LIMIT ?2)";
+pub(super) const FLOWS: &str =
+    "DELETE FROM flows WHERE row IN (SELECT row FROM flows INDEXED BY flows_until WHERE until <= ?1 ORDER BY until LIMIT ?2)";
+pub(super) const REPORTS: &str = "SELECT p.row FROM reports p INDEXED BY reports_until WHERE p.until <= ?1 AND NOT EXISTS \
+     (SELECT 1 FROM deliveries d WHERE d.report = p.row AND d.outcome IS NULL) ORDER BY p.until LIMIT ?2";
+const REMOVE_REPORT: [&str; 2] = ["DELETE FROM deliveries WHERE report = ?1", "DELETE FROM reports WHERE row = ?1"];
 const TAKE_ROOM: &str = "UPDATE probe SET pad = zeroblob(16384), at = ?1 WHERE row = 1";
 const GIVE_ROOM_BACK: &str = "UPDATE probe SET pad = NULL WHERE row = 1";
 
@@ -47,6 +55,7 @@ pub(super) fn sweep(session: &Session<'_>, retention: Retention, limit: usize) -
         idempotency: session.change(IDEMPOTENCY, params![now.millis(), limit])?,
         credentials: session.change(CREDENTIALS, params![now.millis(), limit])?,
         events: events(session, now, retention, limit)?,
+        flows: flows(session, now, limit)?,
     })
 }
 
@@ -65,6 +74,18 @@ fn events(session: &Session<'_>, now: Timestamp, retention: Retention, limit: i6
     let registrations = session.change(REGISTRATIONS, [limit])?;
     let left = limit - i64::try_from(registrations).unwrap_or(i64::MAX);
     Ok(registrations + session.change(EVENTS, [left])?)
+}
+
+fn flows(session: &Session<'_>, now: Timestamp, limit: i64) -> rusqlite::Result<u64> {
+    let reports: Vec<i64> = session.all(REPORTS, params![now.millis(), limit], |row| row.get(0))?;
+    for report in &reports {
+        for sql in REMOVE_REPORT {
+            session.change(sql, [report])?;
+        }
+    }
+    let left = limit - i64::try_from(reports.len()).unwrap_or(i64::MAX);
+    session.change(FETCHES, params![now.millis(), left])?;
+    Ok(session.change(FLOWS, params![now.millis(), left])? + u64::try_from(reports.len()).unwrap_or(u64::MAX))
 }
 
 /// Writes as much as a transition would and takes it back, so that a full store says so.

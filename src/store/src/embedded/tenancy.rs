@@ -3,17 +3,19 @@
 //! An app is one sealed box that belongs to its id: its webhook URLs can hold secrets.
 
 use rusqlite::{Row, params};
+use sakshi_domain::flow::api_type::{ApiType, RegisteredUrls};
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
+use sakshi_domain::web_address::WebhookUrl;
 
 use super::fault::unreadable;
 use super::job::Session;
 use super::ledger::{account, offset, unsigned};
 use super::terms::parsed;
 use crate::error::StoreError;
-use crate::sealing::{open_app, seal_app};
+use crate::sealing::{open_app, open_urls, seal_app, seal_urls};
 use crate::transition::{Page, PageRequest};
 use crate::vault::{Sealed, Vault};
 
@@ -23,6 +25,8 @@ const COUNT_CLIENTS: &str = "SELECT count(*) FROM clients";
 const CREATE_APP: &str = "INSERT INTO apps (app_id, client, created_at, record) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (app_id) DO NOTHING";
 const APP: &str = "SELECT app_id, record FROM apps WHERE app_id = ?1";
 const PATCH_APP: &str = "UPDATE apps SET record = ?2 WHERE app_id = ?1";
+const RECEIVER: &str = "SELECT app_id, record, urls FROM apps WHERE app_id = ?1";
+const SET_URLS: &str = "UPDATE apps SET urls = ?2 WHERE app_id = ?1";
 const APPS: &str = "SELECT app_id, record FROM apps WHERE client = ?1 ORDER BY created_at, row";
 const CREATE_KEY: &str = "INSERT INTO keys (key_id, digest, client, label, environments, created_at, expires_at, revoked_at) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (key_id) DO NOTHING";
@@ -98,6 +102,50 @@ pub(super) fn patch_app(
     app.apply(patch.clone());
     session.change(PATCH_APP, params![id.as_str(), sealed(vault, &app)?])?;
     Ok(Some(Ok(app)))
+}
+
+/// An app with what it has registered, as its row has them.
+pub(super) struct SealedReceiver {
+    app: SealedApp,
+    urls: Option<Sealed>,
+}
+
+impl SealedReceiver {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let read = |bytes: &[u8]| Sealed::from_bytes(bytes).ok_or_else(|| unreadable("the URLs of an app cannot be read"));
+        Ok(Self { app: SealedApp::read(row)?, urls: row.get_ref(2)?.as_blob_or_null()?.map(read).transpose()? })
+    }
+
+    pub(super) fn unsealed(&self, vault: &Vault) -> Result<(App, RegisteredUrls), StoreError> {
+        Ok((self.app.unsealed(vault)?, self.urls(vault)?))
+    }
+
+    pub(super) fn urls(&self, vault: &Vault) -> Result<RegisteredUrls, StoreError> {
+        self.urls.as_ref().map_or_else(|| Ok(RegisteredUrls::default()), |urls| open_urls(vault, &self.app.id, urls))
+    }
+}
+
+pub(super) fn receiver(session: &Session<'_>, id: &AppId) -> rusqlite::Result<Option<SealedReceiver>> {
+    session.first(RECEIVER, [id.as_str()], SealedReceiver::read)
+}
+
+/// Changes one URL; URLs that the vault does not open stay as they are.
+pub(super) fn set_url(
+    session: &Session<'_>,
+    vault: &Vault,
+    id: &AppId,
+    api_type: ApiType,
+    url: Option<&WebhookUrl>,
+) -> rusqlite::Result<Option<Result<RegisteredUrls, StoreError>>> {
+    let Some(found) = receiver(session, id)? else { return Ok(None) };
+    let mut urls = match found.urls(vault) {
+        Ok(urls) => urls,
+        Err(error) => return Ok(Some(Err(error))),
+    };
+    urls.set(api_type, url.cloned());
+    let sealed = seal_urls(vault, id, &urls).map_err(|_| unreadable("the URLs of an app cannot be written"))?;
+    session.change(SET_URLS, params![id.as_str(), sealed])?;
+    Ok(Some(Ok(urls)))
 }
 
 fn key(row: &Row<'_>) -> rusqlite::Result<ApiKeyRecord> {

@@ -5,20 +5,30 @@
 
 use std::future::ready;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sakshi_domain::credits::{CreditMove, LedgerEntry};
-use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery};
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery, Subject};
 use sakshi_domain::event::{Event, EventPatch};
+use sakshi_domain::flow::api_type::{ApiType, RegisteredUrls};
+use sakshi_domain::flow::dedup::DedupDigest;
+use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, TxnId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
+use sakshi_domain::web_address::WebhookUrl;
 use tokio::sync::broadcast;
 
 use super::events::{Creation, SealedEvent};
+use super::job::Session;
 use super::opening::Opening;
-use super::{EmbeddedStore, completion, deliveries, events, guests, idempotency, ledger, opening, retention, tenancy};
+use super::{EmbeddedStore, completion, deliveries, events, flows, guests, idempotency, ledger, opening, retention, tenancy};
 use crate::error::StoreError;
+use crate::flows::{
+    FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, Opening as FlowOpening, ReportFlow, ReportFlowOutcome, SealedPayload,
+    reporting,
+};
 use crate::record::{Registration, TransactionRecord};
 use crate::sealing::{SealedTerms, seal_terms};
 use crate::store::{Store, StoreFuture};
@@ -96,6 +106,46 @@ impl Store for EmbeddedStore {
         self.read(move |session| guests::list(session, id, page), |page, _| Ok(page))
     }
 
+    fn open_flow(&self, open: OpenFlow) -> StoreFuture<OpenFlowOutcome> {
+        let opening = match FlowOpening::of(self.vault(), open) {
+            Ok(opening) => opening,
+            Err(error) => return Box::pin(ready(Err(error))),
+        };
+        self.write(opening.weight(), move |session| flows::open(session, &opening), |outcome, _| Ok(outcome))
+    }
+
+    fn report_flow(&self, report: ReportFlow) -> StoreFuture<ReportFlowOutcome> {
+        Box::pin(reporting::report(Arc::new(self.clone()), report))
+    }
+
+    fn lapse_flow(&self, id: FlowId, result_ttl: Duration) -> StoreFuture<LapseFlowOutcome> {
+        Box::pin(reporting::lapse(Arc::new(self.clone()), id, result_ttl))
+    }
+
+    fn lapsed_flows(&self, limit: usize) -> StoreFuture<Vec<FlowId>> {
+        self.read(move |session| flows::lapsed(session, limit), |lapsed, _| Ok(lapsed))
+    }
+
+    fn load_flow(&self, id: FlowId, app: AppId) -> StoreFuture<Option<FlowRecord>> {
+        Box::pin(reporting::load(Arc::new(self.clone()), id, app))
+    }
+
+    fn load_webhook(&self, flow: FlowId, webhook: DedupDigest) -> StoreFuture<Option<SealedPayload>> {
+        let boxed = move |found: Option<_>, _: &Vault| Ok(found.map(|bytes| SealedPayload::new(flow, webhook, bytes)));
+        self.read(move |session| flows::payload(session, flow, webhook), boxed)
+    }
+
+    fn set_webhook_url(&self, app: AppId, api_type: ApiType, url: Option<WebhookUrl>) -> StoreFuture<Option<RegisteredUrls>> {
+        let vault = Arc::clone(self.vault());
+        let set = move |session: &Session<'_>| tenancy::set_url(session, &vault, &app, api_type, url.as_ref());
+        self.write(0, set, |urls, _| urls.transpose())
+    }
+
+    fn webhook_urls(&self, app: AppId) -> StoreFuture<Option<RegisteredUrls>> {
+        let urls = |found: Option<tenancy::SealedReceiver>, vault: &Vault| found.map(|found| found.urls(vault)).transpose();
+        self.read(move |session| tenancy::receiver(session, &app), urls)
+    }
+
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
         self.write(0, move |session| ledger::move_credits(session, &client, &movement), |moved, _| Ok(moved))
     }
@@ -171,16 +221,16 @@ impl Store for EmbeddedStore {
         )
     }
 
-    fn claim_delivery(&self, id: DeliveryId, _: TxnId) -> StoreFuture<bool> {
+    fn claim_delivery(&self, id: DeliveryId, _: Subject) -> StoreFuture<bool> {
         self.write(0, move |session| deliveries::claim(session, id), |claimed, _| Ok(claimed))
     }
 
-    fn settle_delivery(&self, id: DeliveryId, _: TxnId, attempt: Attempt) -> StoreFuture<()> {
+    fn settle_delivery(&self, id: DeliveryId, _: Subject, attempt: Attempt) -> StoreFuture<()> {
         self.write(0, move |session| deliveries::settle(session, id, &attempt), |(), _| Ok(()))
     }
 
-    fn load_delivery(&self, txn: TxnId) -> StoreFuture<Option<DeliveryRecord>> {
-        self.read(move |session| deliveries::of_transaction(session, txn), |found, _| Ok(found))
+    fn load_delivery(&self, subject: Subject) -> StoreFuture<Option<DeliveryRecord>> {
+        self.read(move |session| deliveries::of_subject(session, subject), |found, _| Ok(found))
     }
 
     fn abandon_attempts(&self) -> StoreFuture<u64> {

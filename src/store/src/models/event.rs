@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use sakshi_domain::delivery::Subject;
 use sakshi_domain::event::{Event, EventCounts, EventPatch, EventRefusal};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
@@ -205,8 +206,9 @@ async fn agree(world: &impl World, event: &Event, ids: &[TxnId], model: &Model) 
     let listed = world.store().list_registrations(event.id, ALL).await.unwrap();
     let expected: Vec<TxnId> = model.registered.iter().map(|slot| ids[*slot]).collect();
     assert_eq!(listed.items.iter().map(|guest| guest.txn).collect::<Vec<_>>(), expected);
+    let subjects: Vec<Subject> = expected.into_iter().map(Into::into).collect();
     let due = world.store().due_deliveries(None, None, 10_000).await.unwrap();
-    assert_eq!(due.iter().map(|delivery| delivery.txn).collect::<Vec<_>>(), expected, "one webhook for each registration");
+    assert_eq!(due.into_iter().map(|delivery| delivery.subject).collect::<Vec<_>>(), subjects, "one webhook for each registration");
     assert_eq!(audited_balance(world, &event.client).await, model.credits);
     let audit = world.store().audit().await.unwrap().remove(0);
     assert_eq!(audit.entries, model.spent + model.granted, "one credit for each scan");

@@ -2,6 +2,7 @@
 //! interleavings.
 
 pub(crate) mod event;
+pub(crate) mod flows;
 pub(crate) mod transactions;
 
 use std::pin::Pin;

@@ -6,6 +6,9 @@
 
 use std::fmt::Write;
 
+use sakshi_domain::delivery::Subject;
+use sakshi_domain::flow::dedup::DedupDigest;
+use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, Partition, TxnId};
 use sakshi_domain::limits::PARTITIONS;
 use sakshi_domain::tenancy::KeyDigest;
@@ -57,9 +60,12 @@ pub const KEYS: &[KeyKind] = &[
     kind("{p*}w:*", "zset", "an event's scans that nobody answered, by their window's end", Lifetime::Always("with its event")),
     kind("{p*}ae:*", "zset", "an app's events by creation", Lifetime::Always("with its last event")),
     kind("{p*}ax:*", "zset", "an app's events by when they go", Lifetime::Always("with its last event")),
-    kind("{p*}out", "stream", "deliveries that wait: t transaction, o origin; the group's pending lists say for which node", Lifetime::None("its positions must not begin anew; it is empty when nothing waits")),
-    kind("{p*}flight", "hash", "attempts under way: position to node and transaction", Lifetime::None("it is empty when nothing is under way")),
-    kind("a:*", "hash", "an app: p partition, r sealed record", Lifetime::None("apps stay")),
+    kind("{p*}f:*", "hash", "a flow: a app, s sealed standing, z version, u its end, l name of the report that polls show; d and a name: a fetch's sealed standing", Lifetime::Always("its result's end, or its own while it is pending")),
+    kind("{p*}fr:*:*", "hash", "a report of a flow: r sealed payload, u result's end, y committing call; delivery as of a transaction: v when it was queued", Lifetime::Except("its delivery has not ended")),
+    kind("{p*}lapse", "zset", "flows with an open invitation, by its end", Lifetime::Always("with its last flow")),
+    kind("{p*}out", "stream", "deliveries that wait: t transaction, or flow and name of the report, o origin; the group's pending lists say for which node", Lifetime::None("its positions must not begin anew; it is empty when nothing waits")),
+    kind("{p*}flight", "hash", "attempts under way: position to node and what is reported", Lifetime::None("it is empty when nothing is under way")),
+    kind("a:*", "hash", "an app: p partition, r sealed record, w sealed URLs of its webhooks", Lifetime::None("apps stay")),
     kind("k:*", "hash", "an API key by its digest: i id, c client, l label, e environments, t created, x end, v revoked", Lifetime::None("keys stay, revoked ones too")),
     kind("kid:*", "string", "the digest of a key by its id", Lifetime::None("keys stay, revoked ones too")),
     kind("clients", "zset", "every client by creation", Lifetime::None("clients and their credits stay")),
@@ -92,6 +98,27 @@ fn hexadecimal(bytes: &[u8]) -> String {
 
 pub(super) fn transaction(id: TxnId) -> Vec<u8> {
     tagged(id.partition(), "t:", &id.to_string())
+}
+
+pub(super) fn flow(id: FlowId) -> Vec<u8> {
+    tagged(id.partition(), "f:", &id.to_string())
+}
+
+/// A report of a flow; each webhook of a flow is one.
+pub(super) fn report(id: FlowId, name: DedupDigest) -> Vec<u8> {
+    tagged(id.partition(), "fr:", &format!("{id}:{}", hexadecimal(&name.0)))
+}
+
+/// Where the delivery of a subject is kept: with its transaction, or with its report.
+pub(super) fn subject(subject: &Subject) -> Vec<u8> {
+    match *subject {
+        Subject::Transaction(txn) => transaction(txn),
+        Subject::Flow { flow, webhook } => report(flow, webhook),
+    }
+}
+
+pub(super) fn lapsing(partition: Partition) -> Vec<u8> {
+    tagged(partition, "lapse", "")
 }
 
 pub(super) fn client(partition: Partition, id: &ClientId) -> Vec<u8> {

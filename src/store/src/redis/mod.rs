@@ -18,6 +18,7 @@ mod completion;
 mod credentials;
 mod events;
 mod fitness;
+mod flows;
 mod keys;
 mod ledger;
 mod link;

@@ -1,23 +1,24 @@
-//! Deliveries: queued with the end of their transaction for the node that ended it, claimed by one
-//! call before the one attempt, settled after it.
+//! Deliveries: queued with what they report for the node that took it in, claimed by one call before
+//! the one attempt, settled after it.
 //!
 //! A stream per partition carries them; the pending lists of its group say which node has which.
-//! The mark in the transaction's hash is the only permission to make an attempt, so a node that was
+//! The mark in the hash of the transaction or report is the only permission to make an attempt, so a node that was
 //! given up too early makes none that another has begun.
 
 use std::collections::BTreeSet;
 
 use futures_util::future::try_join_all;
 use redis::cmd;
-use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, DeliveryRecord, QueuedDelivery};
-use sakshi_domain::ids::{EventId, Partition, TxnId};
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, DeliveryRecord, QueuedDelivery, Subject};
+use sakshi_domain::ids::{EventId, Partition};
+use sakshi_domain::web_address::WebhookUrl;
 use uuid::Uuid;
 
 use super::answer::{Fields, arguments, number, unreadable};
 use super::script::{ABANDON_ATTEMPTS, CLAIM_DELIVERY, DUE_DELIVERIES, LOAD_DELIVERY, SETTLE_DELIVERY, TAKE_OVER};
 use super::{NodeId, Shared, keys, position};
 use crate::error::StoreError;
-use crate::sealing::{open_terms, open_webhook};
+use crate::sealing::{open_of_flow, open_terms, open_webhook};
 
 /// Entries that one command moves, marks or reads.
 const SLICE: usize = 100;
@@ -46,7 +47,7 @@ pub(super) struct TakenOver {
 /// A delivery that waits.
 struct Waiting {
     id: DeliveryId,
-    txn: TxnId,
+    subject: Subject,
     origin: Vec<u8>,
 }
 
@@ -56,15 +57,15 @@ impl Waiting {
         let mut entry = Fields::of("an entry of the outbox", entry)?;
         let id = position::delivery(partition, &entry.bytes()?).ok_or_else(|| unreadable("the position of a delivery"))?;
         let Some(fields) = Fields::maybe("an entry of the outbox", entry.value()?)? else { return Ok(None) };
-        let (mut txn, mut origin) = (None, Vec::new());
+        let (mut subject, mut origin) = (None, Vec::new());
         for (name, value) in fields.pairs()? {
             match name.as_slice() {
-                b"t" => txn = Uuid::from_slice(&value).ok().map(TxnId::from_uuid),
+                b"t" => subject = Subject::from_bytes(&value),
                 b"o" => origin = value,
                 _ => {}
             }
         }
-        Ok(Some(Self { id, txn: txn.ok_or_else(|| unreadable("an entry of the outbox"))?, origin }))
+        Ok(Some(Self { id, subject: subject.ok_or_else(|| unreadable("an entry of the outbox"))?, origin }))
     }
 }
 
@@ -101,7 +102,7 @@ impl Shared {
             }
             let read = try_join_all(reads).await?.into_iter().flatten();
             let wanted = |waiting: &Waiting| origin.as_ref().is_none_or(|origin| waiting.origin == origin.as_bytes());
-            found.extend(read.filter(wanted).map(|waiting| (waiting.id, waiting.txn)));
+            found.extend(read.filter(wanted).map(|waiting| (waiting.id, waiting.subject)));
         }
         self.addressed(found.into_iter().take(limit).collect()).await
     }
@@ -138,44 +139,55 @@ impl Shared {
     }
 
     /// Adds where each goes; passes over what has ended meanwhile.
-    async fn addressed(&self, waiting: Vec<(DeliveryId, TxnId)>) -> Result<Vec<QueuedDelivery>, StoreError> {
-        let asked = waiting.iter().map(|(_, txn)| cmd("HMGET").arg(keys::transaction(*txn)).arg(["s", "e", "h"].as_slice()).to_owned());
+    async fn addressed(&self, waiting: Vec<(DeliveryId, Subject)>) -> Result<Vec<QueuedDelivery>, StoreError> {
+        let fields = ["s", "e", "h"].as_slice();
+        let asked = waiting.iter().map(|(_, subject)| cmd("HMGET").arg(keys::subject(subject)).arg(fields).to_owned());
         let mut due = Vec::with_capacity(waiting.len());
-        for ((id, txn), found) in waiting.iter().zip(self.link.read_all(asked.collect()).await?) {
-            let mut fields = Fields::of("a transaction", found)?;
-            let (terms, event, address): (_, Option<EventId>, _) =
-                (fields.optional_sealed()?, fields.optional_parsed()?, fields.optional_sealed()?);
-            let Some(terms) = terms else { continue };
-            let url = match (event, address) {
-                (Some(event), Some(address)) => Some(open_webhook(&self.vault, event, &address)?),
-                _ => open_terms(&self.vault, *txn, &terms)?.webhook_url,
-            };
-            due.push(QueuedDelivery { id: *id, txn: *txn, url: url.ok_or_else(|| unreadable("the address of a delivery"))? });
+        for ((id, subject), found) in waiting.iter().zip(self.link.read_all(asked.collect()).await?) {
+            if let Some(url) = self.address(*subject, Fields::of("a delivery", found)?)? {
+                due.push(QueuedDelivery { id: *id, subject: *subject, url });
+            }
         }
         Ok(due)
     }
 
+    /// Where a delivery goes, from the terms, the event and the sealed address that stand with it.
+    fn address(&self, subject: Subject, mut fields: Fields) -> Result<Option<WebhookUrl>, StoreError> {
+        let (terms, event): (_, Option<EventId>) = (fields.optional_sealed()?, fields.optional_parsed()?);
+        match subject {
+            Subject::Transaction(txn) => {
+                let Some(terms) = terms else { return Ok(None) };
+                let url = match (event, fields.optional_sealed()?) {
+                    (Some(event), Some(address)) => Some(open_webhook(&self.vault, event, &address)?),
+                    _ => open_terms(&self.vault, txn, &terms)?.webhook_url,
+                };
+                url.map(Some).ok_or_else(|| unreadable("the address of a delivery"))
+            }
+            Subject::Flow { flow, .. } => fields.optional()?.map(|address| open_of_flow(&self.vault, flow, &address)).transpose(),
+        }
+    }
+
     /// An answer that was lost is asked for until it comes: nobody else may have the permission.
-    pub(super) async fn claim_delivery(&self, id: DeliveryId, txn: TxnId) -> Result<bool, StoreError> {
-        let partition = txn.partition();
-        let keys = vec![keys::transaction(txn), keys::outbox(partition), keys::flight(partition)];
-        let args = arguments![position::of(id), self.node.to_string(), Uuid::new_v4().as_bytes(), txn.as_bytes()];
+    pub(super) async fn claim_delivery(&self, id: DeliveryId, subject: Subject) -> Result<bool, StoreError> {
+        let partition = subject.partition();
+        let keys = vec![keys::subject(&subject), keys::outbox(partition), keys::flight(partition)];
+        let args = arguments![position::of(id), self.node.to_string(), Uuid::new_v4().as_bytes(), subject.to_bytes()];
         let claimed: u32 = number("the answer to a claim", self.call_until_answered(&CLAIM_DELIVERY, keys, args).await?)?;
         Ok(claimed == 1)
     }
 
-    pub(super) async fn settle_delivery(&self, id: DeliveryId, txn: TxnId, attempt: Attempt) -> Result<(), StoreError> {
+    pub(super) async fn settle_delivery(&self, id: DeliveryId, subject: Subject, attempt: Attempt) -> Result<(), StoreError> {
         let Attempt { outcome, status, duration_ms } = attempt;
-        let keys = vec![keys::transaction(txn), keys::flight(txn.partition())];
+        let keys = vec![keys::subject(&subject), keys::flight(subject.partition())];
         let args = arguments![position::of(id), outcome.as_str(), status, duration_ms];
         self.call_until_answered(&SETTLE_DELIVERY, keys, args).await.map(drop)
     }
 
-    pub(super) async fn load_delivery(&self, txn: TxnId) -> Result<Option<DeliveryRecord>, StoreError> {
-        let answer = self.call(&LOAD_DELIVERY, vec![keys::transaction(txn)], vec![]).await?;
+    pub(super) async fn load_delivery(&self, subject: Subject) -> Result<Option<DeliveryRecord>, StoreError> {
+        let answer = self.call(&LOAD_DELIVERY, vec![keys::subject(&subject)], vec![]).await?;
         let Some(mut fields) = Fields::maybe("a delivery", answer)? else { return Ok(None) };
         let Some(at) = fields.optional()? else { return Ok(None) };
-        let id = position::delivery(txn.partition(), &at).ok_or_else(|| unreadable("the position of a delivery"))?;
+        let id = position::delivery(subject.partition(), &at).ok_or_else(|| unreadable("the position of a delivery"))?;
         let (origin, queued_at, claimed_at) = (fields.text()?, fields.time()?, fields.optional_time()?);
         let Some(word) = fields.optional_text()? else {
             return Ok(Some(DeliveryRecord { id, origin, queued_at, claimed_at, attempt: None }));
@@ -200,13 +212,12 @@ impl Shared {
         let mut left = Vec::new();
         let name = node.to_string();
         for (at, holder) in Fields::of("the attempts under way", flight)?.pairs()? {
-            let Some(txn) = holder.strip_prefix(name.as_bytes()) else { continue };
-            let txn = Uuid::from_slice(txn).map_err(|_| unreadable("an attempt under way"))?;
-            left.push((at, TxnId::from_uuid(txn)));
+            let Some(subject) = holder.strip_prefix(name.as_bytes()) else { continue };
+            left.push((at, Subject::from_bytes(subject).ok_or_else(|| unreadable("an attempt under way"))?));
         }
         let mut marked = 0;
         for slice in left.chunks(SLICE) {
-            let keys = std::iter::once(keys::flight(partition)).chain(slice.iter().map(|(_, txn)| keys::transaction(*txn)));
+            let keys = std::iter::once(keys::flight(partition)).chain(slice.iter().map(|(_, subject)| keys::subject(subject)));
             let args = slice.iter().map(|(at, _)| at.clone()).collect();
             marked += number::<u64>("attempts", self.call(&ABANDON_ATTEMPTS, keys.collect(), args).await?)?;
         }

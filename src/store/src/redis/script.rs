@@ -86,6 +86,12 @@ scripts! {
     LIST_EVENTS = "list_events", false, " flags=allow-oom", [];
     PATCH_EVENT = "patch_event", true, "", [];
     LIST_REGISTRATIONS = "list_registrations", false, " flags=no-writes", [];
+    OPEN_FLOW = "open_flow", true, "", ["repetition", "lapsing"];
+    LOAD_FLOW = "load_flow", false, " flags=no-writes", [];
+    LOAD_REPORT = "load_report", false, " flags=no-writes", [];
+    COMMIT_FLOW = "commit_flow", true, "", ["outbox", "lapsing"];
+    LAPSED_FLOWS = "lapsed_flows", false, " flags=no-writes", [];
+    FORGET_LAPSE = "forget_lapse", true, " flags=allow-oom", [];
     NOW = "now", false, " flags=no-writes", [];
     BEAT = "beat", false, " flags=allow-oom", [];
     FORGET_NODE = "forget_node", false, " flags=allow-oom", [];

@@ -6,17 +6,19 @@
 //! then the name of a key; last the key that opens.
 
 use redis::{Cmd, Value, cmd};
+use sakshi_domain::flow::api_type::{ApiType, RegisteredUrls};
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
+use sakshi_domain::web_address::WebhookUrl;
 
 use super::answer::{Fields, arguments, bytes, number, text, unreadable};
 use super::ledger::places;
 use super::script::{CREATE_APP, CREATE_CLIENT, CREATE_KEY, INDEX_CLIENT, INDEX_OF_CLIENT, NAME_KEY, PATCH_APP, RETIRE_KEY};
 use super::{Shared, keys};
 use crate::error::StoreError;
-use crate::sealing::{open_app, seal_app};
+use crate::sealing::{open_app, open_urls, seal_app, seal_urls};
 use crate::transition::{KeyGrant, Page, PageRequest};
 use crate::vault::Sealed;
 
@@ -128,10 +130,51 @@ impl Shared {
             let before = self.app_record(&id).await?;
             let Some(mut app) = self.opened_app(&id, before.clone())? else { return Ok(None) };
             app.apply(patch.clone());
-            let args = arguments![before, seal_app(&self.vault, &app)?];
+            let args = arguments!["r", before, seal_app(&self.vault, &app)?];
             let patched: u32 = number("an app", self.call(&PATCH_APP, vec![keys::app(&id)], args).await?)?;
             if patched == 1 {
                 return Ok(Some(app));
+            }
+        }
+        Err(StoreError::Overloaded)
+    }
+
+    /// The app, and what it has registered.
+    pub(super) async fn load_receiver(&self, id: &AppId) -> Result<Option<(App, RegisteredUrls)>, StoreError> {
+        let found = self.link.read(cmd("HMGET").arg(keys::app(id)).arg("r").arg("w").to_owned()).await?;
+        let mut fields = Fields::of("an app", found)?;
+        let Some(app) = self.opened_app(id, fields.optional()?)? else { return Ok(None) };
+        let urls = fields.optional_sealed()?.map(|sealed| open_urls(&self.vault, id, &sealed)).transpose()?;
+        Ok(Some((app, urls.unwrap_or_default())))
+    }
+
+    pub(super) async fn webhook_urls(&self, id: AppId) -> Result<Option<RegisteredUrls>, StoreError> {
+        Ok(self.load_receiver(&id).await?.map(|(_, urls)| urls))
+    }
+
+    /// As [`Shared::patch_app`].
+    pub(super) async fn set_webhook_url(
+        &self,
+        id: AppId,
+        api_type: ApiType,
+        url: Option<WebhookUrl>,
+    ) -> Result<Option<RegisteredUrls>, StoreError> {
+        for _ in 0..ATTEMPTS {
+            let found = self.link.read(cmd("HMGET").arg(keys::app(&id)).arg("r").arg("w").to_owned()).await?;
+            let mut fields = Fields::of("an app", found)?;
+            if fields.optional()?.is_none() {
+                return Ok(None);
+            }
+            let before = fields.optional()?;
+            let read = |bytes: &Vec<u8>| {
+                let sealed = Sealed::from_bytes(bytes).ok_or_else(|| unreadable("the webhook URLs of an app"))?;
+                open_urls(&self.vault, &id, &sealed)
+            };
+            let mut urls = before.as_ref().map(read).transpose()?.unwrap_or_default();
+            urls.set(api_type, url.clone());
+            let args = arguments!["w", before, seal_urls(&self.vault, &id, &urls)?];
+            if number::<u32>("an app", self.call(&PATCH_APP, vec![keys::app(&id)], args).await?)? == 1 {
+                return Ok(Some(urls));
             }
         }
         Err(StoreError::Overloaded)

@@ -3,17 +3,24 @@
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use sakshi_domain::credits::{CreditMove, LedgerEntry};
-use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery};
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery, Subject};
 use sakshi_domain::event::{Event, EventPatch};
+use sakshi_domain::flow::api_type::{ApiType, RegisteredUrls};
+use sakshi_domain::flow::dedup::DedupDigest;
+use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, TxnId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
+use sakshi_domain::web_address::WebhookUrl;
 use tokio::sync::broadcast;
 
 use super::{RedisStore, Shared};
 use crate::error::StoreError;
+use crate::flows::reporting::{self, Keeper as _};
+use crate::flows::{FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, SealedPayload};
 use crate::record::{Registration, TransactionRecord};
 use crate::store::{Store, StoreFuture};
 use crate::transition::{
@@ -66,6 +73,40 @@ impl Store for RedisStore {
 
     fn list_registrations(&self, id: EventId, page: PageRequest) -> StoreFuture<Page<Registration>> {
         self.carry_out(move |store| async move { store.list_registrations(id, page).await })
+    }
+
+    fn open_flow(&self, open: OpenFlow) -> StoreFuture<OpenFlowOutcome> {
+        self.carry_out(|store| async move { store.open_flow(open).await })
+    }
+
+    fn report_flow(&self, report: ReportFlow) -> StoreFuture<ReportFlowOutcome> {
+        self.carry_out(|store| reporting::report(store, report))
+    }
+
+    fn lapse_flow(&self, id: FlowId, result_ttl: Duration) -> StoreFuture<LapseFlowOutcome> {
+        self.carry_out(move |store| store.lapse_flow(id, result_ttl))
+    }
+
+    fn lapsed_flows(&self, limit: usize) -> StoreFuture<Vec<FlowId>> {
+        self.carry_out(move |store| async move { store.lapsed_flows(limit).await })
+    }
+
+    fn load_flow(&self, id: FlowId, app: AppId) -> StoreFuture<Option<FlowRecord>> {
+        self.carry_out(move |store| reporting::load(store, id, app))
+    }
+
+    fn load_webhook(&self, flow: FlowId, webhook: DedupDigest) -> StoreFuture<Option<SealedPayload>> {
+        self.carry_out(
+            move |store| async move { Ok(store.payload(flow, webhook).await?.map(|bytes| SealedPayload::new(flow, webhook, bytes))) },
+        )
+    }
+
+    fn set_webhook_url(&self, app: AppId, api_type: ApiType, url: Option<WebhookUrl>) -> StoreFuture<Option<RegisteredUrls>> {
+        self.carry_out(move |store| async move { store.set_webhook_url(app, api_type, url).await })
+    }
+
+    fn webhook_urls(&self, app: AppId) -> StoreFuture<Option<RegisteredUrls>> {
+        self.carry_out(|store| async move { store.webhook_urls(app).await })
     }
 
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
@@ -130,16 +171,16 @@ impl Store for RedisStore {
         })
     }
 
-    fn claim_delivery(&self, id: DeliveryId, txn: TxnId) -> StoreFuture<bool> {
-        self.carry_out(move |store| async move { if store.has_left() { Ok(false) } else { store.claim_delivery(id, txn).await } })
+    fn claim_delivery(&self, id: DeliveryId, subject: Subject) -> StoreFuture<bool> {
+        self.carry_out(move |store| async move { if store.has_left() { Ok(false) } else { store.claim_delivery(id, subject).await } })
     }
 
-    fn settle_delivery(&self, id: DeliveryId, txn: TxnId, attempt: Attempt) -> StoreFuture<()> {
-        self.carry_out(move |store| async move { store.settle_delivery(id, txn, attempt).await })
+    fn settle_delivery(&self, id: DeliveryId, subject: Subject, attempt: Attempt) -> StoreFuture<()> {
+        self.carry_out(move |store| async move { store.settle_delivery(id, subject, attempt).await })
     }
 
-    fn load_delivery(&self, txn: TxnId) -> StoreFuture<Option<DeliveryRecord>> {
-        self.carry_out(move |store| async move { store.load_delivery(txn).await })
+    fn load_delivery(&self, subject: Subject) -> StoreFuture<Option<DeliveryRecord>> {
+        self.carry_out(move |store| async move { store.load_delivery(subject).await })
     }
 
     fn abandon_attempts(&self) -> StoreFuture<u64> {

@@ -60,7 +60,7 @@ async fn work(universe: &Universe, event: &Event) {
         let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
         say("completed", &id);
         if round % 3 == 1 {
-            assert!(universe.store.claim_delivery(delivery.id, id).await.unwrap());
+            assert!(universe.store.claim_delivery(delivery.id, id.into()).await.unwrap());
             say("claimed", &delivery.id);
         }
     }
@@ -138,7 +138,7 @@ async fn check(universe: &Universe, word: &str, what: &str, claimed_before: &mut
     if word == "claimed" {
         let id: u64 = what.parse().unwrap();
         assert!(claimed_before.insert(id), "no position is used twice");
-        assert_eq!(universe.store.claim_delivery(DeliveryId(id), TxnId::from_uuid(uuid::Uuid::nil())).await, Ok(false));
+        assert_eq!(universe.store.claim_delivery(DeliveryId(id), TxnId::from_uuid(uuid::Uuid::nil()).into()).await, Ok(false));
         return;
     }
     let id: TxnId = what.parse().unwrap();
@@ -147,7 +147,7 @@ async fn check(universe: &Universe, word: &str, what: &str, claimed_before: &mut
         "completed" | "registered" => assert!(matches!(record, Some(TransactionRecord::Completed(_)))),
         _ => assert!(record.is_some()),
     }
-    let delivery = universe.store.load_delivery(id).await.unwrap();
+    let delivery = universe.store.load_delivery(id.into()).await.unwrap();
     assert_eq!(delivery.is_some(), matches!(record, Some(TransactionRecord::Completed(_))));
 }
 

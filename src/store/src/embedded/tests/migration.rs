@@ -16,6 +16,7 @@ use crate::conformance::fixture::{
     HOOK, RESULT_TTL, RETENTION, audited_balance, client, client_with, completed, completing, created, event, grant, kept, opening,
     registered, sealed, url,
 };
+use crate::conformance::flow_fixture::{Told, accepted, opened as flow_opened, party as party_of_flows, wealth};
 use crate::embedded::EmbeddedStore;
 use crate::embedded::schema::APPLICATION_ID;
 use crate::record::TransactionRecord;
@@ -102,11 +103,15 @@ async fn a_file_of_version_1_is_migrated_with_everything_it_holds() {
     let CompleteOutcome::Completed { record, queued: Some(delivery), repeated: false } = outcome else { panic!("{outcome:?}") };
     assert_eq!((record.opened, delivery.url), (pending.pending, url(HOOK)));
     assert!(delivery.id > DeliveryId(7), "no position is used twice");
-    assert!(universe.store.claim_delivery(DeliveryId(7), due[0].txn).await.unwrap());
+    assert!(universe.store.claim_delivery(DeliveryId(7), due[0].subject).await.unwrap());
 
     let party = created(&universe, event(&universe, &owner, 10)).await;
     registered(&universe, &party).await;
     assert_eq!(universe.store.load_event(party.id).await.unwrap().unwrap().counts.registrations, 1);
+    let consent = party_of_flows(&universe).await;
+    let flow = flow_opened(&universe, wealth(&universe, &consent)).await;
+    let reported = accepted(&universe, &flow, Told::Data(1, "RAW", 1)).await.unwrap();
+    assert!(reported.id > delivery.id, "flows queue behind what was there");
     universe.advance(RESULT_TTL);
     assert_eq!(universe.store.sweep(RETENTION, 10).await.unwrap().idempotency, 1);
     universe.store.close();

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::universe;
 use crate::conformance::fixture::client_with;
-use crate::embedded::{events, guests, retention};
+use crate::embedded::{deliveries, events, flows, guests, retention};
 
 /// The steps of the plan of a statement.
 fn plan(connection: &Connection, sql: &str) -> Vec<String> {
@@ -45,4 +45,24 @@ async fn no_statement_about_events_reads_a_whole_table() {
     let counted = plan(&connection, events::LOAD);
     let by_index = "SEARCH t USING COVERING INDEX transactions_of_event (event=? AND completed=? AND expires_at>? AND expires_at<?)";
     assert!(counted.iter().any(|step| step == by_index), "{counted:?}");
+}
+
+#[tokio::test]
+async fn no_statement_about_flows_reads_a_whole_table_and_what_waits_is_found_without_payloads() {
+    let universe = universe();
+    client_with(&universe, 1).await;
+    universe.store.close();
+    let connection = Connection::open(universe.directory.path().join("store/sakshi.db")).unwrap();
+    let of_flows = [flows::FIND, flows::PAYLOAD, flows::LAPSED, retention::FETCHES, retention::FLOWS, retention::REPORTS];
+    for sql in of_flows.into_iter().chain([deliveries::DUE, deliveries::DUE_OF_ORIGIN]) {
+        let steps = plan(&connection, sql);
+        assert!(!steps.is_empty());
+        for step in steps {
+            let by_index = !step.starts_with("SCAN ") || step.contains("USING INDEX deliveries_queued");
+            assert!(by_index && !step.contains("TEMP B-TREE"), "{step} in {sql}");
+        }
+    }
+    for sql in [deliveries::DUE, deliveries::DUE_OF_ORIGIN] {
+        assert!(!sql.contains("payload"), "{sql}");
+    }
 }

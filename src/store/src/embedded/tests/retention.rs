@@ -62,16 +62,16 @@ fn a_transaction_is_swept_only_after_its_delivery_has_ended() {
         let client = client_with(world, 2).await;
         let (queued, queued_id) = completed(world, &client).await;
         let (claimed, claimed_id) = completed(world, &client).await;
-        assert!(world.store().claim_delivery(claimed_id, claimed.id).await.unwrap());
+        assert!(world.store().claim_delivery(claimed_id, claimed.id.into()).await.unwrap());
         world.advance(RESULT_TTL * 10);
         assert_eq!(world.store().sweep(RETENTION, 10).await, Ok(Swept::default()));
-        assert!(world.store().load_delivery(claimed.id).await.unwrap().is_some());
+        assert!(world.store().load_delivery(claimed.id.into()).await.unwrap().is_some());
         let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
-        world.store().settle_delivery(claimed_id, claimed.id, attempt).await.unwrap();
+        world.store().settle_delivery(claimed_id, claimed.id.into(), attempt).await.unwrap();
         assert_eq!(world.store().sweep(RETENTION, 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
-        assert_eq!(world.store().load_delivery(claimed.id).await, Ok(None));
+        assert_eq!(world.store().load_delivery(claimed.id.into()).await, Ok(None));
         let due = world.store().due_deliveries(None, None, 10).await.unwrap();
-        assert_eq!(due.iter().map(|due| (due.id, due.txn)).collect::<Vec<_>>(), [(queued_id, queued.id)]);
+        assert_eq!(due.iter().map(|due| (due.id, due.subject)).collect::<Vec<_>>(), [(queued_id, queued.id.into())]);
         assert_eq!(Some(&due[0].url), queued.terms.webhook_url.as_ref());
     });
 }
@@ -176,9 +176,9 @@ fn an_event_is_swept_with_its_registrations_and_never_before_its_transactions() 
         assert_eq!(world.store().sweep(RETENTION, 100).await, Ok(Swept::default()), "a delivery has not ended");
         let due = world.store().due_deliveries(None, None, 10).await.unwrap().remove(0);
         assert_eq!(Some(due.url), event.terms.webhook_url);
-        assert!(world.store().claim_delivery(due.id, due.txn).await.unwrap());
+        assert!(world.store().claim_delivery(due.id, due.subject).await.unwrap());
         let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
-        world.store().settle_delivery(due.id, due.txn, attempt).await.unwrap();
+        world.store().settle_delivery(due.id, due.subject, attempt).await.unwrap();
         assert_eq!(world.store().sweep(RETENTION, 100).await, Ok(Swept { transactions: 1, events: 3, ..Swept::default() }));
         assert_eq!(world.store().load_event(event.id).await, Ok(None));
         assert_eq!(world.store().list_registrations(event.id, ALL).await, Ok(Page { items: vec![], total: 0 }));

@@ -1,4 +1,4 @@
--- KEYS are the attempts under way and then a transaction for each position in ARGV. Those that this
+-- KEYS are the attempts under way and then a transaction or report for each position in ARGV. Those that this
 -- call marked before its answer was lost are counted again.
 local marked = 0
 for index = 2, #KEYS do

@@ -11,10 +11,12 @@ use sakshi_domain::transaction::{CredentialIdentity, Outcome};
 
 use super::{Universe, universe, universe_on};
 use crate::conformance::fixture::{
-    RETENTION, WINDOW, app, client_with, completed, completing, created, event, kept, opened, opening, passing, patched, registered,
-    scanned, url,
+    RESULT_TTL, RETENTION, WINDOW, app, client_with, completed, completing, created, event, kept, opened, opening, passing, patched,
+    registered, scanned, url,
 };
+use crate::conformance::flow_fixture::{self, Told, accepted, loaded, locker, party, wealth};
 use crate::conformance::{World, run};
+use crate::flows::LapseFlowOutcome;
 use crate::redis::peers::Gone;
 use crate::redis::script;
 use crate::redis::{KEYS, Lifetime};
@@ -55,20 +57,21 @@ async fn used_for_everything(universe: &Universe) {
     // Queued, under way, ended, given up.
     store.complete_transaction(presenting(completing(pending.id, 1), 1)).await.unwrap();
     let (under_way, id) = completed(universe, &client).await;
-    assert!(store.claim_delivery(id, under_way.id).await.unwrap());
+    assert!(store.claim_delivery(id, under_way.id.into()).await.unwrap());
     assert_eq!(store.abandon_attempts().await, Ok(1));
     let (ended, id) = completed(universe, &client).await;
-    assert!(store.claim_delivery(id, ended.id).await.unwrap());
+    assert!(store.claim_delivery(id, ended.id.into()).await.unwrap());
     let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
-    store.settle_delivery(id, ended.id, attempt).await.unwrap();
+    store.settle_delivery(id, ended.id.into(), attempt).await.unwrap();
     let (claimed, id) = completed(universe, &client).await;
-    assert!(store.claim_delivery(id, claimed.id).await.unwrap());
+    assert!(store.claim_delivery(id, claimed.id.into()).await.unwrap());
     opened(universe, &client).await;
     // A credential that is given back, and one that is not.
     let late = opened(universe, &client).await;
     universe.advance(WINDOW);
     assert_eq!(store.complete_transaction(presenting(completing(late.id, 1), 2)).await, Ok(CompleteOutcome::Expired));
 
+    flows_of_every_standing(universe).await;
     let event = created(universe, event(universe, &client, 10)).await;
     registered(universe, &event).await;
     scanned(universe, &event).await;
@@ -78,10 +81,33 @@ async fn used_for_everything(universe: &Universe) {
     assert_eq!(store.list_registrations(event.id, ALL).await.unwrap().total, 1);
     let guest = scanned(universe, &event).await;
     assert!(matches!(store.complete_transaction(passing(guest, 1)).await, Ok(CompleteOutcome::Completed { .. })));
-    assert!(store.load_delivery(guest).await.unwrap().is_some());
+    assert!(store.load_delivery(guest.into()).await.unwrap().is_some());
     assert!(!store.due_deliveries(None, None, 10).await.unwrap().is_empty());
     store.audit().await.unwrap();
     store.check().await.unwrap();
+}
+
+/// Flows that wait, lapse, are queued, under way and ended, and one that is gone.
+async fn flows_of_every_standing(universe: &Universe) {
+    let store = universe.store();
+    let party = party(universe).await;
+    flow_fixture::registered(universe, &party).await;
+    flow_fixture::opened(universe, flow_fixture::document(universe, &party, Some("https://own.example/planted-path"))).await;
+    let (pending, ended) = (locker(universe, &party), locker(universe, &party));
+    let (pending, ended) = (flow_fixture::opened(universe, pending).await, flow_fixture::opened(universe, ended).await);
+    accepted(universe, &pending, Told::Locker("Pending", 1)).await;
+    let delivery = accepted(universe, &ended, Told::Locker("Fetched", 1)).await.unwrap();
+    assert!(store.claim_delivery(delivery.id, delivery.subject).await.unwrap());
+    let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
+    store.settle_delivery(delivery.id, delivery.subject, attempt).await.unwrap();
+    let consent = flow_fixture::opened(universe, wealth(universe, &party)).await;
+    accepted(universe, &consent, Told::Consent("Accepted", 1)).await.unwrap();
+    let under_way = accepted(universe, &consent, Told::Data(1, "RAW", 1)).await.unwrap();
+    assert!(store.claim_delivery(under_way.id, under_way.subject).await.unwrap());
+    assert!(loaded(universe, &ended).await.unwrap().latest.is_some());
+    store.lapsed_flows(10).await.unwrap();
+    let gone = locker(universe, &party);
+    assert_eq!(store.lapse_flow(gone.id, RESULT_TTL).await, Ok(LapseFlowOutcome::NotFound));
 }
 
 /// Whether a key's name is of a pattern.

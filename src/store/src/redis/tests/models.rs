@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{universe, universe_keeping};
 use crate::conformance::run;
-use crate::models::{Habits, event, transactions};
+use crate::models::{Habits, event, flows, transactions};
 
 const HABITS: Habits = Habits { in_order: false, expires: true };
 
@@ -19,5 +19,19 @@ proptest! {
     #[test]
     fn any_interleaving_at_an_event_does_what_the_model_says(steps in prop::collection::vec(event::step(), 1..200)) {
         run(event::compare(&universe_keeping(event::KEPT), HABITS, steps));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_interleaving_of_reports_does_what_the_model_says(steps in prop::collection::vec(flows::step(), 1..60)) {
+        run(flows::compare(&universe(), steps));
+    }
+
+    #[test]
+    fn racing_reports_queue_at_most_one_delivery_for_each_key(steps in prop::collection::vec(flows::step(), 1..24)) {
+        run(flows::race(&universe(), steps));
     }
 }

@@ -83,7 +83,7 @@ fn a_delivery_waits_for_the_node_that_completed_its_transaction_alone() {
         assert_eq!(due(&world.store, None, None, 10).await, [ours]);
         assert_eq!(due(&other, None, None, 10).await, [delivery.id]);
         // Whoever claims it has it: which node it waits for is no permission.
-        let claims = [world.store.claim_delivery(delivery.id, theirs), other.claim_delivery(delivery.id, theirs)];
+        let claims = [world.store.claim_delivery(delivery.id, theirs.into()), other.claim_delivery(delivery.id, theirs.into())];
         let claims = join_all(claims).await;
         assert_eq!(claims.iter().filter(|claimed| **claimed == Ok(true)).count(), 1);
     });
@@ -101,7 +101,7 @@ fn what_a_dead_node_had_waiting_is_taken_over_and_what_it_had_under_way_is_unkno
             let outcome = dead.complete_transaction(completing(id, 1)).await.unwrap();
             let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
             if number % 20 == 0 {
-                assert!(dead.claim_delivery(delivery.id, id).await.unwrap());
+                assert!(dead.claim_delivery(delivery.id, id.into()).await.unwrap());
                 under_way.push((delivery.id, id));
             } else {
                 waiting.push(delivery.id);
@@ -115,17 +115,17 @@ fn what_a_dead_node_had_waiting_is_taken_over_and_what_it_had_under_way_is_unkno
         assert_eq!(due(&dead, None, None, 1_000).await, []);
         assert_eq!(due(&world.store, None, None, 1_000).await.len(), 1, "the living keep theirs");
         for (id, txn) in &under_way {
-            let attempt = heir.load_delivery(*txn).await.unwrap().unwrap().attempt.unwrap();
+            let attempt = heir.load_delivery((*txn).into()).await.unwrap().unwrap().attempt.unwrap();
             assert_eq!(attempt.outcome, DeliveryOutcome::Unknown);
-            assert_eq!(heir.claim_delivery(*id, *txn).await, Ok(false));
+            assert_eq!(heir.claim_delivery(*id, (*txn).into()).await, Ok(false));
         }
         assert_eq!(heir.shared.take_over(&dead.shared.node).await, Ok(TakenOver::default()));
         // It was not dead after all, and says how one of its attempts ended.
         let (id, txn) = under_way[0];
         let delivered = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 9 };
-        dead.settle_delivery(id, txn, delivered).await.unwrap();
-        assert_eq!(heir.load_delivery(txn).await.unwrap().unwrap().attempt, Some(delivered));
-        assert_eq!(world.store.load_delivery(mine).await.unwrap().unwrap().attempt, None);
+        dead.settle_delivery(id, txn.into(), delivered).await.unwrap();
+        assert_eq!(heir.load_delivery(txn.into()).await.unwrap().unwrap().attempt, Some(delivered));
+        assert_eq!(world.store.load_delivery(mine.into()).await.unwrap().unwrap().attempt, None);
     });
 }
 
@@ -170,7 +170,7 @@ fn positions_rise_when_the_clock_is_set_back_and_when_a_millisecond_is_full() {
         world.advance(std::time::Duration::from_millis(15_000));
         let (txn, fourth) = completed(world, &client).await;
         assert_eq!(crate::redis::position::of(fourth), format!("{}-0", later + 10_001));
-        assert!(world.store().claim_delivery(fourth, txn.id).await.unwrap());
+        assert!(world.store().claim_delivery(fourth, txn.id.into()).await.unwrap());
     });
 }
 
@@ -182,7 +182,7 @@ fn eight_nodes_racing_for_each_delivery_make_one_attempt() {
         let client = client_with(world, 50).await;
         for _ in 0..50 {
             let (pending, id) = completed(world, &client).await;
-            let claims = join_all(nodes.iter().map(|node| node.claim_delivery(id, pending.id))).await;
+            let claims = join_all(nodes.iter().map(|node| node.claim_delivery(id, pending.id.into()))).await;
             assert_eq!(claims.iter().filter(|claimed| **claimed == Ok(true)).count(), 1);
         }
     });

@@ -37,16 +37,16 @@ async fn a_survivor_takes_what_waits_for_a_dead_node_and_records_its_attempts_as
     let (dying, survivor) = (Node::start(servers(&server), FAST).await, Node::start(servers(&server), FAST).await);
     let client = dying.client().await;
     let (waiting, under_way) = (dying.queue(&client).await, dying.queue(&client).await);
-    assert_eq!(dying.store.claim_delivery(under_way.1, under_way.0.id).await, Ok(true));
+    assert_eq!(dying.store.claim_delivery(under_way.1, under_way.0.id.into()).await, Ok(true));
     assert_eq!((dying.due().await, survivor.due().await), (vec![waiting.1], vec![]));
 
     let id = dying.id.to_string();
     drop(dying);
     becomes_due(&survivor, 1).await;
     assert_eq!(survivor.due().await, [waiting.1]);
-    let record = survivor.store.load_delivery(under_way.0.id).await.unwrap().unwrap();
+    let record = survivor.store.load_delivery(under_way.0.id.into()).await.unwrap().unwrap();
     assert_eq!(record.attempt.map(|attempt| attempt.outcome), Some(DeliveryOutcome::Unknown));
-    assert_eq!(survivor.store.claim_delivery(waiting.1, waiting.0.id).await, Ok(true));
+    assert_eq!(survivor.store.claim_delivery(waiting.1, waiting.0.id.into()).await, Ok(true));
     let forgotten = || server.answer(&["ZSCORE", "{nodes}beats", &id]).text().is_none();
     eventually("the dead node to be forgotten", PLENTY, || forgotten().then_some(()));
 }
@@ -61,7 +61,7 @@ async fn who_leaves_begins_no_attempt_and_others_need_not_wait_for_its_silence()
     assert_eq!(leaving.store.leave().await, Ok(()));
     assert_eq!(leaving.store.leave().await, Ok(()));
     assert_eq!(leaving.due().await, []);
-    assert_eq!(leaving.store.claim_delivery(delivery, pending.id).await, Ok(false));
+    assert_eq!(leaving.store.claim_delivery(delivery, pending.id.into()).await, Ok(false));
     becomes_due(&survivor, 1).await;
 
     // What it ends after it has left is not stranded either.
@@ -91,14 +91,14 @@ async fn a_node_that_was_given_up_by_mistake_comes_back_and_nothing_is_attempted
     let (stopped, survivor) = (Node::start(servers(&server), ONCE).await, Node::start(servers(&server), FAST).await);
     let client = stopped.client().await;
     let (waiting, under_way) = (stopped.queue(&client).await, stopped.queue(&client).await);
-    assert_eq!(stopped.store.claim_delivery(under_way.1, under_way.0.id).await, Ok(true));
+    assert_eq!(stopped.store.claim_delivery(under_way.1, under_way.0.id.into()).await, Ok(true));
     becomes_due(&survivor, 1).await;
     assert_eq!(stopped.due().await, []);
 
-    assert_eq!(survivor.store.claim_delivery(waiting.1, waiting.0.id).await, Ok(true));
-    assert_eq!(stopped.store.claim_delivery(waiting.1, waiting.0.id).await, Ok(false));
-    stopped.store.settle_delivery(under_way.1, under_way.0.id, attempt(DeliveryOutcome::Delivered)).await.unwrap();
-    let record = survivor.store.load_delivery(under_way.0.id).await.unwrap().unwrap();
+    assert_eq!(survivor.store.claim_delivery(waiting.1, waiting.0.id.into()).await, Ok(true));
+    assert_eq!(stopped.store.claim_delivery(waiting.1, waiting.0.id.into()).await, Ok(false));
+    stopped.store.settle_delivery(under_way.1, under_way.0.id.into(), attempt(DeliveryOutcome::Delivered)).await.unwrap();
+    let record = survivor.store.load_delivery(under_way.0.id.into()).await.unwrap().unwrap();
     assert_eq!(record.attempt, Some(attempt(DeliveryOutcome::Delivered)));
 
     stopped.store.shared.beat(false).await.unwrap();
@@ -116,13 +116,13 @@ async fn what_a_node_without_a_beat_has_left_is_found_in_the_partitions() {
     let stray = Node::start(servers(&server), ONCE).await;
     let client = stray.client().await;
     let (waiting, under_way) = (stray.queue(&client).await, stray.queue(&client).await);
-    assert_eq!(stray.store.claim_delivery(under_way.1, under_way.0.id).await, Ok(true));
+    assert_eq!(stray.store.claim_delivery(under_way.1, under_way.0.id.into()).await, Ok(true));
     drop(stray);
     server.answer(&["DEL", "{nodes}beats"]);
 
     let survivor = Node::start(servers(&server), FAST).await;
     becomes_due(&survivor, 1).await;
     assert_eq!(survivor.due().await, [waiting.1]);
-    let record = survivor.store.load_delivery(under_way.0.id).await.unwrap().unwrap();
+    let record = survivor.store.load_delivery(under_way.0.id.into()).await.unwrap().unwrap();
     assert_eq!(record.attempt.map(|attempt| attempt.outcome), Some(DeliveryOutcome::Unknown));
 }

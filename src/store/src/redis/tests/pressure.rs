@@ -32,10 +32,10 @@ fn a_full_server_refuses_what_adds_to_it_whole_and_lets_deliveries_end() {
         }
         assert!(world.store().load_transaction(pending.id).await.unwrap().is_some());
         assert_eq!(audited_balance(world, &client).await, 8);
-        assert!(world.store().claim_delivery(id, delivered.id).await.unwrap());
+        assert!(world.store().claim_delivery(id, delivered.id.into()).await.unwrap());
         let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
-        world.store().settle_delivery(id, delivered.id, attempt).await.unwrap();
-        assert_eq!(world.store().load_delivery(delivered.id).await.unwrap().unwrap().attempt, Some(attempt));
+        world.store().settle_delivery(id, delivered.id.into(), attempt).await.unwrap();
+        assert_eq!(world.store().load_delivery(delivered.id.into()).await.unwrap().unwrap().attempt, Some(attempt));
         world.server.answer(&["CONFIG", "SET", "maxmemory", "0"]);
         assert_eq!(world.store().check().await, Ok(()));
         let outcome = world.store().complete_transaction(complete).await.unwrap();

@@ -1,0 +1,206 @@
+//! A report of any kind, and what it makes of the flow that it is about.
+
+use serde::Serialize;
+
+use super::address::Stream;
+use super::esign::EsignFlow;
+use super::flow_id::FlowId;
+use super::kind::FlowKind;
+use super::report::Report;
+use super::standing::{FetchStanding, Next, Standing};
+use super::transition::{Admitted, Refusal, ReportDigest, Transition};
+use super::wealth_data::WealthData;
+use super::wealth_historical::WealthHistorical;
+use crate::ids::AppId;
+use crate::invalid::Invalid;
+use crate::payload::doclocker::DocLockerPayload;
+use crate::payload::esign::EsignPayload;
+use crate::payload::estamp::EStampPayload;
+use crate::payload::wealth_consent::WealthConsentPayload;
+use crate::payload::wealth_data::WealthDataPayload;
+use crate::payload::wealth_historical::WealthHistoricalPayload;
+use crate::time::Timestamp;
+
+/// What a connector reports.
+#[derive(Debug, PartialEq)]
+pub enum FlowReport {
+    /// Of a document to be signed.
+    ESign(Report<EsignPayload>),
+    /// Of documents of the locker.
+    DocLocker(Report<DocLockerPayload>),
+    /// Of an e-stamp.
+    EStamp(Report<EStampPayload>),
+    /// Of a wealth-data consent.
+    WealthConsent(Report<WealthConsentPayload>),
+    /// Of data under such a consent.
+    WealthData(Report<WealthDataPayload>),
+    /// Of historical data under such a consent.
+    WealthHistorical(Report<WealthHistoricalPayload>),
+}
+
+/// A report that was held against its flow. It is written as the payload that is stored and sent.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum AdmittedReport {
+    /// Of a document to be signed.
+    ESign(Admitted<EsignPayload>),
+    /// Of documents of the locker.
+    DocLocker(Admitted<DocLockerPayload>),
+    /// Of an e-stamp.
+    EStamp(Admitted<EStampPayload>),
+    /// Of a wealth-data consent.
+    WealthConsent(Admitted<WealthConsentPayload>),
+    /// Of data under such a consent.
+    WealthData(Admitted<WealthDataPayload>),
+    /// Of historical data under such a consent.
+    WealthHistorical(Admitted<WealthHistoricalPayload>),
+}
+
+impl FlowReport {
+    /// Reads a connector's body.
+    ///
+    /// # Errors
+    /// Every problem with its path, unknown fields and unknown states included.
+    pub fn parse(kind: FlowKind, bytes: &[u8]) -> Result<Self, Invalid> {
+        match kind {
+            FlowKind::ESign => Report::parse(bytes).map(Self::ESign),
+            FlowKind::DocLocker => Report::parse(bytes).map(Self::DocLocker),
+            FlowKind::EStamp => Report::parse(bytes).map(Self::EStamp),
+            FlowKind::WealthConsent => Report::parse(bytes).map(Self::WealthConsent),
+            FlowKind::WealthData => Report::parse(bytes).map(Self::WealthData),
+            FlowKind::WealthHistorical => Report::parse(bytes).map(Self::WealthHistorical),
+        }
+    }
+
+    /// The flow that it says it is about.
+    #[must_use]
+    pub const fn flow(&self) -> FlowId {
+        match self {
+            Self::ESign(report) => report.payload.document_id,
+            Self::DocLocker(report) => report.payload.data.transaction_id,
+            Self::EStamp(report) => report.payload.data.e_stamp_id,
+            Self::WealthConsent(report) => report.payload.unique_identifier,
+            Self::WealthData(report) => report.payload.unique_identifier,
+            Self::WealthHistorical(report) => report.payload.unique_identifier,
+        }
+    }
+
+    /// The app that it says it is for.
+    #[must_use]
+    pub const fn app(&self) -> &AppId {
+        match self {
+            Self::ESign(report) => &report.app,
+            Self::DocLocker(report) => &report.app,
+            Self::EStamp(report) => &report.app,
+            Self::WealthConsent(report) => &report.app,
+            Self::WealthData(report) => &report.app,
+            Self::WealthHistorical(report) => &report.app,
+        }
+    }
+
+    /// Names the fetch under the flow that it is about, uniquely within the flow; `None` when it is
+    /// about the flow itself.
+    #[must_use]
+    pub fn fetch(&self) -> Option<String> {
+        match self {
+            Self::ESign(_) | Self::DocLocker(_) | Self::EStamp(_) | Self::WealthConsent(_) => None,
+            Self::WealthData(report) => Some(format!("data {}", report.payload.txn_id)),
+            Self::WealthHistorical(Report { payload, .. }) => {
+                let WealthHistoricalPayload { consent_id, account_id, from_date, to_date, .. } = payload;
+                Some(format!("historical {consent_id} {account_id} {from_date} {to_date}"))
+            }
+        }
+    }
+
+    /// Holds the report against its flow.
+    ///
+    /// # Errors
+    /// [`Refusal::NotThisFlow`], also for a flow of another kind; [`Refusal::Contradicts`].
+    pub fn admit(self, flow: &Standing) -> Result<AdmittedReport, Refusal> {
+        match (self, flow) {
+            (Self::ESign(report), Standing::ESign(flow)) => flow.admit(report).map(AdmittedReport::ESign),
+            (Self::DocLocker(report), Standing::DocLocker(flow)) => flow.admit(report).map(AdmittedReport::DocLocker),
+            (Self::EStamp(report), Standing::EStamp(flow)) => flow.admit(report).map(AdmittedReport::EStamp),
+            (Self::WealthConsent(report), Standing::Wealth(consent)) => consent.admit(report).map(AdmittedReport::WealthConsent),
+            (Self::WealthData(report), Standing::Wealth(consent)) => WealthData::admit(consent, report).map(AdmittedReport::WealthData),
+            (Self::WealthHistorical(report), Standing::Wealth(consent)) => {
+                WealthHistorical::admit(consent, report).map(AdmittedReport::WealthHistorical)
+            }
+            _ => Err(Refusal::NotThisFlow),
+        }
+    }
+}
+
+impl AdmittedReport {
+    /// What the report makes of the flow, and of the fetch that it is about if there was a report of
+    /// that before.
+    ///
+    /// # Errors
+    /// Those of the flow's own transition.
+    pub fn judge(
+        &self,
+        flow: &Standing,
+        fetch: Option<FetchStanding>,
+        digest: ReportDigest,
+        now: Timestamp,
+    ) -> Result<Transition<Next>, Refusal> {
+        match (self, flow) {
+            (Self::ESign(report), Standing::ESign(flow)) => {
+                flow.report(report, digest, now).map(|transition| transition.map(|next| Next::Flow(Standing::ESign(next))))
+            }
+            (Self::DocLocker(report), Standing::DocLocker(flow)) => {
+                flow.report(report, digest, now).map(|transition| transition.map(|next| Next::Flow(Standing::DocLocker(next))))
+            }
+            (Self::EStamp(report), Standing::EStamp(flow)) => {
+                flow.report(report, digest, now).map(|transition| transition.map(|next| Next::Flow(Standing::EStamp(next))))
+            }
+            (Self::WealthConsent(report), Standing::Wealth(consent)) => {
+                consent.report(report, digest, now).map(|transition| transition.map(|next| Next::Flow(Standing::Wealth(next))))
+            }
+            (Self::WealthData(report), Standing::Wealth(consent)) => {
+                let fetch = if let Some(FetchStanding::Data(fetch)) = fetch { fetch } else { WealthData::default() };
+                let judged = fetch.report(consent, report, digest);
+                judged.map(|transition| transition.map(|next| Next::Fetch(FetchStanding::Data(next))))
+            }
+            (Self::WealthHistorical(report), Standing::Wealth(consent)) => {
+                let fetch = if let Some(FetchStanding::Historical(fetch)) = fetch { fetch } else { WealthHistorical::default() };
+                let judged = fetch.report(consent, report, digest);
+                judged.map(|transition| transition.map(|next| Next::Fetch(FetchStanding::Historical(next))))
+            }
+            _ => Err(Refusal::NotThisFlow),
+        }
+    }
+
+    /// What decides where its webhook goes.
+    #[must_use]
+    pub fn stream<'a>(&self, flow: &'a Standing) -> Stream<'a> {
+        match (self, flow) {
+            (Self::EStamp(_), Standing::EStamp(flow)) => flow.opened().kind.stream(),
+            (Self::EStamp(_), _) => Stream::RegistryEStamp,
+            (Self::ESign(_), Standing::ESign(EsignFlow::Pending(pending))) => {
+                Stream::ESign { response_url: pending.opened.response_url.as_ref() }
+            }
+            (Self::ESign(_), Standing::ESign(EsignFlow::Ended(ended))) => {
+                Stream::ESign { response_url: ended.opened.response_url.as_ref() }
+            }
+            (Self::ESign(_), _) => Stream::ESign { response_url: None },
+            (Self::DocLocker(_), _) => Stream::DocLocker,
+            (Self::WealthConsent(_), _) => Stream::WealthConsent,
+            (Self::WealthData(_), _) => Stream::WealthData,
+            (Self::WealthHistorical(_), _) => Stream::WealthHistorical,
+        }
+    }
+
+    /// The report of this app once more, to be held against the flow as it is by now.
+    #[must_use]
+    pub fn into_report(self, app: AppId) -> FlowReport {
+        match self {
+            Self::ESign(report) => FlowReport::ESign(report.into_report(app)),
+            Self::DocLocker(report) => FlowReport::DocLocker(report.into_report(app)),
+            Self::EStamp(report) => FlowReport::EStamp(report.into_report(app)),
+            Self::WealthConsent(report) => FlowReport::WealthConsent(report.into_report(app)),
+            Self::WealthData(report) => FlowReport::WealthData(report.into_report(app)),
+            Self::WealthHistorical(report) => FlowReport::WealthHistorical(report.into_report(app)),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! A flow of any kind as a store keeps it: its own state, and that of each fetch under it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::doclocker::DocLockerFlow;
+use super::esign::EsignFlow;
+use super::estamp::EStampFlow;
+use super::opened::Opened;
+use super::states::ConsentStatus;
+use super::wealth_consent::WealthConsent;
+use super::wealth_data::WealthData;
+use super::wealth_historical::WealthHistorical;
+use crate::time::Timestamp;
+
+/// How a flow stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// Document signing.
+    ESign(EsignFlow),
+    /// Documents of the locker.
+    DocLocker(DocLockerFlow),
+    /// An e-stamp.
+    EStamp(EStampFlow),
+    /// The consent of a wealth-data flow.
+    Wealth(WealthConsent),
+}
+
+/// How a fetch under a wealth-data consent stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FetchStanding {
+    /// Of data.
+    Data(WealthData),
+    /// Of historical data.
+    Historical(WealthHistorical),
+}
+
+/// What a report changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The flow itself.
+    Flow(Standing),
+    /// A fetch under it.
+    Fetch(FetchStanding),
+}
+
+impl Standing {
+    /// Whose flow it is.
+    #[must_use]
+    pub const fn opened(&self) -> &Opened {
+        match self {
+            Self::ESign(flow) => &flow.opened().opened,
+            Self::DocLocker(flow) => flow.opened(),
+            Self::EStamp(flow) => &flow.opened().opened,
+            Self::Wealth(consent) => &consent.opened().opened,
+        }
+    }
+
+    /// Whether nothing more will be reported of it.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        match self {
+            Self::ESign(flow) => matches!(flow, EsignFlow::Ended(_)),
+            Self::DocLocker(flow) => matches!(flow, DocLockerFlow::Ended { .. }),
+            Self::EStamp(flow) => matches!(flow, EStampFlow::Ended { .. }),
+            Self::Wealth(WealthConsent::Asked(_)) => false,
+            Self::Wealth(WealthConsent::Moved(moved)) => match moved.status() {
+                ConsentStatus::Rejected | ConsentStatus::Revoked | ConsentStatus::Expired => true,
+                ConsentStatus::Accepted | ConsentStatus::ExpiringSoon => false,
+            },
+        }
+    }
+
+    /// When it lapses unless something is reported; only documents to be signed do.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Timestamp> {
+        match self {
+            Self::ESign(EsignFlow::Pending(pending)) => Some(pending.deadline()),
+            Self::ESign(EsignFlow::Ended(_)) | Self::DocLocker(_) | Self::EStamp(_) | Self::Wealth(_) => None,
+        }
+    }
+
+    /// Until when it is kept after a report at `now`, having been kept until `before`: one that has
+    /// ended for the time of its result, one that goes on for no shorter than that.
+    #[must_use]
+    pub fn kept_until(&self, before: Timestamp, now: Timestamp, result_ttl: Duration) -> Timestamp {
+        if self.has_ended() {
+            return now + result_ttl;
+        }
+        let lapse = self.deadline().filter(|at| at.millis() < i64::MAX).unwrap_or(now);
+        before.max(now.max(lapse) + result_ttl)
+    }
+}

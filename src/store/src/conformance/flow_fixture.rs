@@ -1,0 +1,178 @@
+//! Flows and reports that the properties start from.
+
+use std::time::Duration;
+
+use sakshi_domain::delivery::QueuedDelivery;
+use sakshi_domain::flow::api_type::ApiType;
+use sakshi_domain::flow::doclocker::DocLockerFlow;
+use sakshi_domain::flow::esign::{EsignFlow, EsignOpened, EsignPending};
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::opened::Opened;
+use sakshi_domain::flow::reported::FlowReport;
+use sakshi_domain::flow::standing::Standing;
+use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthOpened};
+use sakshi_domain::ids::{AppId, ClientId};
+use sakshi_domain::payload::esign::EsignPayload;
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::tenancy::App;
+use sakshi_domain::time::Timestamp;
+use serde_json::{Value, json};
+
+use super::World;
+use super::fixture::{RESULT_TTL, app, client_with, url};
+use crate::flows::{FlowRecord, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome};
+
+/// How long the flows of the properties wait, and their signers are invited.
+pub(crate) const FLOW: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+/// A client with an app whose wealth-data URLs are set.
+#[derive(Clone, Debug)]
+pub(crate) struct Party {
+    pub(crate) client: ClientId,
+    pub(crate) app: AppId,
+}
+
+pub(crate) async fn party(world: &impl World) -> Party {
+    let client = client_with(world, 0).await;
+    let hook = |host: &str| Some(url(&format!("https://{host}.example/hook")));
+    let app = App {
+        consent_webhook_url: hook("consent"),
+        data_webhook_url: hook("data"),
+        historical_webhook_url: hook("historical"),
+        ..app(world, &client)
+    };
+    assert!(world.store().create_app(app.clone()).await.unwrap());
+    Party { client, app: app.app_id }
+}
+
+/// Registers a URL for every API type, at the same time.
+pub(crate) async fn registered(world: &impl World, party: &Party) {
+    let set = ApiType::ALL.iter().map(|api_type| {
+        let address = url(&format!("https://{}.example/hook", api_type.as_str().to_lowercase()));
+        world.store().set_webhook_url(party.app.clone(), *api_type, Some(address))
+    });
+    for urls in futures_util::future::join_all(set).await {
+        assert!(urls.unwrap().is_some());
+    }
+}
+
+/// A flow to be opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    pub(crate) id: FlowId,
+    pub(crate) app: AppId,
+    standing: Standing,
+    invited_until: Timestamp,
+}
+
+impl Flow {
+    pub(crate) fn opening(&self, world: &impl World) -> OpenFlow {
+        let payload = matches!(self.standing, Standing::ESign(_)).then(|| document_body(self, "Pending"));
+        OpenFlow { flow: self.standing.clone(), payload, until: world.now() + FLOW + RESULT_TTL, idempotency: None }
+    }
+}
+
+fn flow(world: &impl World, party: &Party, standing: impl FnOnce(Opened) -> Standing) -> Flow {
+    let id = FlowId::generate(party.client.partition(), 5);
+    let (client, app, request_id) = (party.client.clone(), party.app.clone(), RequestId::mint());
+    let standing = standing(Opened { id, client, app: app.clone(), opened_at: world.now(), request_id });
+    Flow { id, app, standing, invited_until: world.now() + FLOW }
+}
+
+pub(crate) fn locker(world: &impl World, party: &Party) -> Flow {
+    flow(world, party, |opened| Standing::DocLocker(DocLockerFlow::new(opened)))
+}
+
+pub(crate) fn wealth(world: &impl World, party: &Party) -> Flow {
+    let opened = |opened| WealthOpened { opened, consent_handle: "handle-1".parse().unwrap() };
+    flow(world, party, |asked| Standing::Wealth(WealthConsent::Asked(opened(asked))))
+}
+
+pub(crate) fn document(world: &impl World, party: &Party, response_url: Option<&str>) -> Flow {
+    let mut made = locker(world, party);
+    let opened = EsignOpened { opened: made.standing.opened().clone(), reference: None, response_url: response_url.map(url) };
+    let signers = document_body(&made, "Pending").signer_info;
+    made.standing = Standing::ESign(EsignFlow::Pending(EsignPending::new(opened, &signers)));
+    made
+}
+
+fn document_body(flow: &Flow, status: &str) -> EsignPayload {
+    EsignPayload::parse(&serde_json::to_vec(&document_json(flow, status)).unwrap()).unwrap()
+}
+
+fn document_json(flow: &Flow, status: &str) -> Value {
+    json!({"documentId": flow.id, "documentReferenceId": null, "content": null, "documentStatus": status, "signerInfo": [{
+        "signerId": "signer-1", "signerRefId": null, "signerStatus": status, "signerName": "Asha Rao",
+        "invitationExpireTimeStamp": flow.invited_until, "rejectReason": null, "nationalIdAuditInfo": null,
+    }]})
+}
+
+pub(crate) async fn opened(world: &impl World, flow: Flow) -> Flow {
+    assert_eq!(world.store().open_flow(flow.opening(world)).await, Ok(OpenFlowOutcome::Opened));
+    flow
+}
+
+/// A report in short: of what, in which form, with which content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Locker(&'static str, u8),
+    Document(&'static str),
+    Consent(&'static str, u8),
+    Data(u8, &'static str, u8),
+    Historical(u8, u8),
+}
+
+pub(crate) fn told(flow: &Flow, told: Told) -> ReportFlow {
+    let (kind, mut body) = match told {
+        Told::Document(status) => (FlowKind::ESign, document_json(flow, status)),
+        Told::Locker(status, content) => (FlowKind::DocLocker, locker_json(flow, status, content)),
+        Told::Consent(status, content) => (
+            FlowKind::WealthConsent,
+            json!({"uniqueIdentifier": flow.id, "consentHandle": "handle-1", "status": status, "consentId": "consent-1",
+                "consentStartDate": "2026-01-31 09:00:00", "consentEndDate": "2027-01-31 09:00:00",
+                "accounts": [{"accountId": "a", "fiType": "DEPOSIT", "fipId": "f", "maskedAccountNumber": "XX1"}],
+                "userSessionId": format!("session-{content}")}),
+        ),
+        Told::Data(fetch, data_type, content) => (
+            FlowKind::WealthData,
+            json!({"uniqueIdentifier": flow.id, "consentId": "consent-1", "consentHandle": "handle-1", "sessionId": "s",
+                "accountId": "a", "fiType": "DEPOSIT", "fiDataStatus": "SUCCESS", "dataType": data_type, "dataOrigin": "aggregator",
+                "fipId": "f", "desc": format!("content {content}"), "errMsg": null, "errStage": null, "fiRequestTrigger": null,
+                "maskedAccountNumber": "XX1", "txnId": format!("fetch-{fetch}")}),
+        ),
+        Told::Historical(account, content) => (
+            FlowKind::WealthHistorical,
+            json!({"uniqueIdentifier": flow.id, "accountId": format!("account-{account}"), "consentId": "consent-1",
+                "status": "HISTORICAL_DATA_FETCH_SUCCESS", "fromDate": "2020-04-01", "toDate": "2026-01-31", "fiType": "DEPOSIT",
+                "consentHandleId": "handle-1", "maskedAccountNumber": "XX1", "fipId": format!("fip-{content}")}),
+        ),
+    };
+    body["app_id"] = json!(flow.app);
+    let report = FlowReport::parse(kind, &serde_json::to_vec(&body).unwrap()).unwrap();
+    ReportFlow { report, result_ttl: RESULT_TTL }
+}
+
+fn locker_json(flow: &Flow, status: &str, content: u8) -> Value {
+    let fetched = status == "Fetched";
+    let issued = json!({"name": "Card", "type": "file", "size": "3", "date": "2020-01-01", "uri": "u", "doctype": "CARD", "issuer": "i"});
+    json!({"success": status != "Failed", "statusCode": 200, "message": format!("content {content}"), "data": {
+        "transactionId": flow.id, "docs": [{
+            "docType": "CARD", "status": status, "fetchedAt": fetched.then_some("2026-01-31T09:00:00Z"),
+            "dataPdf": fetched.then_some("UERG"), "issued": if fetched { issued } else { Value::Null },
+            "details": if fetched { json!({"name": "Asha Rao"}) } else { Value::Null },
+        }],
+    }})
+}
+
+/// Reports what must be taken in; the delivery that it queued.
+pub(crate) async fn accepted(world: &impl World, flow: &Flow, report: Told) -> Option<QueuedDelivery> {
+    match world.store().report_flow(told(flow, report)).await.unwrap() {
+        ReportFlowOutcome::Accepted { queued, .. } => queued,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) async fn loaded(world: &impl World, flow: &Flow) -> Option<FlowRecord> {
+    world.store().load_flow(flow.id, flow.app.clone()).await.unwrap()
+}

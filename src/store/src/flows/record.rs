@@ -1,0 +1,56 @@
+//! Flows and their payloads as they are handed out.
+
+use std::fmt;
+
+use sakshi_domain::delivery::Subject;
+use sakshi_domain::flow::dedup::DedupDigest;
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::standing::Standing;
+use sakshi_domain::time::Timestamp;
+
+use crate::vault::{Vault, VaultError};
+
+/// A flow as it is kept.
+#[derive(Debug, PartialEq)]
+pub struct FlowRecord {
+    /// How it stands.
+    pub standing: Standing,
+    /// Until when it is kept.
+    pub kept_until: Timestamp,
+    /// What was reported of the flow itself last; for a document to be signed, what it was opened
+    /// with until then.
+    pub latest: Option<SealedPayload>,
+}
+
+/// A payload of a flow, sealed: what polls show, or the body of a webhook. It can be large, so it is
+/// neither cloned nor copied to be opened.
+#[derive(PartialEq, Eq)]
+pub struct SealedPayload {
+    owner: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+impl SealedPayload {
+    pub(crate) fn new(flow: FlowId, name: DedupDigest, bytes: Vec<u8>) -> Self {
+        Self { owner: owner(flow, name), bytes }
+    }
+
+    /// The JSON, byte for byte as it is sent.
+    ///
+    /// # Errors
+    /// [`VaultError::UnknownKey`] or [`VaultError::NotAuthentic`].
+    pub fn open(self, vault: &Vault) -> Result<Vec<u8>, VaultError> {
+        vault.open_in_place(&self.owner, self.bytes)
+    }
+}
+
+/// Whom the box of a payload belongs to.
+pub(crate) fn owner(flow: FlowId, name: DedupDigest) -> Vec<u8> {
+    Subject::Flow { flow, webhook: name }.to_bytes()
+}
+
+impl fmt::Debug for SealedPayload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SealedPayload({} bytes)", self.bytes.len())
+    }
+}

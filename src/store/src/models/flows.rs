@@ -1,0 +1,113 @@
+//! The flows of one app: at most one delivery for each deduplication key, ever.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::{Habits, Words, answers};
+use crate::conformance::World;
+use crate::conformance::flow_fixture::{Flow, Told, locker, opened, party, registered, told, wealth};
+use crate::flows::ReportFlowOutcome;
+
+/// A report of the locker flow or the wealth-data flow.
+pub(crate) fn step() -> impl Strategy<Value = Told> {
+    let statuses = vec!["Accepted", "Rejected", "Revoked", "Expiring Soon", "Expired"];
+    prop_oneof![
+        (select(vec!["Pending", "Fetched", "Failed"]), 0..2_u8).prop_map(|(status, content)| Told::Locker(status, content)),
+        (select(statuses), 0..2_u8).prop_map(|(status, content)| Told::Consent(status, content)),
+        (0..3_u8, select(vec!["RAW", "ANALYSED"]), 0..2_u8).prop_map(|(fetch, form, content)| Told::Data(fetch, form, content)),
+        (0..3_u8, 0..2_u8).prop_map(|(account, content)| Told::Historical(account, content)),
+    ]
+}
+
+/// What was taken in under each key, and what the locker's poll shows.
+#[derive(Default)]
+struct Model {
+    sent: BTreeMap<String, (&'static str, u8)>,
+    consent: Option<&'static str>,
+    shown: Option<u8>,
+}
+
+impl Model {
+    fn expect(&mut self, report: Told) -> &'static str {
+        let (key, said) = match report {
+            Told::Locker("Pending", content) if !self.sent.contains_key("locker") => {
+                return if self.shown.replace(content) == Some(content) { "repeated" } else { "progressed" };
+            }
+            Told::Locker(word, content) => (key(report), (word, content)),
+            Told::Consent(_, content) | Told::Data(_, _, content) | Told::Historical(_, content) => (key(report), ("", content)),
+            Told::Document(_) => unreachable!("the model has no documents"),
+        };
+        match (self.sent.get(&key), report) {
+            (Some(first), _) => return if *first == said { "repeated" } else { "refused" },
+            (None, Told::Consent(to, _)) if !moves(self.consent, to) => return "refused",
+            (None, Told::Consent(to, _)) => self.consent = Some(to),
+            (None, _) => {}
+        }
+        self.sent.insert(key, said);
+        "queued"
+    }
+}
+
+fn moves(from: Option<&str>, to: &str) -> bool {
+    match from {
+        None => true,
+        Some("Accepted") => matches!(to, "Expiring Soon" | "Revoked" | "Expired"),
+        Some("Expiring Soon") => matches!(to, "Revoked" | "Expired"),
+        Some(_) => false,
+    }
+}
+
+fn carry_out(world: &impl World, locker: &Flow, wealth: &Flow, report: Told) -> Words {
+    let flow = if matches!(report, Told::Locker(..)) { locker } else { wealth };
+    let reported = world.store().report_flow(told(flow, report));
+    Box::pin(async move {
+        match reported.await.unwrap() {
+            ReportFlowOutcome::Accepted { queued: Some(_), .. } => "queued",
+            ReportFlowOutcome::Accepted { queued: None, .. } => "progressed",
+            ReportFlowOutcome::Repeated => "repeated",
+            ReportFlowOutcome::Refused(_) => "refused",
+            ReportFlowOutcome::NotFound => "not found",
+        }
+        .to_owned()
+    })
+}
+
+/// Makes the reports one after the other and compares each answer with the model's.
+pub(crate) async fn compare(world: &impl World, steps: Vec<Told>) {
+    let party = party(world).await;
+    registered(world, &party).await;
+    let (locker, wealth) = (opened(world, locker(world, &party)).await, opened(world, wealth(world, &party)).await);
+    let mut model = Model::default();
+    let expected: Vec<_> = steps.iter().map(|report| model.expect(*report)).collect();
+    let one_by_one = Habits { in_order: false, expires: true };
+    let calls = steps.iter().map(|report| carry_out(world, &locker, &wealth, *report));
+    assert_eq!(answers(one_by_one, calls).await, expected, "{steps:?}");
+    let due = world.store().due_deliveries(None, None, 1_000).await.unwrap();
+    let subjects: BTreeSet<_> = due.iter().map(|delivery| delivery.subject).collect();
+    assert_eq!((due.len(), subjects.len()), (model.sent.len(), model.sent.len()));
+}
+
+/// Makes the reports all at once: whatever wins, each key has one delivery at most.
+pub(crate) async fn race(world: &impl World, steps: Vec<Told>) {
+    let party = party(world).await;
+    registered(world, &party).await;
+    let (locker, wealth) = (opened(world, locker(world, &party)).await, opened(world, wealth(world, &party)).await);
+    let calls: Vec<_> = steps.iter().map(|report| carry_out(world, &locker, &wealth, *report)).collect();
+    let answered = futures_util::future::join_all(calls).await;
+    let queued: Vec<_> = steps.iter().zip(&answered).filter(|(_, answer)| *answer == "queued").map(|(report, _)| key(*report)).collect();
+    let keys: BTreeSet<_> = queued.iter().collect();
+    assert_eq!(keys.len(), queued.len(), "{steps:?} {answered:?}");
+    assert_eq!(world.store().due_deliveries(None, None, 1_000).await.unwrap().len(), queued.len());
+}
+
+fn key(report: Told) -> String {
+    match report {
+        Told::Locker(..) => "locker".to_owned(),
+        Told::Consent(status, _) => status.to_owned(),
+        Told::Data(fetch, form, _) => format!("{fetch} {form}"),
+        Told::Historical(account, _) => format!("historical {account}"),
+        Told::Document(status) => status.to_owned(),
+    }
+}

@@ -1,0 +1,30 @@
+-- Writes what a report changes, unless the flow has changed since the version that was decided on.
+local flow, report, progress, out, lapsing = unpack(KEYS)
+local id, version, call, until_at, lapses_at, standing, fetch, fetched = unpack(ARGV, 2, 9)
+local name, payload, ends, node, origin, address = unpack(ARGV, 10, 15)
+if not alive(flow) then return {'overtaken'} end
+if redis.call('HGET', report, 'y') == call then return {'done', redis.call('HGET', report, 'i')} end
+if redis.call('HGET', flow, 'z') ~= version then return {'overtaken'} end
+
+redis.call('HINCRBY', flow, 'z', 1)
+redis.call('HSET', flow, 'u', until_at)
+if fetch ~= '' then
+  redis.call('HSET', flow, 'd' .. fetch, fetched)
+else
+  redis.call('HSET', flow, 's', standing, 'l', name)
+  -- What polls showed until now gives way to this.
+  redis.call('DEL', progress)
+  line_up(lapsing, id, lapses_at, until_at)
+end
+redis.call('PEXPIREAT', flow, until_at)
+-- Whatever the domain says, a key has one webhook.
+if alive(report) then return {'done', false} end
+redis.call('HSET', report, 'r', payload, 'u', ends, 'y', call)
+if origin == '' then
+  redis.call('PEXPIREAT', report, ends)
+  return {'done', false}
+end
+local queued = queue(out, node, id .. name, origin)
+-- It has no time to live until its delivery has ended.
+redis.call('HSET', report, 'i', queued, 'v', text(now), 'g', origin, 'h', address)
+return {'done', queued}
