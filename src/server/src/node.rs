@@ -166,6 +166,7 @@ impl Node {
                 Arc::new(move || serde_json::to_value(tree.view()).unwrap_or_default())
             },
             metrics,
+            figures: storage.figures(),
             admin_token: settings.admin.token.clone(),
             schemes: settings.webhooks.schemes,
             body_bytes: settings.limits.body_bytes,
