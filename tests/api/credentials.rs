@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::forge::{self, Forge, now};
+use crate::harness::forge::{self, Forge, now, with_disclosures, with_the_other_signature};
 use crate::harness::independent::{Library, issue};
 use crate::harness::universe::Universe;
 
@@ -75,6 +75,30 @@ async fn values_that_issuers_spell_differently_are_handed_on_in_one_spelling() {
 }
 
 #[tokio::test]
+async fn a_claim_in_no_known_form_completes_the_transaction_as_failed_and_is_not_handed_on() {
+    let universe = Universe::start().await;
+    let (backend, phone, forge) = (universe.backend(20).await, universe.phone(), &universe.forge);
+    for (claim, name, issued) in [
+        ("dob", "dob", json!("31/02/1990")),
+        ("dob", "dob", json!(19_900_102)),
+        ("dob", "dob", json!("99/99/9999")),
+        ("gender", "gender", json!("é")),
+        ("gender", "gender", json!(1)),
+        ("age_above_18", "ageAbove18", json!("maybe")),
+        ("age_above_18", "ageAbove18", json!(1)),
+        ("nri_status", "isNRI", json!("unknown")),
+    ] {
+        let opened = backend.open(&["name", claim]).await;
+        let credential = forge.sign(&forge.draft(&[("residentName", json!("Asha Rao")), (name, issued.clone())]));
+        assert_eq!(phone.present(&opened, &credential).await.status, 200, "{issued}");
+        let result = backend.result(&opened.txn).await.ok();
+        assert_eq!((&result["success"], &result["data"]["verification_passed"]), (&json!(false), &json!(false)), "{issued}");
+        assert_eq!((&result["data"]["verified_claims"], &result["data"]["error_code"]), (&json!({}), &json!("claims_malformed")));
+        assert_eq!(result["message"], format!("Requested claims are not in a known form: {claim}"));
+    }
+}
+
+#[tokio::test]
 async fn an_issuers_key_is_good_for_that_issuer_alone() {
     let universe = Universe::start().await;
     let (backend, phone) = (universe.backend(1).await, universe.phone());
@@ -98,6 +122,34 @@ async fn a_bare_credential_is_refused_under_another_transaction() {
     assert_eq!(phone.present(&first, &bare).await.status, 200, "a redelivery is no replay");
     let fresh = phone.bare(second.intent.requested(), "asha");
     assert_eq!(phone.present(&second, &fresh).await.status, 200, "the same person may verify again");
+}
+
+#[tokio::test]
+async fn a_credential_is_refused_under_another_transaction_in_whatever_form_it_is_presented() {
+    let universe = Universe::start().await;
+    let (backend, phone, forge) = (universe.backend(8).await, universe.phone(), &universe.forge);
+    for bound in [false, true] {
+        let (first, second) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
+        let draft = forge.good();
+        let bare = forge.sign(&draft);
+        let accepted = if bound { forge.bind(&bare, &first, |_, _| ()) } else { bare.clone() };
+        assert_eq!(phone.present(&first, &accepted).await.status, 200);
+        let jws = bare.split('~').next().expect("a JWS");
+        let reordered: Vec<String> = draft.disclosures.iter().rev().cloned().collect();
+        for replay in [
+            accepted,
+            bare.clone(),
+            with_disclosures(jws, &reordered),
+            with_disclosures(jws, &draft.disclosures[..1]),
+            with_the_other_signature(&bare),
+            with_disclosures(with_the_other_signature(&format!("{jws}~")).trim_end_matches('~'), &reordered),
+        ] {
+            assert_eq!(phone.present(&second, &replay).await.status, 400);
+            assert!(backend.is_pending(&second.txn).await);
+        }
+        let renewed = forge.bind(&bare, &second, |_, _| ());
+        assert_eq!(phone.present(&second, &renewed).await.status, 200, "its holder may present it again");
+    }
 }
 
 #[tokio::test]

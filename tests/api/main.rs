@@ -15,6 +15,7 @@ mod harness;
 mod authentication;
 mod callback;
 mod callback_abuse;
+mod callback_bodies;
 mod credential_refusals;
 mod credentials;
 mod credits;

@@ -88,3 +88,22 @@ pub(crate) fn with_disclosures(jws: &str, disclosures: &[String]) -> String {
     let tail: String = disclosures.iter().map(|text| format!("{text}~")).collect();
     format!("{jws}~{tail}")
 }
+
+/// The credential under the second signature that anybody can make of an ECDSA signature: s becomes n - s.
+pub(crate) fn with_the_other_signature(credential: &str) -> String {
+    // The order of P-256 (FIPS 186-4, D.1.2.3).
+    const ORDER: [u8; 32] = [
+        0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbc, 0xe6, 0xfa, 0xad, 0xa7, 0x17, 0x9e, 0x84,
+        0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51,
+    ];
+    let (jws, disclosures) = credential.split_once('~').expect("a credential");
+    let (signed, signature) = jws.rsplit_once('.').expect("a JWS");
+    let mut signature = URL_SAFE_NO_PAD.decode(signature).expect("a signature");
+    let mut borrow = 0;
+    for (digit, order) in signature[32..].iter_mut().zip(ORDER).rev() {
+        let difference = i32::from(order) - i32::from(*digit) - borrow;
+        borrow = i32::from(difference < 0);
+        *digit = difference.rem_euclid(256) as u8;
+    }
+    format!("{signed}.{}~{disclosures}", encode(signature))
+}

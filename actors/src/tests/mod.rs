@@ -19,7 +19,7 @@ use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::Client;
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::{Answer, AnswerDigest, Failure, Pending, Terms};
+use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, Failure, Pending, Terms};
 use sakshi_domain::web_address::{Schemes, WebAddress};
 use sakshi_domain::{channel::Channel, transaction::VerifiedClaims};
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
@@ -144,7 +144,9 @@ pub(super) fn verified(mark: u8) -> Answer {
     Answer::Credential {
         claims: Arc::new(VerifiedClaims::new(claims)),
         missing: ClaimSet::default(),
+        malformed: ClaimSet::default(),
         holder_bound: true,
+        identity: CredentialIdentity([mark; 32]),
         digest: AnswerDigest([mark; 32]),
     }
 }

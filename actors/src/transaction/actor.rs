@@ -247,7 +247,7 @@ impl Handler<Complete> for TransactionActor {
 /// Lets the domain decide and seals what it decided; `None` when it says that the window is over.
 fn seal(pending: &Pending, complete: &Complete, around: &Surroundings) -> Option<(Arc<dyn Store>, CompleteTransaction)> {
     let credential = match &complete.answer {
-        Answer::Credential { digest, holder_bound, .. } => Some(PresentedCredential { digest: *digest, holder_bound: *holder_bound }),
+        Answer::Credential { identity, holder_bound, .. } => Some(PresentedCredential { digest: *identity, holder_bound: *holder_bound }),
         Answer::Failure { .. } => None,
     };
     let done = pending.clone().complete(complete.answer.clone(), around.clock.now()).ok()?;

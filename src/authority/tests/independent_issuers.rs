@@ -135,8 +135,8 @@ fn an_issuer_keeps_its_key_over_several_credentials() {
         let mut second = issue(library, &again);
         assert_eq!(second["jwks"], first["jwks"]);
         second["jwks"] = first["jwks"].clone();
-        let digest = |answer| verify(answer, txn, KeyBinding::WhenPresent, now()).unwrap().digest;
-        assert_ne!(digest(&first), digest(&second));
-        assert_eq!(digest(&first), digest(&first));
+        let identity = |answer| verify(answer, txn, KeyBinding::WhenPresent, now()).unwrap().identity;
+        assert_ne!(identity(&first), identity(&second));
+        assert_eq!(identity(&first), identity(&first));
     }
 }

@@ -39,6 +39,10 @@ pub const IDEMPOTENCY_TTL: Duration = Duration::from_secs(24 * 3_600);
 pub const WEBHOOK_RESPONSE_BYTES_MAX: usize = 64 * 1_024;
 /// Bytes of a callback body, photo claim included.
 pub const CALLBACK_BYTES_MAX: usize = 4 * 1_024 * 1_024;
+/// Bytes that the bodies of all callbacks together may hold of the memory.
+pub const CALLBACK_BYTES_HELD_MAX: usize = 64 * 1_024 * 1_024;
+/// How long the body of a callback may take to arrive.
+pub const CALLBACK_ARRIVAL_MAX: Duration = Duration::from_secs(30);
 /// Bytes of an SD-JWT.
 pub const CREDENTIAL_BYTES_MAX: usize = CALLBACK_BYTES_MAX;
 /// Disclosures in one SD-JWT.
@@ -92,6 +96,7 @@ pub const PARTITIONS: u8 = 64;
 
 const _: () = assert!(PARTITIONS.is_power_of_two() && PARTITIONS <= 64, "six leading bits of an id hold it");
 const _: () = assert!(CREDENTIAL_BYTES_MAX <= CALLBACK_BYTES_MAX);
+const _: () = assert!(CALLBACK_BYTES_HELD_MAX >= 8 * CALLBACK_BYTES_MAX);
 const _: () = assert!(PAGE_SIZE_DEFAULT <= PAGE_SIZE_MAX);
 const _: () = assert!(CLAIMS_MAX < DISCLOSURES_MAX);
 const _: () = assert!(FILE_CHARS_MAX + 1_024 * 1_024 <= REPORT_BYTES_MAX, "a report holds its largest file");

@@ -115,6 +115,17 @@ impl fmt::Debug for AnswerDigest {
     }
 }
 
+/// SHA-256 over what the issuer signed: the same credential, whichever of its disclosures are shown,
+/// in whatever order, under whichever of its possible signatures and with whatever key binding.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CredentialIdentity(pub [u8; 32]);
+
+impl fmt::Debug for CredentialIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CredentialIdentity({:02x}{:02x}…)", self.0[0], self.0[1])
+    }
+}
+
 /// A final answer of the identity app, verified as far as that is possible without the transaction.
 #[derive(Clone, Debug)]
 pub enum Answer {
@@ -124,8 +135,12 @@ pub enum Answer {
         claims: Arc<VerifiedClaims>,
         /// The requested claims that it does not disclose.
         missing: ClaimSet,
+        /// The requested claims that it discloses in a form in which they cannot be handed on.
+        malformed: ClaimSet,
         /// Whether its holder bound it to this transaction.
         holder_bound: bool,
+        /// Identifies the credential in all its presentations.
+        identity: CredentialIdentity,
         /// Identifies this answer.
         digest: AnswerDigest,
     },
@@ -177,6 +192,11 @@ impl Failure {
     fn claims_missing(missing: ClaimSet) -> Self {
         let names: Vec<&str> = missing.iter().map(Claim::name).collect();
         Self { message: format!("Requested claims were not shared: {}", names.join(", ")), code: Some("claims_missing".into()) }
+    }
+
+    fn claims_malformed(malformed: ClaimSet) -> Self {
+        let names: Vec<&str> = malformed.iter().map(Claim::name).collect();
+        Self { message: format!("Requested claims are not in a known form: {}", names.join(", ")), code: Some("claims_malformed".into()) }
     }
 }
 
@@ -239,8 +259,9 @@ impl Pending {
         }
         let digest = answer.digest();
         let outcome = match answer {
-            Answer::Credential { claims, missing, .. } if missing.is_empty() => Outcome::Verified(claims),
-            Answer::Credential { missing, .. } => Outcome::NotVerified(Failure::claims_missing(missing)),
+            Answer::Credential { missing, .. } if !missing.is_empty() => Outcome::NotVerified(Failure::claims_missing(missing)),
+            Answer::Credential { malformed, .. } if !malformed.is_empty() => Outcome::NotVerified(Failure::claims_malformed(malformed)),
+            Answer::Credential { claims, .. } => Outcome::Verified(claims),
             Answer::Failure { failure, .. } => Outcome::NotVerified(failure),
         };
         Ok(Completed { opened: self, verified_at: now, outcome, answer: digest })
@@ -285,7 +306,14 @@ mod tests {
     }
 
     fn credential(missing: ClaimSet) -> Answer {
-        Answer::Credential { claims: Arc::default(), missing, holder_bound: false, digest: AnswerDigest([7; 32]) }
+        Answer::Credential {
+            claims: Arc::default(),
+            missing,
+            malformed: ClaimSet::default(),
+            holder_bound: false,
+            identity: CredentialIdentity([7; 32]),
+            digest: AnswerDigest([7; 32]),
+        }
     }
 
     #[test]
@@ -302,6 +330,18 @@ mod tests {
         let done = pending().complete(credential([Claim::Dob].into_iter().collect()), opened).unwrap();
         let Outcome::NotVerified(failure) = done.outcome else { panic!("verified without dob") };
         assert_eq!(failure.code.as_deref(), Some("claims_missing"));
+        assert!(failure.message.ends_with(": dob"));
+    }
+
+    #[test]
+    fn a_requested_claim_without_a_known_form_ends_it_without_verification() {
+        let opened = pending().opened_at;
+        let mut answer = credential(ClaimSet::default());
+        if let Answer::Credential { malformed, .. } = &mut answer {
+            *malformed = [Claim::Dob].into_iter().collect();
+        }
+        let Outcome::NotVerified(failure) = pending().complete(answer, opened).unwrap().outcome else { panic!("verified without dob") };
+        assert_eq!(failure.code.as_deref(), Some("claims_malformed"));
         assert!(failure.message.ends_with(": dob"));
     }
 

@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep};
 use crate::agreement::{self, AgreementError};
 use crate::drain::Drain;
 use crate::health::Health;
+use crate::http::ovse::callback_body::Intake;
 use crate::http::rate::{Rate, Rates};
 use crate::internal::{self, CreditDesk, InternalDeps};
 use crate::material::{self, MaterialError};
@@ -145,6 +146,7 @@ impl Node {
             },
             tree: tree.clone(),
             rates: rates(settings),
+            intake: Intake::new(),
             profile: settings.profile,
             body_bytes: settings.limits.body_bytes,
             sandbox,

@@ -15,6 +15,7 @@ use sakshi_sandbox::app::SandboxApp;
 use crate::http::body::BodyLimit;
 use crate::http::key_cache::KeyGate;
 use crate::http::openapi::Document;
+use crate::http::ovse::callback_body::Intake;
 use crate::http::rate::Rates;
 use crate::http::request_id::edge;
 use crate::http::routes;
@@ -30,6 +31,8 @@ pub struct Shared {
     pub tree: Tree,
     /// Rates, counted over all workers.
     pub rates: Rates,
+    /// What callback bodies hold, counted over all workers.
+    pub intake: Intake,
     /// Which keys are good here.
     pub profile: Profile,
     /// Bytes of a JSON body.
@@ -56,6 +59,7 @@ pub fn app(
         .app_data(Data::new(Document::of(&service.agreement.public_base)))
         .app_data(Data::new(service))
         .app_data(Data::new(shared.rates.clone()))
+        .app_data(Data::new(shared.intake.clone()))
         .app_data(gate)
         .app_data(BodyLimit(shared.body_bytes))
         .app_data(RouteMeter::unmatched())

@@ -18,6 +18,12 @@ pub enum StoreError {
     /// Another process holds the store.
     #[error("the store at {0} is in use by another process")]
     InUse(String),
+    /// The store was written under keys of which this node has none; nothing was written.
+    #[error(
+        "the store was written under another encryption key: store.encryption_key and store.previous_encryption_keys hold none that \
+         opens it"
+    )]
+    WrongKey,
     /// Too much work is waiting; nothing was written.
     #[error("the store is overloaded")]
     Overloaded,
@@ -32,6 +38,7 @@ impl StoreError {
             Self::Full => "storage_full",
             Self::Corrupt(_) => "storage_corrupt",
             Self::InUse(_) => "storage_in_use",
+            Self::WrongKey => "storage_key",
             Self::Overloaded => "storage_overloaded",
         }
     }

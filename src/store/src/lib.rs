@@ -5,6 +5,7 @@
 //! Personal data enters only as [`Sealed`] boxes, which the [`Vault`] makes and opens;
 //! no implementation sees a claim in the clear.
 
+mod canary;
 pub mod conformance;
 pub mod embedded;
 mod error;

@@ -9,7 +9,7 @@ use sakshi_domain::ids::{ClientId, EventId, Partition, TxnId};
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::tenancy::{ApiKeyRecord, App};
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::{AnswerDigest, Pending};
+use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Pending};
 
 use crate::record::{CompletedRecord, TransactionRecord};
 use crate::vault::Sealed;
@@ -145,8 +145,8 @@ pub struct GuestOutcomes {
 /// A credential, to be remembered and recognised under another transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PresentedCredential {
-    /// Identifies it, whatever key binding came with it.
-    pub digest: AnswerDigest,
+    /// Identifies it in all its presentations.
+    pub digest: CredentialIdentity,
     /// Whether its holder bound it to this transaction. It is then no replay, even if the same
     /// credential was accepted under another one.
     pub holder_bound: bool,

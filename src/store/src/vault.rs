@@ -102,6 +102,11 @@ impl Vault {
         Sealed { key_id: *key_id, nonce, ciphertext }
     }
 
+    /// Whether the key that seals now has sealed this box.
+    pub(crate) fn seals_like(&self, sealed: &Sealed) -> bool {
+        self.keys[0].0 == sealed.key_id
+    }
+
     /// Opens a box of the record named by `owner`.
     ///
     /// # Errors

@@ -15,6 +15,16 @@ pub enum CallbackForm {
     Json,
 }
 
+impl CallbackForm {
+    /// The form of a reply to a callback whose body is not read: that of its content type or, where
+    /// that says nothing, the one that `Accept` asks for.
+    #[must_use]
+    pub fn announced(content_type: Option<&str>, accept: Option<&str>) -> Self {
+        let fallback: &[u8] = if accept.is_some_and(|accept| accept.to_ascii_lowercase().contains("xml")) { b"<" } else { b"" };
+        form_of(content_type, fallback).unwrap_or_else(|| sniff(fallback))
+    }
+}
+
 /// A callback that could be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallbackMessage {

@@ -191,3 +191,18 @@ proptest! {
         prop_assert_eq!(parse(JSON, json.as_bytes()).unwrap().body, failure(&code, &message));
     }
 }
+
+#[test]
+fn a_reply_to_what_was_not_read_has_the_form_of_the_content_type_and_then_of_accept() {
+    for (content_type, accept, form) in [
+        (Some("application/xml"), Some("application/json"), CallbackForm::Xml),
+        (Some("text/xml; charset=utf-8"), None, CallbackForm::Xml),
+        (Some("application/json"), Some("application/xml"), CallbackForm::Json),
+        (None, Some("text/html, Application/XML;q=0.9"), CallbackForm::Xml),
+        (Some("application/octet-stream"), Some("*/*"), CallbackForm::Json),
+        (Some("image/png"), None, CallbackForm::Json),
+        (None, None, CallbackForm::Json),
+    ] {
+        assert_eq!(CallbackForm::announced(content_type, accept), form, "{content_type:?} {accept:?}");
+    }
+}

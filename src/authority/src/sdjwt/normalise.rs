@@ -10,17 +10,32 @@ use crate::claims::{credential_name, from_credential_name};
 /// Names of id numbers, in lower case.
 const ID_NUMBERS: [&str; 3] = ["uid", "vid", "maskeduid"];
 
-/// The requested claims of a processed payload, and those that it lacks: absent, null or blank.
-pub(super) fn requested_claims(payload: Map<String, Value>, requested: ClaimSet) -> (VerifiedClaims, ClaimSet) {
+/// What a credential holds of what was asked for.
+pub(super) struct Requested {
+    pub(super) claims: VerifiedClaims,
+    /// Absent, null or blank.
+    pub(super) missing: ClaimSet,
+    /// Present, and neither in the form that clients are promised nor in one that means the same.
+    pub(super) malformed: ClaimSet,
+}
+
+/// The requested claims of a processed payload.
+pub(super) fn requested_claims(payload: Map<String, Value>, requested: ClaimSet) -> Requested {
     let mut kept = Map::new();
+    let mut malformed = Vec::new();
     for (name, value) in payload {
         let Some(claim) = from_credential_name(&name).filter(|claim| requested.contains(*claim)) else { continue };
-        if !is_blank(&value) {
-            kept.insert(credential_name(claim).to_owned(), normalised(claim, without_id_numbers(value)));
+        if is_blank(&value) {
+            continue;
+        }
+        match normalised(claim, without_id_numbers(value)) {
+            Some(value) => drop(kept.insert(credential_name(claim).to_owned(), value)),
+            None => malformed.push(claim),
         }
     }
-    let missing = requested.iter().filter(|claim| !kept.contains_key(credential_name(*claim))).collect();
-    (VerifiedClaims::new(kept), missing)
+    let malformed: ClaimSet = malformed.into_iter().collect();
+    let missing = requested.iter().filter(|claim| !kept.contains_key(credential_name(*claim)) && !malformed.contains(*claim)).collect();
+    Requested { claims: VerifiedClaims::new(kept), missing, malformed }
 }
 
 fn is_blank(value: &Value) -> bool {
@@ -42,21 +57,20 @@ fn without_id_numbers(value: Value) -> Value {
     }
 }
 
-/// One spelling for what is seen in several; anything else stays as the issuer signed it.
-fn normalised(claim: Claim, value: Value) -> Value {
-    let Value::String(text) = &value else { return value };
-    let text = text.trim();
-    let spelled = match claim {
-        Claim::Dob => complete_date(text).map(Value::String),
+/// One spelling for what is seen in several, where there is a promise about the form: date of birth,
+/// gender and flags. `None` when the value cannot be brought into it. Other claims stay as signed.
+fn normalised(claim: Claim, value: Value) -> Option<Value> {
+    match claim {
+        Claim::Dob => date_of_birth(value.as_str()?.trim()).map(Value::String),
         Claim::Gender => {
-            text.chars().next().filter(char::is_ascii_alphabetic).map(|first| Value::from(first.to_ascii_uppercase().to_string()))
+            let first = value.as_str()?.trim().chars().next().filter(char::is_ascii_alphabetic)?;
+            Some(Value::from(first.to_ascii_uppercase().to_string()))
         }
         Claim::AgeAbove18 | Claim::AgeAbove50 | Claim::AgeAbove60 | Claim::AgeAbove75 | Claim::NriStatus => {
-            yes_or_no(text).map(Value::Bool)
+            value.as_bool().or_else(|| yes_or_no(value.as_str()?.trim())).map(Value::Bool)
         }
-        _ => None,
-    };
-    spelled.unwrap_or(value)
+        _ => Some(value),
+    }
 }
 
 fn yes_or_no(text: &str) -> Option<bool> {
@@ -65,6 +79,12 @@ fn yes_or_no(text: &str) -> Option<bool> {
         "no" | "false" | "n" => Some(false),
         _ => None,
     }
+}
+
+/// A complete date, or a bare year: nothing more is known of some residents.
+fn date_of_birth(text: &str) -> Option<String> {
+    let year = text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if year { Some(text.to_owned()) } else { complete_date(text) }
 }
 
 /// `YYYY-MM-DD` from that, `dd/MM/yyyy` or `dd-MM-yyyy`, when it is a day of the calendar.
@@ -101,43 +121,74 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn kept(claim: Claim, value: Value) -> Value {
+    fn judged(claim: Claim, value: Value) -> Requested {
         let payload = [(credential_name(claim).to_owned(), value)].into_iter().collect();
-        let (claims, _) = requested_claims(payload, [claim].into_iter().collect());
-        claims.as_map().get(credential_name(claim)).cloned().unwrap_or(Value::Null)
+        requested_claims(payload, [claim].into_iter().collect())
+    }
+
+    fn kept(claim: Claim, value: Value) -> Value {
+        let Requested { claims, missing, malformed } = judged(claim, value);
+        assert!(missing.is_empty() && malformed.is_empty());
+        claims.as_map()[credential_name(claim)].clone()
+    }
+
+    fn is_malformed(claim: Claim, value: Value) -> bool {
+        let Requested { claims, missing, malformed } = judged(claim, value);
+        missing.is_empty() && claims.as_map().is_empty() && malformed.contains(claim)
     }
 
     #[test]
-    fn a_complete_date_of_birth_is_written_year_first_and_any_other_stays() {
+    fn a_complete_date_of_birth_is_written_year_first_and_a_bare_year_stays() {
         for (given, expected) in [
             ("1990-02-28", "1990-02-28"),
             (" 28/02/1990 ", "1990-02-28"),
             ("28-02-1990", "1990-02-28"),
             ("29-02-2000", "2000-02-29"),
             ("1990", "1990"),
-            ("31/02/1990", "31/02/1990"),
-            ("1990/02/28", "1990/02/28"),
-            ("1990-13-01", "1990-13-01"),
-            ("00-01-1990", "00-01-1990"),
-            ("1-2-1990", "1-2-1990"),
-            ("+1-02-1990", "+1-02-1990"),
-            ("é", "é"),
+            (" 1990 ", "1990"),
         ] {
             assert_eq!(kept(Claim::Dob, json!(given)), json!(expected), "{given}");
         }
-        assert_eq!(kept(Claim::Dob, json!(1990)), json!(1990));
     }
 
     #[test]
-    fn gender_is_one_upper_case_letter() {
-        for (given, expected) in [("M", "M"), ("f", "F"), ("Transgender", "T"), ("male", "M"), ("स्त्री", "स्त्री")]
-        {
-            assert_eq!(kept(Claim::Gender, json!(given)), json!(expected));
+    fn a_date_of_birth_that_is_no_day_of_the_calendar_is_malformed() {
+        for given in [
+            "31/02/1990",
+            "29-02-1900",
+            "1990/02/28",
+            "1990-13-01",
+            "00-01-1990",
+            "1-2-1990",
+            "1990-1-2",
+            "+1-02-1990",
+            "99/99/9999",
+            "199",
+            "19900102",
+            "+990",
+            "abc",
+            "é",
+            "1990-02-28T00:00:00Z",
+        ] {
+            assert!(is_malformed(Claim::Dob, json!(given)), "{given}");
+        }
+        for given in [json!(1990), json!(19_900_102), json!(true), json!(["1990-02-28"]), json!({"year": 1990})] {
+            assert!(is_malformed(Claim::Dob, given.clone()), "{given}");
         }
     }
 
     #[test]
-    fn ages_and_residence_are_booleans_and_nothing_else_becomes_one() {
+    fn gender_is_one_upper_case_letter_and_what_has_none_is_malformed() {
+        for (given, expected) in [("M", "M"), (" f ", "F"), ("Transgender", "T"), ("male", "M")] {
+            assert_eq!(kept(Claim::Gender, json!(given)), json!(expected));
+        }
+        for given in [json!("स्त्री"), json!("é"), json!("1"), json!("-"), json!(1), json!(true), json!(["M"])] {
+            assert!(is_malformed(Claim::Gender, given.clone()), "{given}");
+        }
+    }
+
+    #[test]
+    fn ages_and_residence_are_booleans_and_what_means_neither_is_malformed() {
         for claim in [Claim::AgeAbove18, Claim::AgeAbove50, Claim::AgeAbove60, Claim::AgeAbove75, Claim::NriStatus] {
             for (given, expected) in [
                 (json!("Yes"), true),
@@ -149,16 +200,24 @@ mod tests {
             ] {
                 assert_eq!(kept(claim, given), json!(expected));
             }
-            assert_eq!(kept(claim, json!("unknown")), json!("unknown"));
+            for given in [json!("unknown"), json!("maybe"), json!("1"), json!(1), json!(0), json!([true]), json!({"over": true})] {
+                assert!(is_malformed(claim, given.clone()), "{given}");
+            }
         }
-        assert_eq!(kept(Claim::Name, json!("No")), json!("No"));
+    }
+
+    #[test]
+    fn other_claims_stay_as_the_issuer_signed_them() {
+        for (claim, given) in [(Claim::Name, json!("No")), (Claim::Pincode, json!(560_001)), (Claim::Address, json!({"house": "7"}))] {
+            assert_eq!(kept(claim, given.clone()), given);
+        }
     }
 
     #[test]
     fn null_and_blank_claims_are_missing() {
         let payload = json!({"residentName": null, "dob": " ", "gender": "M"});
         let requested: ClaimSet = [Claim::Name, Claim::Dob, Claim::Gender, Claim::Email].into_iter().collect();
-        let (claims, missing) = requested_claims(payload.as_object().unwrap().clone(), requested);
+        let Requested { claims, missing, .. } = requested_claims(payload.as_object().unwrap().clone(), requested);
         assert_eq!(missing, [Claim::Name, Claim::Dob, Claim::Email].into_iter().collect());
         assert_eq!(claims.as_map().len(), 1);
     }
@@ -170,7 +229,7 @@ mod tests {
             "address": {"house": "7", "UID": "5", "inner": [{"Vid": "6", "floor": 2}]},
         });
         let requested: ClaimSet = [Claim::Name, Claim::Address].into_iter().collect();
-        let (claims, missing) = requested_claims(payload.as_object().unwrap().clone(), requested);
+        let Requested { claims, missing, .. } = requested_claims(payload.as_object().unwrap().clone(), requested);
         let expected = json!({"residentName": "Asha", "address": {"house": "7", "inner": [{"floor": 2}]}});
         assert_eq!(json!(claims.as_map()), expected);
         assert!(missing.is_empty());

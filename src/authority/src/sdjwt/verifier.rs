@@ -7,12 +7,13 @@ use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::{Answer, AnswerDigest, VerifiedClaims};
+use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, VerifiedClaims};
 use serde_json::Value;
 
 use super::disclosure::Disclosures;
 use super::key_binding::{self, KeyBinding};
 use super::keys::TrustedIssuer;
+use super::normalise::Requested;
 use super::refusal::CredentialRefusal;
 use super::segments::{Jws, Segments};
 use super::{jose, normalise, processing, validity};
@@ -37,10 +38,14 @@ pub struct VerifiedCredential {
     pub claims: VerifiedClaims,
     /// The requested claims that it does not disclose.
     pub missing: ClaimSet,
-    /// SHA-256 of everything up to and including the last tilde: the issuer's signature and the
-    /// disclosures, without the key binding. A copy is recognised under another transaction even
-    /// if its key binding was cut off, and under the same transaction even if the holder signed a
-    /// fresh one.
+    /// The requested claims that it discloses with a value of no known form, which is not kept.
+    pub malformed: ClaimSet,
+    /// SHA-256 of header and payload as received, which the signature holds fast and which alone do
+    /// so: another holder of a copy can reorder or leave out disclosures, cut the key binding off,
+    /// and give an ECDSA signature its second value without knowing any key.
+    pub identity: CredentialIdentity,
+    /// SHA-256 of everything up to and including the last tilde, without the key binding: the same
+    /// answer delivered again is recognised even if the holder signed a fresh one.
     pub digest: AnswerDigest,
     /// Whether a key binding proved that the holder made this presentation for this transaction.
     /// One that did cannot be a replay of what was presented elsewhere.
@@ -51,20 +56,21 @@ impl VerifiedCredential {
     /// The answer for the transaction.
     #[must_use]
     pub fn into_answer(self) -> Answer {
-        Answer::Credential { claims: Arc::new(self.claims), missing: self.missing, holder_bound: self.holder_bound, digest: self.digest }
+        let Self { claims, missing, malformed, identity, digest, holder_bound } = self;
+        Answer::Credential { claims: Arc::new(claims), missing, malformed, holder_bound, identity, digest }
     }
 }
 
-/// Identifies a credential, verified or not: see [`VerifiedCredential::digest`].
+/// Identifies an answer with a credential, verified or not: see [`VerifiedCredential::digest`].
 #[must_use]
 pub fn credential_digest(credential: &str) -> AnswerDigest {
-    identity(credential.rfind('~').map_or(credential, |last| &credential[..=last]))
+    AnswerDigest(sha256(credential.rfind('~').map_or(credential, |last| &credential[..=last])))
 }
 
-fn identity(presented: &str) -> AnswerDigest {
-    let mut identity = [0; 32];
-    identity.copy_from_slice(digest(&SHA256, presented.as_bytes()).as_ref());
-    AnswerDigest(identity)
+fn sha256(text: &str) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
+    bytes
 }
 
 /// Verifies credentials of trusted issuers.
@@ -91,15 +97,16 @@ impl Verifier {
         let jws = Jws::read(segments.issuer_jws)?;
         let kid = jose::issuer_key_id(&jws.header)?;
         let issuer = self.authenticate(&jws, kid)?;
+        let identity = CredentialIdentity(sha256(jws.signed));
         let payload = processing::process(jws.payload, Disclosures::read(&segments.disclosures)?)?;
         validity::check(&payload, issuer, expected.now)?;
         // One pass over what may be megabytes serves `sd_hash` and the answer's identity alike.
-        let digest = identity(segments.presented);
+        let digest = AnswerDigest(sha256(segments.presented));
         if let Some(key_binding) = key_binding {
             key_binding::verify(key_binding, &payload, &digest.0, expected)?;
         }
-        let (claims, missing) = normalise::requested_claims(payload, expected.requested);
-        Ok(VerifiedCredential { claims, missing, digest, holder_bound: key_binding.is_some() })
+        let Requested { claims, missing, malformed } = normalise::requested_claims(payload, expected.requested);
+        Ok(VerifiedCredential { claims, missing, malformed, identity, digest, holder_bound: key_binding.is_some() })
     }
 
     /// Finds the key by the issuer and key id that the token claims, and verifies the signature

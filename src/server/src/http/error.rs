@@ -270,7 +270,7 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         let seconds = match error {
             StoreError::Overloaded | StoreError::Unavailable(_) => 1,
-            StoreError::Full | StoreError::Corrupt(_) | StoreError::InUse(_) => 30,
+            StoreError::Full | StoreError::Corrupt(_) | StoreError::InUse(_) | StoreError::WrongKey => 30,
         };
         Self::Unavailable { code: error.code(), retry_after: Duration::from_secs(seconds) }
     }

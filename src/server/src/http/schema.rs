@@ -107,7 +107,7 @@ pub struct OvseDataSnakeCase {
     /// The reason of a failure.
     #[schema(required = false)]
     message: String,
-    /// The identity app's code of a failure, or `claims_missing`.
+    /// The identity app's code of a failure, or `claims_missing` or `claims_malformed`.
     #[schema(required = false)]
     error_code: String,
     /// As given at init.
@@ -134,7 +134,7 @@ pub struct OvseDataCamelCase {
     /// The reason of a failure.
     #[schema(required = false)]
     message: String,
-    /// The identity app's code of a failure, or `claims_missing`.
+    /// The identity app's code of a failure, or `claims_missing` or `claims_malformed`.
     #[schema(required = false)]
     error_code: String,
     /// As given at init.

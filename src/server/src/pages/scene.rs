@@ -16,7 +16,7 @@ use sakshi_domain::ids::TxnId;
 use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::App;
-use sakshi_domain::transaction::{Answer, AnswerDigest, Extras, Failure, Pending, Terms, VerifiedClaims};
+use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, Extras, Failure, Pending, Terms, VerifiedClaims};
 use sakshi_domain::web_address::{Schemes, WebAddress};
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_store::OpenOutcome;
@@ -91,7 +91,15 @@ impl Scene {
             event_starts: Rate::per_second(settings.limits.event_starts_per_second_per_address),
             trusted_proxies: Vec::new().into(),
         };
-        let shared = Shared { service, tree: tree.clone(), rates, profile: settings.profile, body_bytes: 4_096, sandbox: None };
+        let shared = Shared {
+            service,
+            tree: tree.clone(),
+            rates,
+            intake: Default::default(),
+            profile: settings.profile,
+            body_bytes: 4_096,
+            sandbox: None,
+        };
         Self { shared, clock, app, first, tree, _directory: directory }
     }
 
@@ -164,9 +172,11 @@ impl Scene {
     /// Delivers a credential of its own for the transaction.
     pub(super) async fn answer(&self, pending: &Pending) -> CompleteReply {
         let serde_json::Value::Object(claims) = json!({"residentName": "Asha Rao", "ageAbove18": true}) else { unreachable!() };
-        let digest = AnswerDigest(std::array::from_fn(|at| pending.id.as_bytes()[at % 16]));
+        let mark = std::array::from_fn(|at| pending.id.as_bytes()[at % 16]);
+        let (identity, digest) = (CredentialIdentity(mark), AnswerDigest(mark));
         let claims = Arc::new(VerifiedClaims::new(claims));
-        self.complete(pending, Answer::Credential { claims, missing: Default::default(), holder_bound: false, digest }).await
+        let (missing, malformed) = Default::default();
+        self.complete(pending, Answer::Credential { claims, missing, malformed, holder_bound: false, identity, digest }).await
     }
 
     pub(super) async fn fail(&self, pending: &Pending, message: &str, code: &str) {

@@ -14,7 +14,7 @@ use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::Client;
-use sakshi_domain::transaction::{AnswerDigest, Pending, Terms};
+use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Pending, Terms};
 use sakshi_domain::web_address::{Schemes, WebAddress};
 use sakshi_store::{CompleteTransaction, CreateEvent, GuestOutcomes, OpenTransaction, PresentedCredential, Store, Vault};
 use zeroize::Zeroizing;
@@ -117,7 +117,7 @@ impl Bench {
                 passed: true,
                 outcome: self.vault.seal(id.as_bytes(), &[b'x'; 1_024]),
                 answer: AnswerDigest(digest),
-                credential: Some(PresentedCredential { digest: AnswerDigest(digest), holder_bound: false }),
+                credential: Some(PresentedCredential { digest: CredentialIdentity(digest), holder_bound: false }),
                 replay_window: Duration::from_secs(3_600),
                 result_ttl: Duration::from_secs(86_400),
                 guest: work.of_event().then(|| self.refusals(id)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use sakshi_domain::ids::TxnId;
-use sakshi_domain::transaction::AnswerDigest;
+use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity};
 
 use super::World;
 use super::fixture::{REPLAY_WINDOW, WINDOW, client_with, completed, completing, opened, opening_with_hook, sealed};
@@ -91,7 +91,7 @@ pub async fn a_transaction_expires_by_the_clock_of_the_store(world: &impl World)
 
 fn with_credential(id: TxnId, answer: u8, credential: u8) -> CompleteTransaction {
     CompleteTransaction {
-        credential: Some(PresentedCredential { digest: AnswerDigest([credential; 32]), holder_bound: false }),
+        credential: Some(PresentedCredential { digest: CredentialIdentity([credential; 32]), holder_bound: false }),
         ..completing(id, answer)
     }
 }
@@ -119,7 +119,7 @@ pub async fn a_credential_that_its_holder_bound_to_a_transaction_is_no_replay(wo
     let client = client_with(world, 3).await;
     let (first, second, third) = (opened(world, &client).await.id, opened(world, &client).await.id, opened(world, &client).await.id);
     let bound = |id, answer| {
-        let credential = PresentedCredential { digest: AnswerDigest([9; 32]), holder_bound: true };
+        let credential = PresentedCredential { digest: CredentialIdentity([9; 32]), holder_bound: true };
         CompleteTransaction { credential: Some(credential), ..completing(id, answer) }
     };
     for (id, answer) in [(first, 1), (second, 2)] {

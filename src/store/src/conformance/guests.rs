@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use sakshi_domain::event::{Event, EventCounts, EventPatch, EventRefusal};
 use sakshi_domain::ids::{AppId, EventId, TxnId};
-use sakshi_domain::transaction::AnswerDigest;
+use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity};
 
 use super::World;
 use super::fixture::{
@@ -226,7 +226,7 @@ pub async fn a_credential_used_elsewhere_takes_no_place(world: &impl World) {
     let client = client_with(world, 2).await;
     let event = created(world, event(world, &client, 5)).await;
     let presenting = |id| CompleteTransaction {
-        credential: Some(PresentedCredential { digest: AnswerDigest([9; 32]), holder_bound: false }),
+        credential: Some(PresentedCredential { digest: CredentialIdentity([9; 32]), holder_bound: false }),
         ..passing(id, 1)
     };
     let (first, second) = (scanned(world, &event).await, scanned(world, &event).await);

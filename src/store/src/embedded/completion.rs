@@ -5,7 +5,7 @@ use rusqlite::{Row, params};
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::AnswerDigest;
+use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity};
 
 use super::deliveries::{self, Queued, Target};
 use super::fault::unreadable;
@@ -68,7 +68,7 @@ pub(super) fn complete(session: &Session<'_>, complete: &CompleteTransaction) ->
         return Ok(Completion::Expired);
     }
     let id = complete.id.as_bytes();
-    if let Some(PresentedCredential { digest: AnswerDigest(credential), holder_bound }) = complete.credential {
+    if let Some(PresentedCredential { digest: CredentialIdentity(credential), holder_bound }) = complete.credential {
         if !holder_bound && session.first(SEEN, params![credential, id, now.millis()], |_| Ok(()))?.is_some() {
             return Ok(Completion::CredentialReplayed);
         }

@@ -25,6 +25,11 @@ pub(super) struct Held {
     lock: File,
 }
 
+/// The database file of the store in a directory.
+pub(super) fn database(directory: &Path) -> PathBuf {
+    directory.join(DATABASE)
+}
+
 fn failed(what: &str, path: &Path, error: &std::io::Error) -> StoreError {
     if error.kind() == std::io::ErrorKind::StorageFull {
         return StoreError::Full;
@@ -67,7 +72,7 @@ impl Held {
 
     /// The database file, which may yet be empty.
     pub(super) fn database(&self) -> PathBuf {
-        self.directory.join(DATABASE)
+        database(&self.directory)
     }
 
     /// Refuses what SQLite would silently start afresh, and creates the file of a new store.

@@ -19,6 +19,7 @@ mod files;
 mod guests;
 mod idempotency;
 mod job;
+mod keyring;
 mod ledger;
 mod opening;
 mod readers;
@@ -32,7 +33,7 @@ mod transitions;
 mod writer;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{Builder, JoinHandle};
@@ -87,7 +88,8 @@ impl EmbeddedStore {
     /// # Errors
     /// [`StoreError::InUse`] when another process or handle has it, [`StoreError::Corrupt`] when
     /// its files are damaged, foreign or gone, [`StoreError::Full`] when there is no room for
-    /// them, [`StoreError::Unavailable`] when they cannot be reached or a newer program has
+    /// them, [`StoreError::WrongKey`] when they were written under keys that the vault does not
+    /// have, [`StoreError::Unavailable`] when they cannot be reached or a newer program has
     /// written them. Nothing is removed or made anew in any of these cases.
     pub fn open(options: EmbeddedOptions) -> Result<Self, StoreError> {
         let EmbeddedOptions { directory, clock, vault, max_waiting, max_pages } = options;
@@ -95,7 +97,7 @@ impl EmbeddedStore {
         held.examine()?;
         let path = held.database();
         let mut main = connect(&path, Role::Writer(max_pages))?;
-        schema::migrate(&mut main, &*clock)?;
+        schema::migrate(&mut main, &*clock, &vault)?;
         verify(&main, &held)?;
         held.mark()?;
 
@@ -180,6 +182,12 @@ impl EmbeddedStore {
             finish(answer.await.map_err(|_| unavailable("it closed before it could answer"))??, &vault)
         })
     }
+}
+
+/// Whether there is a store in this directory, damaged or not.
+#[must_use]
+pub fn exists(directory: &Path) -> bool {
+    files::database(directory).exists()
 }
 
 /// Copies a log that an earlier life left behind, and compares the file with what it says.

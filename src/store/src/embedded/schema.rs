@@ -6,17 +6,19 @@
 //! An outcome is a row of its own, so `results` is also what tells completed from pending; that
 //! of a registered guest is in `registrations`, which outlives the transaction.
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 use sakshi_domain::clock::Clock;
 
 use super::fault::{open_error, unavailable};
+use super::keyring;
 use crate::error::StoreError;
+use crate::vault::Vault;
 
 /// "SAKS": tells this file from any other SQLite database.
 pub(super) const APPLICATION_ID: i64 = 0x5341_4B53;
 
 /// The step to each version; a file remembers in `user_version` how many it has taken.
-const MIGRATIONS: [&str; 2] = [include_str!("schema_1.sql"), include_str!("schema_2.sql")];
+const MIGRATIONS: [&str; 3] = [include_str!("schema_1.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
 
 /// What a file says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +43,9 @@ impl Identity {
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] for a file that is damaged or is no store, [`StoreError::Unavailable`]
-/// for one that a newer program has written.
-pub(super) fn migrate(connection: &mut Connection, clock: &dyn Clock) -> Result<(), StoreError> {
+/// for one that a newer program has written, [`StoreError::WrongKey`] for one that was written under
+/// other keys. Nothing is changed in any of these cases.
+pub(super) fn migrate(connection: &mut Connection, clock: &dyn Clock, vault: &Vault) -> Result<(), StoreError> {
     let found = Identity::read(connection).map_err(|error| open_error(&error))?;
     let empty = found == Identity { application: 0, version: 0, tables: 0 };
     if !empty && found.application != APPLICATION_ID {
@@ -53,18 +56,22 @@ pub(super) fn migrate(connection: &mut Connection, clock: &dyn Clock) -> Result<
         return Err(unavailable(format!("a newer program wrote it: schema {}, this one knows up to {known}", found.version)));
     }
     let pending = &MIGRATIONS[found.version..];
-    if pending.is_empty() {
-        return Ok(());
+    let failed = |error: rusqlite::Error| open_error(&error);
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+    if !pending.is_empty() {
+        take(&transaction, pending, clock).map_err(failed)?;
     }
-    let step = |connection: &mut Connection| -> rusqlite::Result<()> {
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        for sql in pending {
-            transaction.execute_batch(sql)?;
-        }
-        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        transaction.pragma_update(None, "user_version", i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX))?;
-        transaction.execute("UPDATE probe SET at = ?1", [clock.now().millis()])?;
-        transaction.commit()
-    };
-    step(connection).map_err(|error| open_error(&error))
+    // In the same transaction: a file that is refused for its keys stays as it was.
+    keyring::check(&transaction, vault)?;
+    transaction.commit().map_err(failed)
+}
+
+fn take(transaction: &Transaction<'_>, steps: &[&str], clock: &dyn Clock) -> rusqlite::Result<()> {
+    for sql in steps {
+        transaction.execute_batch(sql)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX))?;
+    transaction.execute("UPDATE probe SET at = ?1", [clock.now().millis()])?;
+    Ok(())
 }

@@ -79,7 +79,7 @@ fn claims_in_the_clear_count_like_disclosed_ones() {
 }
 
 #[test]
-fn a_copy_is_recognised_whatever_its_key_binding_and_a_different_presentation_is_not() {
+fn the_same_answer_is_recognised_whatever_its_key_binding_and_a_different_presentation_is_another_answer() {
     let world = World::new();
     let disclosures = good_disclosures();
     let payload = world.payload(&disclosures);

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::world::good_disclosures;
+use super::world::{good_disclosures, with_disclosures, with_the_other_signature};
 use super::{World, disclosure};
 
 /// JSON that is rich in the names that processing cares about.
@@ -65,6 +65,29 @@ proptest! {
         let repeated = mixed.iter().enumerate().any(|(index, part)| !part.is_empty() && mixed[..index].contains(part));
         let result = world.verify(&mixed.join("~"));
         prop_assert!(!(repeated && result.is_ok()));
+    }
+
+    #[test]
+    fn every_presentation_of_a_credential_has_one_identity(
+        order in Just(vec![0_usize, 1, 2]).prop_shuffle(), shown in 0_usize..=3, flipped in any::<bool>(), bound in any::<bool>(),
+    ) {
+        let world = World::new();
+        let disclosures = good_disclosures();
+        let good = world.issue_payload(&world.payload(&disclosures), &disclosures);
+        let jws = good.split('~').next().unwrap();
+        let jws = if flipped { with_the_other_signature(jws) } else { jws.to_owned() };
+        let shown: Vec<String> = order[..shown].iter().map(|index| disclosures[*index].clone()).collect();
+        let mut presented = with_disclosures(&jws, &shown);
+        if bound {
+            presented = world.bind(&presented, &world.binding_header(), &world.binding_payload(&presented));
+        }
+        let (first, again) = (world.verify(&good).unwrap(), world.verify(&presented).unwrap());
+        prop_assert_eq!(first.identity, again.identity);
+        prop_assert_eq!(again.holder_bound, bound);
+        prop_assert_eq!(first.digest == again.digest, !flipped && shown == disclosures);
+        let mut other = world.payload(&disclosures);
+        other["id"] = "1c1b1f4e-6f3c-4f8e-9a53-6f2d6f1d8a10".into();
+        prop_assert_ne!(world.verify(&world.issue_payload(&other, &disclosures)).unwrap().identity, first.identity);
     }
 
     #[test]

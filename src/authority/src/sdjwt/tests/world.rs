@@ -8,7 +8,7 @@ use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::time::Timestamp;
 use serde_json::{Value, json};
 
-use crate::encoding::base64url;
+use crate::encoding::{base64url, from_base64url};
 use crate::sdjwt::{CredentialRefusal, Expectation, Jwks, KeyBinding, TrustedIssuer, VerifiedCredential, Verifier};
 
 pub(super) const NOW: i64 = 1_800_000_000;
@@ -131,4 +131,22 @@ pub(super) fn sign(key: &EcdsaKeyPair, header: &[u8], payload: &[u8]) -> String 
 pub(super) fn jwk(key: &EcdsaKeyPair) -> Value {
     let point = key.public_key().as_ref();
     json!({ "kty": "EC", "crv": "P-256", "x": base64url(&point[1..33]), "y": base64url(&point[33..]) })
+}
+
+/// The JWS under the second signature that anybody can make of an ECDSA signature: s becomes n - s.
+pub(super) fn with_the_other_signature(jws: &str) -> String {
+    // The order of P-256 (FIPS 186-4, D.1.2.3).
+    const ORDER: [u8; 32] = [
+        0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbc, 0xe6, 0xfa, 0xad, 0xa7, 0x17, 0x9e, 0x84,
+        0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51,
+    ];
+    let (signed, signature) = jws.rsplit_once('.').unwrap();
+    let mut signature = from_base64url(signature).unwrap();
+    let mut borrow = 0;
+    for (digit, order) in signature[32..].iter_mut().zip(ORDER).rev() {
+        let difference = i32::from(order) - i32::from(*digit) - borrow;
+        borrow = i32::from(difference < 0);
+        *digit = difference.rem_euclid(256) as u8;
+    }
+    format!("{signed}.{}", base64url(&signature))
 }

@@ -4,12 +4,10 @@
 //! the transaction's being pending; a stranger's garbage ends nothing. The reply has the form of
 //! the callback, XML or JSON, and its code is the HTTP status.
 
-use std::future::Future;
-
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CONTENT_TYPE, RETRY_AFTER};
-use actix_web::web::{Data, Path};
-use actix_web::{FromRequest, HttpRequest, HttpResponse, dev};
+use actix_web::http::header::{ACCEPT, CONTENT_TYPE, HeaderName, RETRY_AFTER};
+use actix_web::web::{Data, Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
 use sakshi_actors::{AskError, Complete, CompleteReply, View};
 use sakshi_authority::callback::{self, CallbackBody, CallbackFault, CallbackForm, CallbackMessage, Verdict};
 use sakshi_authority::sdjwt::{self, Expectation};
@@ -18,52 +16,47 @@ use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Answer, Pending};
 use sakshi_store::CompletedRecord;
 
-use crate::http::body::bounded;
+use super::callback_body::{BodyFault, Intake};
 use crate::http::error::ApiError;
 use crate::http::rate::Rates;
 use crate::service::Service;
 
-/// The body of a callback, bounded.
-#[derive(Debug)]
-pub struct CallbackBytes(actix_web::web::Bytes);
-
-impl FromRequest for CallbackBytes {
-    type Error = ApiError;
-    type Future = std::pin::Pin<Box<dyn Future<Output = Result<Self, ApiError>>>>;
-
-    fn from_request(request: &HttpRequest, payload: &mut dev::Payload) -> Self::Future {
-        let limit = request.app_data::<Data<Service>>().map_or(0, |service| service.rules.callback_bytes);
-        let bytes = bounded(request, payload, limit);
-        Box::pin(async move { Ok(Self(bytes.await?)) })
-    }
-}
-
 /// Takes an answer.
 ///
+/// Nothing of the body is read before the sender has shown that it knows the address of a
+/// transaction and has not sent too much: strangers must not fill the memory.
+///
 /// # Errors
-/// 413 and 429 before the body is read; everything else is a reply in the form of the callback.
+/// 413 and 429; everything else is a reply in the form of the callback.
 pub async fn receive(
     path: Path<(String, String)>,
     request: HttpRequest,
     service: Data<Service>,
     rates: Data<Rates>,
-    body: CallbackBytes,
+    intake: Data<Intake>,
+    payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
     rates.callbacks.take(&rates.address(&request))?;
     let (txn, capability) = path.into_inner();
-    let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let message = match callback::parse(content_type, &body.0) {
+    let said = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let content_type = said(CONTENT_TYPE);
+    let unread = CallbackForm::announced(content_type, said(ACCEPT));
+    let Some(id) = txn.parse().ok().filter(|id| service.agreement.callbacks.is_genuine(*id, &capability)) else {
+        return Ok(render(unread, &txn, &Reply::unknown()));
+    };
+    let body = match intake.read(request.headers(), payload, service.rules.callback_bytes).await {
+        Ok(body) => body,
+        Err(BodyFault::TooLarge) => return Err(ApiError::BodyTooLarge { limit: service.rules.callback_bytes }),
+        Err(fault) => return Ok(render(unread, &txn, &Reply::unread(fault))),
+    };
+    let message = match callback::parse(content_type, body.as_bytes()) {
         Ok(message) => message,
         Err(error) => {
             let status = if error.fault == CallbackFault::MediaType { 415 } else { 400 };
             return Ok(render(error.form, &txn, &Reply::new(status, &error.to_string())));
         }
     };
-    let genuine = txn.parse().ok().filter(|id| service.agreement.callbacks.is_genuine(*id, &capability));
-    let reply = match genuine {
-        Some(id) => judge(&service, id, &message).await,
-        None => Reply::unknown(),
-    };
+    let reply = judge(&service, id, &message).await;
     Ok(render(message.form, &txn, &reply))
 }
 
@@ -99,6 +92,17 @@ impl Reply {
 
     fn expired() -> Self {
         Self::new(410, "The transaction has expired")
+    }
+
+    fn unread(fault: BodyFault) -> Self {
+        let (status, reason, message) = match fault {
+            BodyFault::TooLarge => (413, "too_large", "The callback is too large"),
+            BodyFault::TooSlow => (408, "too_slow", "The callback did not arrive in time"),
+            BodyFault::NoRoom => (503, "no_room", "Try again"),
+            BodyFault::Broken => (400, "broken", "The callback did not arrive whole"),
+        };
+        metrics::counter!("sakshi_callbacks_unread_total", "reason" => reason).increment(1);
+        Self { status, message: message.to_owned(), retry_after: fault == BodyFault::NoRoom }
     }
 
     fn unavailable(error: &AskError) -> Self {

@@ -2,6 +2,7 @@
 //! callback.
 
 pub mod callback;
+pub mod callback_body;
 pub mod init;
 pub mod qr_intent;
 pub mod result;

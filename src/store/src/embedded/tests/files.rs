@@ -5,7 +5,6 @@ use std::process::{Command, Stdio};
 
 use super::durability::run_child;
 use super::{open, universe};
-use crate::conformance::World;
 use crate::conformance::fixture::{app, client_with, completed};
 use crate::error::StoreError;
 use crate::store::Store;
@@ -71,29 +70,4 @@ async fn names_and_secret_addresses_are_sealed_in_every_file() {
     universe.store.close();
     assert!(!directory.join("sakshi.db-wal").exists(), "closing leaves no log");
     assert!(holds("https://hooks.example") && !holds("Asha Rao"));
-}
-
-#[tokio::test]
-async fn a_record_sealed_with_an_unknown_key_is_refused_and_harms_no_other() {
-    let universe = universe();
-    let client = client_with(&universe, 5).await;
-    let (old, _) = completed(&universe, &client).await;
-    universe.store.close();
-    let with_keys = |keys: &[u8]| {
-        let mut options = super::options(universe.directory.path(), universe.clock.clone());
-        let keys: Vec<_> = keys.iter().map(|byte| zeroize::Zeroizing::new(vec![*byte; 32])).collect();
-        options.vault = std::sync::Arc::new(crate::vault::Vault::new(&keys).unwrap());
-        crate::embedded::EmbeddedStore::open(options).unwrap()
-    };
-    let store = with_keys(&[8]);
-    assert!(matches!(store.load_transaction(old.id).await, Err(StoreError::Corrupt(_))));
-    let new = crate::conformance::fixture::opening(&universe, &client);
-    let id = new.pending.id;
-    store.open_transaction(new).await.unwrap();
-    assert!(store.load_transaction(id).await.unwrap().is_some());
-    store.close();
-    let store = with_keys(&[9, 8, 7]);
-    assert!(store.load_transaction(old.id).await.unwrap().is_some());
-    assert!(store.load_transaction(id).await.unwrap().is_some());
-    assert!(universe.now() >= super::START);
 }

@@ -6,6 +6,7 @@ mod damage;
 mod durability;
 mod faults;
 mod files;
+mod keys;
 mod migration;
 mod models;
 mod plans;

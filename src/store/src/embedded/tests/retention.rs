@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::event::{EventCounts, EventPatch};
-use sakshi_domain::transaction::AnswerDigest;
+use sakshi_domain::transaction::CredentialIdentity;
 
 use super::universe;
 use crate::conformance::fixture::{
@@ -105,7 +105,7 @@ fn idempotency_records_and_credentials_are_swept_after_their_time() {
         let id = open.pending.id;
         world.store().open_transaction(open).await.unwrap();
         let complete = CompleteTransaction {
-            credential: Some(PresentedCredential { digest: AnswerDigest([4; 32]), holder_bound: false }),
+            credential: Some(PresentedCredential { digest: CredentialIdentity([4; 32]), holder_bound: false }),
             ..completing(id, 1)
         };
         world.store().complete_transaction(complete).await.unwrap();

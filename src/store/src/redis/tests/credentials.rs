@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use futures_util::future::join_all;
 use proptest::prelude::*;
 use sakshi_domain::ids::TxnId;
-use sakshi_domain::transaction::AnswerDigest;
+use sakshi_domain::transaction::CredentialIdentity;
 
 use super::{Universe, universe};
 use crate::conformance::fixture::{WINDOW, client_with, completing, opened, opening};
@@ -29,7 +29,7 @@ fn presentation() -> impl Strategy<Value = Presentation> {
 }
 
 fn presenting(id: TxnId, answer: u8, holder_bound: bool, credential: u8) -> CompleteTransaction {
-    let credential = PresentedCredential { digest: AnswerDigest([credential; 32]), holder_bound };
+    let credential = PresentedCredential { digest: CredentialIdentity([credential; 32]), holder_bound };
     CompleteTransaction { credential: Some(credential), ..completing(id, answer) }
 }
 

@@ -7,7 +7,7 @@ use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::event::{EventName, EventPatch};
 use sakshi_domain::ids::KeyId;
 use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, KeyDigest};
-use sakshi_domain::transaction::{AnswerDigest, Outcome};
+use sakshi_domain::transaction::{CredentialIdentity, Outcome};
 
 use super::{Universe, universe, universe_on};
 use crate::conformance::fixture::{
@@ -23,7 +23,7 @@ use crate::transition::{CompleteOutcome, CompleteTransaction, CreditOutcome, Ope
 const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
 
 fn presenting(complete: CompleteTransaction, credential: u8) -> CompleteTransaction {
-    let credential = PresentedCredential { digest: AnswerDigest([credential; 32]), holder_bound: false };
+    let credential = PresentedCredential { digest: CredentialIdentity([credential; 32]), holder_bound: false };
     CompleteTransaction { credential: Some(credential), ..complete }
 }
 

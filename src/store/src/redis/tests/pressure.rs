@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use sakshi_domain::clock::{Clock, ManualClock, SystemClock};
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
-use sakshi_domain::transaction::AnswerDigest;
+use sakshi_domain::transaction::CredentialIdentity;
 
 use super::server::{PLENTY, RedisServer};
 use super::{options, universe, universe_on};
@@ -23,7 +23,7 @@ fn a_full_server_refuses_what_adds_to_it_whole_and_lets_deliveries_end() {
         let pending = opened(world, &client).await;
         let (delivered, id) = completed(world, &client).await;
         world.server.answer(&["CONFIG", "SET", "maxmemory", "1"]);
-        let credential = Some(PresentedCredential { digest: AnswerDigest([3; 32]), holder_bound: false });
+        let credential = Some(PresentedCredential { digest: CredentialIdentity([3; 32]), holder_bound: false });
         let complete = CompleteTransaction { credential, ..completing(pending.id, 1) };
         for _ in 0..3 {
             assert_eq!(world.store().open_transaction(opening(world, &client)).await, Err(StoreError::Full));

@@ -1,0 +1,67 @@
+//! The canary: one box in every store, by which a store knows the keys that it was written under.
+//!
+//! Without it a wrong key would show only where an old record is read, and everything written until
+//! then would be sealed with it.
+
+use crate::error::StoreError;
+use crate::vault::{Sealed, Vault, VaultError};
+
+/// Whom the box belongs to; no record has such an id.
+const OWNER: &[u8] = b"sakshi store canary 1";
+const SONG: &[u8] = b"This store was written under this key.";
+
+/// Compares the keys of a node with the canary that its store keeps, if it keeps one. The answer is
+/// the canary to be kept from now on, unless that is the one it has: a store without one gets one,
+/// and after a change of keys it is sealed with the key that seals now.
+///
+/// # Errors
+/// [`StoreError::WrongKey`] when none of the keys opens it, [`StoreError::Corrupt`] when it is none.
+pub(crate) fn check(vault: &Vault, kept: Option<&[u8]>) -> Result<Option<Vec<u8>>, StoreError> {
+    let fresh = || Some(vault.seal(OWNER, SONG).to_bytes());
+    let Some(kept) = kept else { return Ok(fresh()) };
+    let damaged = || StoreError::Corrupt("the canary cannot be read".into());
+    let kept = Sealed::from_bytes(kept).ok_or_else(damaged)?;
+    match vault.open(OWNER, &kept) {
+        Ok(song) if *song == SONG => Ok(if vault.seals_like(&kept) { None } else { fresh() }),
+        Err(VaultError::UnknownKey) => Err(StoreError::WrongKey),
+        Ok(_) | Err(_) => Err(damaged()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zeroize::Zeroizing;
+
+    use super::*;
+
+    fn vault(bytes: &[u8]) -> Vault {
+        let keys: Vec<_> = bytes.iter().map(|byte| Zeroizing::new(vec![*byte; 32])).collect();
+        Vault::new(&keys).unwrap()
+    }
+
+    #[test]
+    fn a_store_gets_one_canary_and_keeps_it_while_the_key_stays() {
+        let kept = check(&vault(&[1]), None).unwrap().unwrap();
+        assert_eq!(check(&vault(&[1]), Some(&kept)), Ok(None));
+        assert_eq!(check(&vault(&[1, 2]), Some(&kept)), Ok(None));
+    }
+
+    #[test]
+    fn after_a_change_of_keys_the_key_that_seals_now_is_needed() {
+        let old = check(&vault(&[1]), None).unwrap().unwrap();
+        let new = check(&vault(&[2, 1]), Some(&old)).unwrap().unwrap();
+        assert_eq!(check(&vault(&[2]), Some(&new)), Ok(None));
+        assert_eq!(check(&vault(&[1]), Some(&new)), Err(StoreError::WrongKey));
+    }
+
+    #[test]
+    fn another_key_and_a_damaged_canary_are_told_apart() {
+        let kept = check(&vault(&[1]), None).unwrap().unwrap();
+        assert_eq!(check(&vault(&[2, 3]), Some(&kept)), Err(StoreError::WrongKey));
+        let mut changed = kept.clone();
+        *changed.last_mut().unwrap() ^= 1;
+        for damaged in [&changed[..], &kept[..10], b""] {
+            assert!(matches!(check(&vault(&[1]), Some(damaged)), Err(StoreError::Corrupt(_))));
+        }
+    }
+}

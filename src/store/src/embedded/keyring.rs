@@ -1,0 +1,53 @@
+//! Whether a file was written under the keys that it is to be used with.
+//!
+//! A file has a canary since version 3 of the schema; what is sealed in an older one stands in for it
+//! until it gets its own.
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::fault::open_error;
+use crate::canary;
+use crate::error::StoreError;
+use crate::vault::{Sealed, Vault, VaultError};
+
+const KEPT: &str = "SELECT box FROM canary";
+const KEEP: &str = "INSERT OR REPLACE INTO canary (row, box) VALUES (1, ?1)";
+
+/// The newest record of each kind that has an owner of its own: the owner, and the box.
+const NEWEST: [&str; 3] = [
+    "SELECT id, terms FROM transactions ORDER BY row DESC LIMIT 1",
+    "SELECT id, terms FROM events ORDER BY row DESC LIMIT 1",
+    "SELECT CAST(app_id AS BLOB), record FROM apps ORDER BY row DESC LIMIT 1",
+];
+
+/// Compares the keys with the file, within the transaction that opens it.
+///
+/// # Errors
+/// [`StoreError::WrongKey`] when none of the keys has sealed what the file holds.
+pub(super) fn check(connection: &Connection, vault: &Vault) -> Result<(), StoreError> {
+    let kept: Option<Vec<u8>> = connection.query_row(KEPT, [], |row| row.get(0)).optional().map_err(|error| open_error(&error))?;
+    if kept.is_none() && is_foreign(connection, vault).map_err(|error| open_error(&error))? {
+        return Err(StoreError::WrongKey);
+    }
+    if let Some(fresh) = canary::check(vault, kept.as_deref())? {
+        connection.execute(KEEP, [fresh]).map_err(|error| open_error(&error))?;
+    }
+    Ok(())
+}
+
+/// Whether there are sealed records, and none of them under a key of the vault. A damaged record says
+/// nothing about keys.
+fn is_foreign(connection: &Connection, vault: &Vault) -> rusqlite::Result<bool> {
+    let mut foreign = false;
+    for newest in NEWEST {
+        let found = connection.query_row(newest, [], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?))).optional()?;
+        let Some((owner, sealed)) = found else { continue };
+        let opened = Sealed::from_bytes(&sealed).map(|sealed| vault.open(&owner, &sealed));
+        match opened {
+            Some(Err(VaultError::UnknownKey)) => foreign = true,
+            Some(_) => return Ok(false),
+            None => {}
+        }
+    }
+    Ok(foreign)
+}

@@ -1,0 +1,107 @@
+//! What a stranger can make the service hold: callbacks over raw sockets whose bodies do not come.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::harness::phone::Form;
+use crate::harness::universe::Universe;
+use crate::harness::waiting::{PLENTY, eventually};
+
+/// Bytes of the largest callback; sixteen of them fill what all callbacks may hold.
+const LARGEST: usize = 4 * 1_024 * 1_024;
+const MOST_AT_ONCE: usize = 16;
+
+/// Sends the head of a callback, and of its body only what is given.
+async fn begin(universe: &Universe, path: &str, headers: &str, body: &[u8]) -> TcpStream {
+    let host = universe.reach.public("").trim_start_matches("http://").to_owned();
+    let mut stream = TcpStream::connect(&host).await.expect("a connection");
+    let head = format!("POST {path} HTTP/1.1\r\nhost: {host}\r\n{headers}\r\n\r\n");
+    stream.write_all(&[head.as_bytes(), body].concat()).await.expect("the head is taken");
+    stream
+}
+
+/// The answer, with the body that its content-length announces.
+async fn answer(stream: &mut TcpStream) -> String {
+    let mut seen = Vec::new();
+    let reading = async {
+        loop {
+            let text = String::from_utf8_lossy(&seen).into_owned();
+            if let Some((head, body)) = text.split_once("\r\n\r\n") {
+                let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+                if body.len() >= length.unwrap_or(0) {
+                    return text;
+                }
+            }
+            assert!(stream.read_buf(&mut seen).await.expect("an answer") > 0, "closed after {text}");
+        }
+    };
+    timeout(PLENTY, reading).await.expect("an answer in time")
+}
+
+fn declaring(length: usize, form: Form) -> String {
+    format!("content-type: {}\r\ncontent-length: {length}", form.content_type())
+}
+
+#[tokio::test]
+async fn a_wrong_capability_is_answered_in_kind_before_the_body_comes() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(1).await;
+    let opened = backend.open(&["name"]).await;
+    let path = format!("/cb/{}/abcdefabcdefabcdefabcdef", opened.txn);
+    let json = answer(&mut begin(&universe, &path, &declaring(LARGEST, Form::Json), b"{").await).await;
+    assert!(json.starts_with("HTTP/1.1 404 ") && json.contains("content-type: application/json"), "{json}");
+    let reply: Value = serde_json::from_str(json.split_once("\r\n\r\n").unwrap().1).unwrap();
+    assert_eq!((&reply["txn"], &reply["responseCode"]), (&Value::from(&*opened.txn), &Value::from(404)));
+    let xml = answer(&mut begin(&universe, &path, &declaring(LARGEST, Form::Xml), b"<").await).await;
+    assert!(xml.starts_with("HTTP/1.1 404 ") && xml.contains("<ResponseCode>404</ResponseCode>"), "{xml}");
+    let accepting = "accept: application/xml\r\ntransfer-encoding: chunked";
+    let chunked = answer(&mut begin(&universe, &path, accepting, b"").await).await;
+    assert!(chunked.starts_with("HTTP/1.1 404 ") && chunked.contains("<ResponseCode>404</ResponseCode>"), "{chunked}");
+    assert!(backend.is_pending(&opened.txn).await);
+}
+
+#[tokio::test]
+async fn an_address_that_sends_too_many_is_told_so_before_the_body_comes() {
+    let universe = Universe::with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "1")]).await;
+    let backend = universe.backend(1).await;
+    let opened = backend.open(&["name"]).await;
+    let limited = eventually("a 429", PLENTY, || async {
+        let _another = begin(&universe, &opened.callback_path(), &declaring(LARGEST, Form::Json), b"{").await;
+        let mut stream = begin(&universe, &opened.callback_path(), &declaring(LARGEST, Form::Json), b"{").await;
+        let answered = timeout(Duration::from_millis(500), answer(&mut stream)).await.ok()?;
+        answered.starts_with("HTTP/1.1 429 ").then_some(answered)
+    });
+    assert!(limited.await.contains("retry-after: "));
+}
+
+#[tokio::test]
+async fn all_callbacks_together_hold_a_bounded_part_of_the_memory() {
+    let universe = Universe::start().await;
+    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let opened = backend.open(&["name"]).await;
+    let path = opened.callback_path();
+    let mut held = Vec::new();
+    for _ in 0..MOST_AT_ONCE {
+        held.push(begin(&universe, &path, &declaring(LARGEST, Form::Json), b"{").await);
+    }
+    let refused = eventually("a 503", PLENTY, || async {
+        let mut stream = begin(&universe, &path, &declaring(LARGEST, Form::Xml), b"<").await;
+        timeout(Duration::from_millis(500), answer(&mut stream)).await.ok()
+    });
+    let refused = refused.await;
+    assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("retry-after: 1"), "{refused}");
+    assert!(refused.contains("<ResponseCode>503</ResponseCode>"), "{refused}");
+    let mut chunked = begin(&universe, &path, "content-type: application/json\r\ntransfer-encoding: chunked", b"1\r\n{\r\n").await;
+    let refused = answer(&mut chunked).await;
+    assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("\"responseCode\":503"), "{refused}");
+    drop(held);
+    eventually("room again", PLENTY, || async {
+        let credential = phone.credential(&opened, "asha");
+        (phone.present(&opened, &credential).await.status == 200).then_some(())
+    })
+    .await;
+}
