@@ -13,7 +13,8 @@ needs:
 	need() { command -v "$$1" >/dev/null 2>&1 || missing="$$missing $$2"; }; \
 	need cc build-essential; need python3 python3; need node nodejs; need npm npm; need flock util-linux; \
 	python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing="$$missing python3-venv"; \
-	if [ -d tests/browser ]; then need chromium chromium; need zbarimg zbar-tools; fi; \
+	if [ -d tests/browser ]; then need chromium chromium; need zbarimg zbar-tools; \
+		[ -n "$$(fc-list :lang=ur family 2>/dev/null)" ] || missing="$$missing fontconfig fonts-noto-core"; fi; \
 	[ -z "$$missing" ] && exit 0; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \

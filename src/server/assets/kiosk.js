@@ -14,7 +14,7 @@
     trouble.textContent = "";
     main.dataset.state = state.status;
     element("name").textContent = state.name;
-    element("name").classList.toggle("long", [...state.name].length > 60);
+    element("name").parentElement.classList.toggle("long", [...state.name].length > 60);
     element("words").textContent = state.words;
     const places = element("places");
     if (places) {

@@ -13,13 +13,20 @@
   once?.addEventListener("submit", () => setTimeout(() => once.querySelector("button").disabled = true));
   addEventListener("pageshow", (event) => event.persisted && once && location.reload());
   for (const time of document.querySelectorAll("time[data-local]")) {
-    time.textContent = new Date(time.dateTime).toLocaleString(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
+    const at = new Date(time.dateTime);
+    const parts = { day: at.getDate(), month: time.dataset.months.split("|")[at.getMonth()], year: at.getFullYear(), time: clockFace(at) };
+    time.textContent = time.dataset.local.replace(/{(\w+)}/g, (_, part) => parts[part]);
   }
   if (retry) setTimeout(() => location.reload(), Math.max(1, Number(retry)) * 1000);
   if (onward) whenSeen(() => {
     document.getElementById("taken").hidden = false;
     setTimeout(() => location.replace(onward.href), FOLLOW_MS);
   });
+
+  // On this device's clock, in the digits of the page.
+  function clockFace(at) {
+    return [at.getHours(), at.getMinutes()].map((part) => String(part).padStart(2, "0")).join(":");
+  }
 
   function whenSeen(then) {
     if (document.visibilityState === "visible") return then();
@@ -33,7 +40,7 @@
     let deadline = Date.now() + Number(remaining) * 1000;
     let asking = false, polling = 0, suspicion = 0;
 
-    until.textContent = new Date(until.dateTime).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+    until.textContent = clockFace(new Date(until.dateTime));
     // Tablets that present themselves as a Mac can have the identity app themselves.
     if (navigator.maxTouchPoints > 1) document.getElementById("same-device")?.setAttribute("open", "");
     if (stale) setTimeout(() => location.reload(), Number(stale) * 1000);

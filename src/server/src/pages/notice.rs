@@ -3,7 +3,6 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError as _};
 use askama::Template;
-use sakshi_domain::language::Language;
 use url::Url;
 
 use super::render::{Frame, page};
@@ -15,7 +14,9 @@ use crate::http::error::ApiError;
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) address: String,
-    pub(super) label: String,
+    pub(super) label: &'static str,
+    /// A site to go to, and what stands after its name.
+    pub(super) site: Option<(String, &'static str)>,
     /// Whether the script follows it after a moment.
     pub(super) followed: bool,
 }
@@ -31,7 +32,7 @@ pub(super) struct Look {
 const CHECK: Look = Look { tone: "good", mark: "m15 24.5 6.5 6.5L34 18" };
 pub(super) const CROSS: Look = Look { tone: "bad", mark: "m17 17 14 14M31 17 17 31" };
 pub(super) const CLOCK: Look = Look { tone: "quiet", mark: "M24 14v11l7 4" };
-pub(super) const QUESTION: Look = Look { tone: "quiet", mark: "M18.8 19a5.3 5.3 0 1 1 8 4.6c-1.9 1.2-2.8 2.2-2.8 4.4M24 34h.1" };
+pub(super) const QUESTION: Look = Look { tone: "quiet asks", mark: "M18.8 19a5.3 5.3 0 1 1 8 4.6c-1.9 1.2-2.8 2.2-2.8 4.4M24 34h.1" };
 pub(super) const DOTS: Look = Look { tone: "quiet", mark: "M14.5 24h.1M24 24h.1M33.5 24h.1" };
 
 #[derive(Template)]
@@ -48,8 +49,7 @@ pub(super) struct Notice {
 }
 
 /// A transaction that is not waiting.
-pub(super) fn ended(standing: &Standing, sandbox: bool) -> HttpResponse {
-    let texts = Texts::of(standing.opened().map_or(Language::ENGLISH, |opened| opened.terms.language));
+pub(super) fn ended(standing: &Standing, texts: &'static Texts, sandbox: bool) -> HttpResponse {
     let (status, look, heading, mut words) = match standing {
         Standing::Waiting(_) => (StatusCode::OK, CLOCK, texts.waiting_heading, vec![texts.waiting]),
         Standing::Verified(_) => (StatusCode::OK, CHECK, texts.verified_heading, vec![texts.verified]),
@@ -65,10 +65,11 @@ pub(super) fn ended(standing: &Standing, sandbox: bool) -> HttpResponse {
         _ => {}
     }
     let followed = matches!(standing, Standing::Verified(_) | Standing::NotVerified(..));
-    let back = |id| Link { address: format!("/e/{id}"), label: texts.event.to_event.to_owned(), followed: false };
+    let back = |id| Link { address: format!("/e/{id}"), label: texts.event.to_event, site: None, followed: false };
     let link = standing.redirect_url().map(|address| Link {
         address: address.to_owned(),
-        label: texts.continue_to.replace("{host}", &host(address)),
+        label: texts.continue_to.before,
+        site: Some((host(address), texts.continue_to.after)),
         followed,
     });
     let link = match standing {
@@ -103,7 +104,7 @@ pub(super) fn busy(error: &ApiError, texts: &'static Texts, path: &str, again: A
         look: DOTS,
         heading: texts.busy_heading,
         words: if again == Again::ByItself { vec![texts.busy, texts.busy_again] } else { vec![texts.busy] },
-        link: Some(Link { address: path.to_owned(), label: texts.try_again.to_owned(), followed: false }),
+        link: Some(Link { address: path.to_owned(), label: texts.try_again, site: None, followed: false }),
         retry_s: (again == Again::ByItself).then_some(seconds),
         reference: None,
     };

@@ -45,6 +45,8 @@ struct Sheet<'a> {
     texts: &'static Texts,
     name: &'a str,
     heading: Heading,
+    /// Where the call to scan stands: words that slope reach higher up.
+    call_y: u8,
     code_scale: String,
     code_path: String,
     steps: Vec<Step>,
@@ -68,6 +70,7 @@ struct Sheet<'a> {
 pub async fn page(caller: Caller, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     let offset = offset(&request)?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
+    let texts = Texts::of(event.terms.language);
     let name = event.terms.name.as_str();
     let base = &service.agreement.public_base;
     let address = service.agreement.event_url(event.id);
@@ -75,7 +78,7 @@ pub async fn page(caller: Caller, path: Path<String>, request: HttpRequest, serv
         StatusCode::OK,
         None,
         &Page {
-            texts: Texts::of(event.terms.language),
+            texts,
             name,
             length: match name.chars().count() {
                 0..=40 => "short",
@@ -85,7 +88,7 @@ pub async fn page(caller: Caller, path: Path<String>, request: HttpRequest, serv
             // In full, so that a saved copy finds it too.
             style: format!("{base}{}", POSTER.address()),
             code: drawn(&address)?.inline(),
-            until: written(event.terms.expires_at, offset),
+            until: written(event.terms.expires_at, offset, texts),
             expires_at: event.terms.expires_at,
             address,
         },
@@ -121,11 +124,12 @@ pub async fn svg(caller: Caller, path: Path<String>, request: HttpRequest, servi
     let sheet = Sheet {
         texts,
         name,
-        heading: Heading::of(name),
+        heading: Heading::of(name, texts),
+        call_y: if texts.is_right_to_left() { 80 } else { 76 },
         code_scale: format!("{:.5}", CODE_SIDE / f64::from(u16::try_from(code.side()).unwrap_or(u16::MAX))),
         code_path: code.path(),
-        steps: Step::all(texts.event.steps, texts.direction == "rtl"),
-        until: written(event.terms.expires_at, offset),
+        steps: Step::all(texts),
+        until: written(event.terms.expires_at, offset, texts),
         address,
     };
     let drawing = sheet.render().map_err(|error| ApiError::Internal(error.to_string()))?;

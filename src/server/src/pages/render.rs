@@ -54,6 +54,6 @@ pub(super) fn private(status: StatusCode) -> HttpResponseBuilder {
         .insert_header((REFERRER_POLICY, "no-referrer"))
         .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .insert_header(("x-robots-tag", "noindex"))
-        .insert_header((VARY, "accept, user-agent"));
+        .insert_header((VARY, "accept, accept-language, user-agent"));
     response
 }

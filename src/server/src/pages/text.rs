@@ -1,17 +1,35 @@
 //! Every word that a resident reads, one table per language.
 //!
 //! A language is added as a file of its own with a [`Texts`] in it and a place in [`TABLES`]; the
-//! compiler asks for every text and every claim.
+//! compiler asks for every text and every claim. Digits are those of English in every language, as
+//! digital services in India write them.
 
+use actix_web::HttpRequest;
+use actix_web::http::header::{AcceptLanguage, Header as _, Preference, Quality};
 use sakshi_domain::claims::Claim;
 use sakshi_domain::event::EventStatus;
 use sakshi_domain::language::Language;
 use sakshi_domain::transaction::Failure;
 
 mod english;
+mod hindi;
+#[cfg(test)]
+mod tests;
+mod urdu;
 
 /// Every language that is spoken here.
-const TABLES: &[&Texts] = &[&english::TEXTS];
+const TABLES: &[&Texts] = &[&english::TEXTS, &hindi::TEXTS, &urdu::TEXTS];
+
+/// Words around something that is not of their language, such as a name, an address or a time.
+#[derive(Debug)]
+pub(super) struct Around {
+    pub(super) before: &'static str,
+    pub(super) after: &'static str,
+}
+
+const fn around(before: &'static str, after: &'static str) -> Around {
+    Around { before, after }
+}
 
 /// The words of one language.
 #[derive(Debug)]
@@ -20,12 +38,18 @@ pub(super) struct Texts {
     pub(super) tag: &'static str,
     /// `ltr` or `rtl`.
     pub(super) direction: &'static str,
+    /// Families that have the script in its usual style, as CSS and SVG name them. Nothing is loaded.
+    pub(super) fonts: &'static str,
+    /// From January to December.
+    pub(super) months: [&'static str; 12],
+    /// With `{day}`, `{month}`, `{year}` and `{time}`; where words run from the right, the time is kept together.
+    pub(super) moment: &'static str,
     pub(super) brand: &'static str,
     pub(super) sandbox_badge: &'static str,
     pub(super) reference: &'static str,
 
     pub(super) waiting_heading: &'static str,
-    pub(super) requested_by: &'static str,
+    pub(super) requested_by: Around,
     pub(super) lead_phone: &'static str,
     pub(super) lead_scan: &'static str,
     pub(super) face_scan: &'static str,
@@ -44,7 +68,7 @@ pub(super) struct Texts {
     pub(super) open_sandbox: &'static str,
     pub(super) waiting: &'static str,
     pub(super) time_left: &'static str,
-    pub(super) valid_until: &'static str,
+    pub(super) valid_until: Around,
     pub(super) reconnecting: &'static str,
     pub(super) claims_heading: &'static str,
     pub(super) promise: &'static str,
@@ -62,8 +86,8 @@ pub(super) struct Texts {
     pub(super) busy_again: &'static str,
     pub(super) try_again: &'static str,
     pub(super) close_page: &'static str,
-    /// With `{host}` where the site's name belongs.
-    pub(super) continue_to: &'static str,
+    /// Around the name of a site.
+    pub(super) continue_to: Around,
     pub(super) taken_there: &'static str,
 
     pub(super) event: EventTexts,
@@ -80,7 +104,7 @@ pub(super) struct EventTexts {
     pub(super) start: &'static str,
     pub(super) resume: &'static str,
     pub(super) resume_words: &'static str,
-    pub(super) open_until: &'static str,
+    pub(super) open_until: Around,
 
     pub(super) full_heading: &'static str,
     pub(super) full: &'static str,
@@ -136,7 +160,28 @@ pub(super) struct Reasons {
 impl Texts {
     /// The words for a language; English where there are none yet.
     pub(super) fn of(language: Language) -> &'static Self {
-        TABLES.iter().find(|texts| texts.tag == language.tag()).unwrap_or(&&english::TEXTS)
+        Self::tagged(language.tag()).unwrap_or(&english::TEXTS)
+    }
+
+    /// The words that a browser asks for by `Accept-Language`; English where there are none. For
+    /// pages that belong to nothing of a known language.
+    pub(super) fn asked_for(request: &HttpRequest) -> &'static Self {
+        let mut asked = AcceptLanguage::parse(request).map(|asked| asked.0).unwrap_or_default();
+        asked.retain(|range| range.quality > Quality::ZERO);
+        asked.sort_by_key(|range| std::cmp::Reverse(range.quality));
+        let known = asked.iter().find_map(|range| match &range.item {
+            Preference::Specific(tag) => Self::tagged(tag.primary_language()),
+            Preference::Any => None,
+        });
+        known.unwrap_or(&english::TEXTS)
+    }
+
+    fn tagged(tag: &str) -> Option<&'static Self> {
+        TABLES.iter().find(|texts| texts.tag.eq_ignore_ascii_case(tag)).copied()
+    }
+
+    pub(super) fn is_right_to_left(&self) -> bool {
+        self.direction == "rtl"
     }
 
     /// The reason for a failure, by its code: what the identity app wrote is not shown, because

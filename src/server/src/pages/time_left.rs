@@ -5,6 +5,8 @@ use std::fmt;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 
+use super::text::Texts;
+
 /// Seconds until a transaction expires, rounded up, so that zero means expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TimeLeft(pub(super) u64);
@@ -28,28 +30,39 @@ pub(super) fn clock_face(at: Timestamp) -> String {
     at.to_string().get(11..16).unwrap_or_default().to_owned()
 }
 
-/// A point in time `offset` minutes east of UTC, for people: `2026-12-31 18:30 UTC+05:30`.
-pub(super) fn written(at: Timestamp, offset: i32) -> String {
+/// A point in time `offset` minutes east of UTC, for people: `31 December 2026, 18:30 UTC+05:30`.
+pub(super) fn written(at: Timestamp, offset: i32, texts: &Texts) -> String {
     let local = Timestamp::from_millis(at.millis() + i64::from(offset) * 60_000).to_string();
-    let (day, time) = (local.get(..10).unwrap_or_default(), local.get(11..16).unwrap_or_default());
-    match offset {
-        0 => format!("{day} {time} UTC"),
+    let part = |range| local.get(range).unwrap_or_default();
+    let month = part(5..7).parse::<usize>().ok().and_then(|month| texts.months.get(month.checked_sub(1)?));
+    let clock = match offset {
+        0 => "UTC".to_owned(),
         _ => {
             let sign = if offset < 0 { '-' } else { '+' };
-            format!("{day} {time} UTC{sign}{:02}:{:02}", offset.abs() / 60, offset.abs() % 60)
+            format!("UTC{sign}{:02}:{:02}", offset.abs() / 60, offset.abs() % 60)
         }
-    }
+    };
+    texts
+        .moment
+        .replace("{day}", part(8..10).trim_start_matches('0'))
+        .replace("{month}", month.unwrap_or(&""))
+        .replace("{year}", part(0..4))
+        .replace("{time}", &format!("{} {clock}", part(11..16)))
 }
 
 #[cfg(test)]
 mod tests {
+    use sakshi_domain::language::Language;
+
     use super::*;
 
     #[test]
     fn a_moment_is_written_in_the_offset_that_is_asked_for() {
         let at = Timestamp::parse_rfc3339("2026-12-31T18:30:00Z").unwrap();
-        assert_eq!(written(at, 0), "2026-12-31 18:30 UTC");
-        assert_eq!(written(at, 330), "2027-01-01 00:00 UTC+05:30");
-        assert_eq!(written(at, -570), "2026-12-31 09:00 UTC-09:30");
+        let in_words = |offset, language| written(at, offset, Texts::of(Language::parse(language).unwrap()));
+        assert_eq!(in_words(0, "english"), "31 December 2026, 18:30 UTC");
+        assert_eq!(in_words(330, "english"), "1 January 2027, 00:00 UTC+05:30");
+        assert_eq!(in_words(-570, "hindi"), "31 दिसंबर 2026, 09:00 UTC-09:30");
+        assert_eq!(in_words(330, "urdu"), "1 جنوری 2027، \u{2066}00:00 UTC+05:30\u{2069}");
     }
 }

@@ -5,7 +5,6 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::RETRY_AFTER;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
-use sakshi_domain::language::Language;
 use sakshi_domain::transaction::Pending;
 
 use super::asked::{JWT, wants_intent};
@@ -25,19 +24,19 @@ pub async fn verify(path: Path<String>, request: HttpRequest, service: Data<Serv
         Ok(()) => Standing::of_path(&service, &path).await,
         Err(refusal) => Err(refusal),
     };
-    let answer = if wants_intent(&request) {
-        standing.and_then(|standing| intent(&service, &standing))
-    } else {
-        page(&request, &service, standing).await
-    };
-    answer.unwrap_or_else(|error| refused(&request, &service, &error))
-}
-
-async fn page(request: &HttpRequest, service: &Service, standing: Result<Standing, ApiError>) -> Result<HttpResponse, ApiError> {
-    match standing? {
-        Standing::Waiting(pending) => waiting(service, &pending, Platform::of(request), asks_for_help(request)).await,
-        other => Ok(ended(&other, service.agreement.sandbox)),
+    if wants_intent(&request) {
+        let handed = standing.and_then(|standing| intent(&service, &standing));
+        return handed.unwrap_or_else(|error| no_intent(&error));
     }
+    let opened = standing.as_ref().ok().and_then(Standing::opened);
+    let texts = opened.map_or_else(|| Texts::asked_for(&request), |opened| Texts::of(opened.terms.language));
+    let sandbox = service.agreement.sandbox;
+    let shown = match standing {
+        Ok(Standing::Waiting(pending)) => waiting(&service, &pending, Platform::of(&request), asks_for_help(&request)).await,
+        Ok(other) => Ok(ended(&other, texts, sandbox)),
+        Err(error) => Err(error),
+    };
+    shown.unwrap_or_else(|error| busy(&error, texts, request.path(), Again::ByItself, sandbox))
 }
 
 fn intent(service: &Service, standing: &Standing) -> Result<HttpResponse, ApiError> {
@@ -56,15 +55,6 @@ fn intent(service: &Service, standing: &Standing) -> Result<HttpResponse, ApiErr
 pub(super) fn hand_over(service: &Service, pending: &Pending) -> Result<HttpResponse, ApiError> {
     let intent = service.agreement.intent(pending, service.clock.now()).map_err(|error| ApiError::Internal(error.to_string()))?;
     Ok(private(StatusCode::OK).content_type(JWT).body(intent))
-}
-
-/// The page that asks for patience, or a word for the identity app.
-fn refused(request: &HttpRequest, service: &Service, error: &ApiError) -> HttpResponse {
-    if wants_intent(request) {
-        no_intent(error)
-    } else {
-        busy(error, Texts::of(Language::ENGLISH), request.path(), Again::ByItself, service.agreement.sandbox)
-    }
 }
 
 /// The word of the error table that tells the identity app why there is no intent; what a client

@@ -13,17 +13,17 @@ use crate::pages::render::{Frame, page};
 use crate::pages::text::Texts;
 use crate::service::Service;
 
-/// A refusal, and the language of whoever reads it.
+/// A refusal, and the language of the event once that is known.
 #[derive(Debug)]
 pub(in crate::pages) struct Refusal {
     pub(in crate::pages) error: ApiError,
-    language: Language,
+    language: Option<Language>,
 }
 
 impl Refusal {
     /// At an event.
     pub(in crate::pages) const fn at(event: &Event, error: ApiError) -> Self {
-        Self { error, language: event.terms.language }
+        Self { error, language: Some(event.terms.language) }
     }
 
     /// The page, or the error for the one place that renders error bodies.
@@ -34,7 +34,7 @@ impl Refusal {
         if wants_json(request) {
             return Err(self.error);
         }
-        let texts = Texts::of(self.language);
+        let texts = self.language.map_or_else(|| Texts::asked_for(request), Texts::of);
         let sandbox = service.agreement.sandbox;
         // Whatever stands in a path goes into a link only if it is an event's id.
         let path = event.parse::<sakshi_domain::ids::EventId>().map_or_else(|_| "/".to_owned(), |id| format!("/e/{id}"));
@@ -43,7 +43,7 @@ impl Refusal {
             let path = if again == Again::ByItself { request.path() } else { &path };
             return Ok(busy(&self.error, texts, path, again, sandbox));
         };
-        let link = say.link.map(|label| Link { address: path, label: label.to_owned(), followed: false });
+        let link = say.link.map(|label| Link { address: path, label, site: None, followed: false });
         let notice = Notice {
             frame: Frame::new(texts, sandbox),
             look: say.look,
@@ -57,10 +57,10 @@ impl Refusal {
     }
 }
 
-/// Before the event is known, so is its language.
+/// Before the event is known; the browser's languages have to do.
 impl From<ApiError> for Refusal {
     fn from(error: ApiError) -> Self {
-        Self { error, language: Language::ENGLISH }
+        Self { error, language: None }
     }
 }
 

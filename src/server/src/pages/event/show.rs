@@ -58,7 +58,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     let template = Page {
         frame: Frame::new(texts, service.agreement.sandbox),
         claims: event.terms.claims.iter().map(texts.claim).collect(),
-        until: written(event.terms.expires_at, 0),
+        until: written(event.terms.expires_at, 0, texts),
         expires_at: event.terms.expires_at,
         under_way: under_way.map(|pending| pending.id),
         event: &event,

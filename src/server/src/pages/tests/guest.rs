@@ -52,7 +52,7 @@ async fn the_page_names_the_event_says_what_is_asked_for_and_has_one_button() {
     let event = scene.event(|_| {}).await;
     let (status, html) = scene.page(&format!("/e/{}", event.id), ANDROID).await;
     assert_eq!(status, 200);
-    assert!(html.contains("<h1 class=\"name\" dir=\"auto\">Open day &#38; tour</h1>"), "{html}");
+    assert!(html.contains("<h1 class=\"name\"><bdi>Open day &#38; tour</bdi></h1>"), "{html}");
     assert!(html.contains("<li>Full name</li>") && html.contains("<li>Whether you are over 18</li>"));
     assert!(html.contains(&format!("<form method=\"post\" action=\"/e/{}/start\"", event.id)));
     assert_eq!(html.matches("class=\"button").count(), 1);

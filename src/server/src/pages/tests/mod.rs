@@ -4,6 +4,7 @@ mod files;
 mod guest;
 mod intent;
 mod kiosk;
+mod languages;
 mod live;
 mod notices;
 mod poster;

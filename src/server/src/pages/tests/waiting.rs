@@ -53,7 +53,7 @@ async fn the_page_says_who_asks_and_for_what_in_words() {
     let scene = Scene::new().await;
     let pending = scene.open(|terms| terms.claims = Claim::ALL.into_iter().collect::<ClaimSet>()).await;
     let (_, html) = scene.page(&format!("/v/{}", pending.id), ANDROID).await;
-    assert!(html.contains("Requested by <strong>Sandbox app</strong>"));
+    assert!(html.contains("Requested by <strong><bdi>Sandbox app</bdi></strong>"));
     assert_eq!(html.matches("<li>").count(), 30);
     assert!(html.contains("<li>Whether you are over 18</li>") && html.contains("scans your face"));
     assert_eq!(html.matches("<h1").count(), 1);

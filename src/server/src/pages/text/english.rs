@@ -2,17 +2,20 @@
 
 use sakshi_domain::claims::Claim;
 
-use super::{EventTexts, Reasons, Texts};
+use super::{EventTexts, Reasons, Texts, around};
 
 pub(super) static TEXTS: Texts = Texts {
     tag: "en",
     direction: "ltr",
+    fonts: "system-ui",
+    months: ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"],
+    moment: "{day} {month} {year}, {time}",
     brand: "Identity check",
     sandbox_badge: "Sandbox",
     reference: "Reference",
 
     waiting_heading: "Confirm who you are",
-    requested_by: "Requested by",
+    requested_by: around("Requested by ", ""),
     lead_phone: "Open the identity app on this phone. It shows this request again, and you decide there.",
     lead_scan: "Scan the code with your phone’s camera or with the identity app, and decide on your phone.",
     face_scan: "The app scans your face to make sure that it is you.",
@@ -32,7 +35,7 @@ pub(super) static TEXTS: Texts = Texts {
     open_sandbox: "Open the sandbox identity app",
     waiting: "Waiting for your answer",
     time_left: "Time left",
-    valid_until: "until",
+    valid_until: around("until ", ""),
     reconnecting: "The connection is interrupted. Trying again…",
     claims_heading: "You are asked to share",
     promise: "Nothing is shared unless you agree in the identity app.",
@@ -52,7 +55,7 @@ pub(super) static TEXTS: Texts = Texts {
     busy_again: "This page tries again by itself.",
     try_again: "Try again now",
     close_page: "You can close this page.",
-    continue_to: "Continue to {host}",
+    continue_to: around("Continue to ", ""),
     taken_there: "You are taken there in a moment.",
 
     event: EventTexts {
@@ -61,7 +64,7 @@ pub(super) static TEXTS: Texts = Texts {
         start: "Start",
         resume: "Continue",
         resume_words: "You have started already. Continue where you stopped.",
-        open_until: "Open until",
+        open_until: around("Open until ", ""),
         full_heading: "Every place is taken",
         full: "You were not registered, because no place is left. If places are added, the same code works again.",
         closed_heading: "This event is closed",

@@ -1,0 +1,197 @@
+//! Every language is complete and nothing else than itself.
+
+use actix_web::test::TestRequest;
+use sakshi_domain::claims::Claim;
+use sakshi_domain::language::Language;
+
+use super::{Around, EventTexts, Reasons, TABLES, Texts};
+
+/// What stays in Latin letters in every language.
+const NAMES: [&str; 6] = ["Android", "iPhone", "iPad", "QR", "PIN", "C/O"];
+
+/// Every text of a table. Fields are named one by one, so that none is forgotten.
+fn all(texts: &'static Texts) -> Vec<&'static str> {
+    let Texts {
+        tag: _,
+        direction: _,
+        fonts: _,
+        months,
+        moment: _,
+        brand,
+        sandbox_badge,
+        reference,
+        waiting_heading,
+        requested_by,
+        lead_phone,
+        lead_scan,
+        face_scan,
+        open_app,
+        app_did_not_open,
+        help_heading,
+        help,
+        qr_label,
+        app_code,
+        app_code_words,
+        app_code_label,
+        same_device,
+        open_on_android,
+        open_on_ios,
+        sandbox_words,
+        open_sandbox,
+        waiting,
+        time_left,
+        valid_until,
+        reconnecting,
+        claims_heading,
+        promise,
+        verified_heading,
+        verified,
+        not_verified_heading,
+        start_again,
+        expired_heading,
+        expired,
+        unknown_heading,
+        unknown,
+        busy_heading,
+        busy,
+        busy_again,
+        try_again,
+        close_page,
+        continue_to,
+        taken_there,
+        event,
+        reasons,
+        claim,
+    } = texts;
+    let mut found = vec![*brand, sandbox_badge, reference, waiting_heading, lead_phone, lead_scan, face_scan, open_app, app_did_not_open];
+    found.extend([help_heading, help, qr_label, app_code, app_code_words, app_code_label, same_device, open_on_android, open_on_ios]);
+    found.extend([sandbox_words, open_sandbox, waiting, time_left, reconnecting, claims_heading, promise, verified_heading, verified]);
+    found.extend([not_verified_heading, start_again, expired_heading, expired, unknown_heading, unknown, busy_heading, busy, busy_again]);
+    found.extend([*try_again, close_page, taken_there]);
+    found.extend([requested_by, valid_until, continue_to].map(whole));
+    found.extend(months);
+    found.extend(of_event(event));
+    found.extend(of_reasons(reasons));
+    found.extend(Claim::ALL.map(claim));
+    found
+}
+
+fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
+    let EventTexts {
+        kind,
+        lead,
+        start,
+        resume,
+        resume_words,
+        open_until,
+        full_heading,
+        full,
+        closed_heading,
+        closed,
+        ended_heading,
+        ended,
+        unknown_heading,
+        unknown,
+        unavailable_heading,
+        unavailable,
+        elsewhere_heading,
+        elsewhere,
+        to_event,
+        too_late,
+        scan,
+        steps,
+        qr_label,
+        open,
+        places_left,
+        offline,
+    } = texts;
+    let mut found = vec![*kind, lead, start, resume, resume_words, whole(open_until), full_heading, full, closed_heading, closed];
+    found.extend([ended_heading, ended, unknown_heading, unknown, unavailable_heading, unavailable, elsewhere_heading, elsewhere]);
+    found.extend([*to_event, too_late, scan, qr_label, open, places_left, offline]);
+    found.extend(steps);
+    found
+}
+
+fn of_reasons(texts: &'static Reasons) -> [&'static str; 9] {
+    let Reasons { declined, not_live, aborted, face_mismatch, biometric_lock, face_service_down, connection, claims_missing, other } =
+        texts;
+    [declined, not_live, aborted, face_mismatch, biometric_lock, face_service_down, connection, claims_missing, other]
+}
+
+/// The words of which at least one side is not empty.
+const fn whole(around: &'static Around) -> &'static str {
+    if around.before.is_empty() { around.after } else { around.before }
+}
+
+/// The block of a language's script in Unicode, and marks that scripts share.
+fn is_of_script(tag: &str, letter: char) -> bool {
+    let block = match tag {
+        "hi" | "mr" | "ne" => '\u{900}'..='\u{97f}',
+        "as" | "bn" => '\u{980}'..='\u{9ff}',
+        "pa" => '\u{a00}'..='\u{a7f}',
+        "gu" => '\u{a80}'..='\u{aff}',
+        "or" => '\u{b00}'..='\u{b7f}',
+        "ta" => '\u{b80}'..='\u{bff}',
+        "te" => '\u{c00}'..='\u{c7f}',
+        "kn" => '\u{c80}'..='\u{cff}',
+        "ml" => '\u{d00}'..='\u{d7f}',
+        "ur" => '\u{600}'..='\u{6ff}',
+        _ => 'A'..='z',
+    };
+    // The danda ends sentences in several scripts; joiners have no script.
+    block.contains(&letter) || matches!(letter, '\u{964}' | '\u{200c}' | '\u{200d}')
+}
+
+#[test]
+fn the_languages_of_the_specification_are_spoken() {
+    for name in ["english", "hindi", "urdu"] {
+        let language = Language::parse(name).unwrap();
+        assert_eq!(Texts::of(language).tag, language.tag());
+    }
+    assert_eq!(Texts::of(Language::from_code(18).unwrap()).tag, "en", "the identity app speaks it, these pages do not");
+}
+
+#[test]
+fn every_text_is_there_and_in_the_script_of_its_language() {
+    for texts in TABLES {
+        for text in all(texts) {
+            assert!(!text.trim().is_empty(), "{}: an empty text", texts.tag);
+            let plain = NAMES.iter().fold(text.to_owned(), |text, name| text.replace(name, ""));
+            for letter in plain.chars().filter(|letter| !letter.is_ascii() || letter.is_ascii_alphabetic()) {
+                assert!(is_of_script(texts.tag, letter) || matches!(letter, '…' | '’' | '–'), "{}: {letter:?} in {text:?}", texts.tag);
+            }
+        }
+        assert_eq!(texts.is_right_to_left(), texts.tag == "ur");
+        for part in ["{day}", "{month}", "{year}", "{time}"] {
+            assert_eq!(texts.moment.matches(part).count(), 1, "{}: {part}", texts.tag);
+        }
+    }
+}
+
+#[test]
+fn no_text_is_another_languages() {
+    for texts in TABLES {
+        for other in TABLES.iter().filter(|other| other.tag != texts.tag) {
+            let same = all(texts).into_iter().zip(all(other)).filter(|(text, other)| text == other && text.len() > 60).count();
+            assert_eq!(same, 0, "{} and {}", texts.tag, other.tag);
+        }
+    }
+}
+
+#[test]
+fn a_browser_gets_the_language_it_likes_best_of_those_that_are_spoken() {
+    for (header, tag) in [
+        ("hi", "hi"),
+        ("ur-PK, en;q=0.8", "ur"),
+        ("en;q=0.3, UR-in;q=0.9, hi;q=0.5", "ur"),
+        ("de-DE, fr;q=0.9, hi-IN;q=0.2", "hi"),
+        ("hi;q=0, *", "en"),
+        ("de", "en"),
+        (";;,q=x", "en"),
+        ("", "en"),
+    ] {
+        let request = TestRequest::get().insert_header(("accept-language", header)).to_http_request();
+        assert_eq!(Texts::asked_for(&request).tag, tag, "{header}");
+    }
+    assert_eq!(Texts::asked_for(&TestRequest::get().to_http_request()).tag, "en");
+}

@@ -1,0 +1,125 @@
+// The pages in languages that are not English: direction, width, and codes that a scanner still reads.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { accessibilityProblems, launch, scan, visit } from "./browser.mjs";
+import { Service } from "./service.mjs";
+
+const IN_A_WEEK = new Date(Date.now() + 7 * 86_400_000).toISOString();
+const NAME = "Open day 2026 (Hall B)!";
+const LANGUAGES = [
+  { language: "hindi", lang: "hi", dir: "ltr", script: /[\u0900-\u097f]/u },
+  { language: "urdu", lang: "ur", dir: "rtl", script: /[\u0600-\u06ff]/u },
+];
+
+let service, browser;
+before(async () => { [service, browser] = await Promise.all([Service.start(), launch()]); });
+after(() => Promise.all([service?.stop(), browser?.close()]));
+
+const event = (language) => service.call("events",
+  { name: NAME, language, claims: ["name", "age_above_18", "regional_address", "masked_mobile"], max_guests: 250, expires_at: IN_A_WEEK });
+
+async function print({ event_id }, file) {
+  const url = `${service.base}/api/v1/nationalid-ovse/events/${event_id}/${file}?utc_offset_minutes=330`;
+  const answer = await fetch(url, { headers: service.headers });
+  assert.equal(answer.status, 200);
+  return answer.text();
+}
+
+const rootOf = (page) => page.evaluate(() => {
+  const { lang, dir, scrollWidth } = document.documentElement;
+  return { lang, dir, fits: scrollWidth <= innerWidth };
+});
+
+// Where an element is seen, from 0 at the left of the screen to 1 at its right.
+async function across(page, selector) {
+  const { x, width } = await page.locator(selector).first().boundingBox();
+  return (x + width / 2) / page.viewportSize().width;
+}
+
+for (const { language, lang, dir, script } of LANGUAGES) {
+  test(`every page speaks ${language}, runs ${dir}, fits and is accessible`, async () => {
+    const [made, opened] = await Promise.all([event(language), service.open({ language, redirect_url: "https://shop.example/a" })]);
+    const ended = await service.open({ language, redirect_url: "https://shop.example/a" });
+    await service.answer(ended, "decline");
+    const poster = { body: await print(made, "poster"), contentType: "text/html; charset=utf-8" };
+    const pages = [[made.qr_url], [`${made.qr_url}/kiosk?places=1`], [opened.requestUrl], [`${opened.requestUrl}?help=1`], [ended.requestUrl],
+      [`${service.base}/v/none`], [made.qr_url, poster]];
+    for (const [url, kept] of pages) {
+      for (const device of kept ? ["desktop"] : ["narrow", "android", "desktop"]) {
+        const page = await visit(browser, device, url, { kept, still: true, locale: lang });
+        const state = `${url} on ${device}`;
+        assert.deepEqual(await rootOf(page), { lang, dir, fits: true }, state);
+        assert.match(await page.locator("body").innerText(), script, state);
+        // A narrow screen shows the same elements as a phone.
+        if (device !== "narrow") assert.deepEqual(await accessibilityProblems(page), [], state);
+        assert.deepEqual(page.troubles, [], state);
+        await page.context().close();
+      }
+    }
+  });
+
+  test(`codes on pages and posters in ${language} are read by a scanner`, async () => {
+    const [made, opened] = await Promise.all([event(language), service.open({ language })]);
+    const svg = await print(made, "poster.svg");
+    assert.match(svg, new RegExp(`xml:lang="${lang}"[^>]*direction="${dir}"`));
+    const html = { contentType: "text/html; charset=utf-8" };
+    for (const [url, selector, code, kept] of [
+      [opened.requestUrl, "#page-code", opened.requestUrl],
+      [`${made.qr_url}/kiosk`, ".code", made.qr_url],
+      [made.qr_url, ".code", made.qr_url, { ...html, body: await print(made, "poster") }],
+      [made.qr_url, "svg", made.qr_url, { ...html, body: `<!doctype html><title>poster</title>${svg}` }],
+    ]) {
+      const page = await visit(browser, "desktop", url, { kept });
+      assert.equal(await scan(page, selector), code, `${url} ${selector}`);
+      await page.context().close();
+    }
+  });
+}
+
+test("a page in Urdu is the mirror of one in Hindi", async () => {
+  for (const [language, mirrored] of [["hindi", false], ["urdu", true]]) {
+    const [made, opened] = await Promise.all([event(language), service.open({ language })]);
+    const seen = (at) => mirrored ? 1 - at : at;
+    const verify = await visit(browser, "desktop", opened.requestUrl);
+    assert.ok(seen(await across(verify, ".brand")) < 0.4 && seen(await across(verify, ".badge")) > 0.6, language);
+    assert.ok(seen(await across(verify, ".ask h1")) < seen(await across(verify, "#page-code")), language);
+    await verify.context().close();
+
+    const svg = await visit(browser, "desktop", made.qr_url,
+      { kept: { contentType: "text/html; charset=utf-8", body: `<!doctype html><title>poster</title>${await print(made, "poster.svg")}` } });
+    const steps = await svg.locator("circle").evaluateAll((circles) => circles.map((circle) => circle.getBoundingClientRect().x));
+    assert.deepEqual(steps, [...steps].sort((a, b) => mirrored ? b - a : a - b), language);
+    // Every line of text stays on the sheet, and what is not of the language keeps its own order.
+    const lines = await svg.locator("text").evaluateAll((all) => all.map((text) => {
+      const { left, right } = text.getBoundingClientRect(), sheet = text.ownerSVGElement.getBoundingClientRect();
+      return { text: text.textContent, fits: left >= sheet.left && right <= sheet.right };
+    }));
+    assert.deepEqual(lines.filter((line) => !line.fits), []);
+    const name = svg.locator("text", { hasText: "Hall" });
+    assert.equal(await name.evaluate((text) => getComputedStyle(text).direction), "ltr");
+    await svg.context().close();
+  }
+});
+
+test("an end is told in words of the language, on the guest's own clock, the time in its own order", async () => {
+  for (const [language, month] of [["hindi", "दिसंबर"], ["urdu", "دسمبر"]]) {
+    const tomorrow = new Date(Date.now() + 86_400_000);
+    const expires_at = `${tomorrow.getUTCFullYear()}-12-31T18:30:00Z`;
+    const made = await service.call("events", { name: NAME, language, claims: ["name"], max_guests: 1, expires_at });
+    const page = await visit(browser, "android", made.qr_url, { timezoneId: "America/New_York", locale: "en" });
+    const told = await page.locator("time").evaluate((time) => ({ text: time.textContent, isolated: getComputedStyle(time).unicodeBidi }));
+    assert.match(told.text, new RegExp(`^31 ${month} \\d{4}[,،] \\u2066?13:30\\u2069?$`, "u"));
+    assert.equal(told.isolated, "isolate");
+    await page.context().close();
+  }
+});
+
+test("a refusal without a transaction or an event speaks the browser's language", async () => {
+  for (const [locale, heading] of [["ur-PK", "یہ لنک کام نہیں کرتا"], ["hi-IN", "यह लिंक काम नहीं करता"], ["de-DE", "This link does not work"]]) {
+    const page = await visit(browser, "android", `${service.base}/v/none`, { locale });
+    assert.equal(await page.locator("h1").textContent(), heading);
+    await page.context().close();
+  }
+});
