@@ -11,6 +11,7 @@ use sakshi_actors::{Complete, CompleteReply, Doors, Ground, LaneBounds, Tree, Tr
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::clock::{Clock as _, ManualClock};
+use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::event::{Event, EventCounts, EventName, EventTerms, MaxGuests};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::language::Language;
@@ -155,6 +156,13 @@ impl Scene {
     /// What the client has left.
     pub(super) async fn balance(&self) -> u64 {
         self.shared.service.store.balance(self.app.client_id.clone()).await.unwrap().unwrap()
+    }
+
+    /// Takes credits away until so many are left.
+    pub(super) async fn leave_credits(&self, left: u64) {
+        let amount = i64::try_from(left).unwrap() - i64::try_from(self.balance().await).unwrap();
+        let movement = CreditMove { kind: EntryKind::Adjust, amount, reference: "test".into() };
+        self.shared.service.store.move_credits(self.app.client_id.clone(), movement).await.unwrap();
     }
 
     pub(super) async fn verify(&self, pending: &Pending) {
