@@ -237,6 +237,7 @@ async fn ask_apps(api: &Api, apps: &Apps) -> Result<(Value, View), CliError> {
 async fn ask_keys(api: &Api, keys: &Keys) -> Result<(Value, View), CliError> {
     match keys {
         Keys::Issue { client_id, label, environments, expires_at } => {
+            let environments = (!environments.is_empty()).then_some(environments);
             let body = json!({ "label": label, "environments": environments, "expires_at": expires_at });
             Ok((api.post(&of(client_id, "keys"), &body).await?, View::Pairs))
         }

@@ -21,8 +21,8 @@ async fn page() -> HttpResponse {
     HttpResponse::Gone().content_type("text/html").body("<p>too late</p>")
 }
 
-async fn take(body: Body<Value>) -> HttpResponse {
-    HttpResponse::Ok().json(body.value)
+async fn take(body: Body) -> HttpResponse {
+    HttpResponse::Ok().body(body.bytes)
 }
 
 async fn break_down() -> Result<HttpResponse, ApiError> {
