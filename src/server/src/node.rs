@@ -295,6 +295,7 @@ fn rules(settings: &Settings) -> Rules {
         result_ttl: settings.ovse.result_ttl,
         replay_window: settings.authority.credential_replay_window,
         schemes: settings.webhooks.schemes,
+        has_one_name: settings.server.public_base_url.is_some(),
         callback_bytes: settings.limits.callback_bytes,
     }
 }

@@ -249,6 +249,7 @@ fn rules() -> Rules {
         result_ttl: Duration::from_secs(3_600),
         replay_window: Duration::from_secs(3_600),
         schemes: Schemes::HttpsOnly,
+        has_one_name: true,
         callback_bytes: 4_096,
     }
 }

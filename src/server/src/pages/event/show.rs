@@ -74,7 +74,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
 
 async fn intent(path: &str, request: &HttpRequest, service: &Service, rates: &Rates) -> Result<HttpResponse, ApiError> {
     rates.pages.take(&rates.address(request))?;
-    site::refuse_other_sites(request, &service.agreement.public_base)?;
+    site::refuse_other_sites(request, service)?;
     let event = named(service, path).await?;
     let pending = start::open(service, rates, request, &event).await?;
     hand_over(service, &pending)
