@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ use crate::material::{self, MaterialError};
 use crate::public;
 use crate::service::{Rules, Service};
 use crate::settings::Settings;
-use crate::storage::Storage;
+use crate::storage::{self, Storage};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4_096;
@@ -50,6 +51,14 @@ pub enum StartError {
     /// The agreement with the authority cannot be carried out.
     #[error(transparent)]
     Agreement(#[from] AgreementError),
+    /// The store's directory is none that can be written to.
+    #[error("store.path {path} cannot be used: {error}")]
+    StorePath {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// The store does not open.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -104,6 +113,7 @@ impl Node {
     /// # Errors
     /// The first part that does not start; what had started ends.
     pub async fn start(settings: &Settings, metrics: PrometheusHandle) -> Result<Self, StartError> {
+        storage::prepare(settings).map_err(|error| StartError::StorePath { path: settings.store.path.clone(), error })?;
         let material = material::gather(settings)?;
         let (public, public_addr) = listen(settings.server.public_addr)?;
         let (internal, internal_addr) = listen(settings.server.internal_addr)?;
