@@ -14,6 +14,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use sakshi_actors::{Doors, Escalation, Ground, LaneBounds, MoveCredits, Tree, TreeBounds};
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
+use sakshi_domain::profile::Profile;
 use sakshi_outbound::client::{ClientError, WebhookClient, WebhookClientOptions};
 use sakshi_sandbox::app::SandboxApp;
 use sakshi_store::{CreditOutcome, Retention, Store, StoreError, StoreFuture};
@@ -30,8 +31,9 @@ use crate::internal::{self, CreditDesk, InternalDeps};
 use crate::material::{self, MaterialError};
 use crate::public;
 use crate::service::{Rules, Service};
-use crate::settings::Settings;
-use crate::storage::{self, Storage};
+use crate::settings::{Settings, StoreKind};
+use crate::storage::Storage;
+use crate::store_path;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4_096;
@@ -113,7 +115,11 @@ impl Node {
     /// # Errors
     /// The first part that does not start; what had started ends.
     pub async fn start(settings: &Settings, metrics: PrometheusHandle) -> Result<Self, StartError> {
-        storage::prepare(settings).map_err(|error| StartError::StorePath { path: settings.store.path.clone(), error })?;
+        // A sandbox keeps its keys there, whatever its store is.
+        if settings.profile == Profile::Sandbox || matches!(settings.store.kind, StoreKind::Embedded) {
+            let path = &settings.store.path;
+            store_path::prepare(path).map_err(|error| StartError::StorePath { path: path.clone(), error })?;
+        }
         let material = material::gather(settings)?;
         let (public, public_addr) = listen(settings.server.public_addr)?;
         let (internal, internal_addr) = listen(settings.server.internal_addr)?;

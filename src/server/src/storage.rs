@@ -4,14 +4,10 @@
 //! A node alone tells the time by its own clock. Nodes that share a store tell it by the store's,
 //! so that a transaction is expired on all of them at once.
 
-use std::fs::DirBuilder;
-use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
 
 use actix_web::web;
 use sakshi_domain::clock::{Clock, SystemClock};
-use sakshi_domain::profile::Profile;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::redis::{NodeId, RedisClock, RedisOptions, RedisStore, RedisTopology};
 use sakshi_store::{Retention, Store, StoreError, Vault};
@@ -63,19 +59,6 @@ impl Storage {
             tracing::error!("the store could not be closed in good order");
         }
     }
-}
-
-/// Makes the directory of the store and of a sandbox's keys (for its owner alone), and tries to write
-/// into it, so that a path that leads nowhere is named as what it is.
-///
-/// # Errors
-/// The system's.
-pub fn prepare(settings: &Settings) -> io::Result<()> {
-    if settings.profile != Profile::Sandbox && !matches!(settings.store.kind, StoreKind::Embedded) {
-        return Ok(());
-    }
-    DirBuilder::new().recursive(true).mode(0o700).create(&settings.store.path)?;
-    tempfile::tempfile_in(&settings.store.path).map(drop)
 }
 
 fn redis_options(redis: &RedisSettings, vault: Arc<Vault>, retention: Retention, max_waiting: usize) -> RedisOptions {
