@@ -2,9 +2,9 @@
 
 CARGO ?= cargo
 
-.PHONY: test check needs rust contract browser bench demo
+.PHONY: test check needs rust contract browser deploy bench demo
 
-test: needs check rust contract browser
+test: needs check rust contract browser deploy
 
 # Programs that the suites run, with the Debian packages that bring them. Installed only when missing,
 # and only where that is allowed; otherwise the missing ones are named.
@@ -15,6 +15,8 @@ needs:
 	python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing="$$missing python3-venv"; \
 	if [ -d tests/browser ]; then need chromium chromium; need zbarimg zbar-tools; \
 		[ -n "$$(fc-list :lang=ur family 2>/dev/null)" ] || missing="$$missing fontconfig fonts-noto-core"; fi; \
+	need redis-server redis-server; need redis-cli redis-tools; need haproxy haproxy; \
+	if [ -d tests/deploy ]; then need kubectl kubernetes-client; need systemd-analyze systemd; need openssl openssl; fi; \
 	[ -z "$$missing" ] && exit 0; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
@@ -28,6 +30,7 @@ check: needs
 
 rust: needs
 	$(CARGO) test --workspace
+	SAKSHI_TEST_STORE=redis $(CARGO) test -p sakshi --test api
 
 # The independent issuers; the suites that use them have run with the rest.
 contract: needs
@@ -35,6 +38,10 @@ contract: needs
 
 browser: needs rust
 	@if [ -d tests/browser ]; then tests/browser/run.sh; fi
+
+# What is in deploy/, as far as one machine can run it.
+deploy: needs
+	tests/deploy/check.sh
 
 bench:
 	$(CARGO) run --release -p sakshi-benches

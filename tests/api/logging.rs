@@ -25,7 +25,7 @@ async fn a_request_is_one_line_that_names_its_route_and_its_id_and_not_its_path(
 
 #[tokio::test]
 async fn with_the_json_format_every_line_of_the_log_is_an_object() {
-    let mut universe = Universe::with(&[("TELEMETRY__LOG_FORMAT", "json"), ("STORE__ENCRYPTION_KEY", "")]).await;
+    let mut universe = Universe::with(&[("TELEMETRY__LOG_FORMAT", "json")]).await;
     let (backend, phone) = (universe.backend(1).await, universe.phone());
     let opened = backend.open(&["name"]).await;
     phone.approve(&opened, "asha").await;

@@ -21,6 +21,7 @@ mod load;
 mod random;
 
 mod degraded;
+mod failover;
 mod nodes;
 mod notices;
 mod outbox;

@@ -19,6 +19,26 @@ pub(crate) struct Nodes {
 /// The address under which the world knows the nodes.
 const BASE: &str = "https://verify.example";
 
+/// Three nodes on one store, none of them running yet.
+fn prepared(url: &str, settings: &[(&str, &str)]) -> Vec<Universe> {
+    let mut first = Universe::unlaunched(settings);
+    for (key, value) in on_redis(url) {
+        first.set(key, &value);
+    }
+    first.set("SERVER__PUBLIC_BASE_URL", BASE);
+    let (second, third) = (first.beside(), first.beside());
+    vec![first, second, third]
+}
+
+/// Three running nodes.
+pub(crate) async fn launched(url: &str, settings: &[(&str, &str)]) -> Vec<Universe> {
+    let mut nodes = prepared(url, settings);
+    for node in &mut nodes {
+        node.launch().await;
+    }
+    nodes
+}
+
 impl Nodes {
     /// Three nodes on a Redis of their own that writes every change to its disk.
     pub(crate) async fn start() -> Self {
@@ -27,40 +47,21 @@ impl Nodes {
 
     /// With further settings.
     pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
-        let (redis, mut first) = Self::prepared(settings);
-        first.launch().await;
-        let mut all = vec![first];
-        for _ in 1..3 {
-            let mut next = all[0].beside();
-            next.launch().await;
-            all.push(next);
-        }
+        let redis = Arc::new(RedisServer::start(DURABLE));
+        let all = launched(&redis.url(), settings).await;
         Self { all, redis }
     }
 
     /// Three nodes that keep their ports, with a balancer in front of them.
     pub(crate) async fn balanced(settings: &[(&str, &str)]) -> (Self, Balancer) {
-        let (redis, first) = Self::prepared(settings);
-        let mut all = vec![first];
-        for _ in 1..3 {
-            all.push(all[0].beside());
-        }
+        let redis = Arc::new(RedisServer::start(DURABLE));
+        let mut all = prepared(&redis.url(), settings);
         for node in &mut all {
             settle(node);
             node.launch().await;
         }
         let balancer = Balancer::start(&all).await;
         (Self { all, redis }, balancer)
-    }
-
-    fn prepared(settings: &[(&str, &str)]) -> (Arc<RedisServer>, Universe) {
-        let redis = Arc::new(RedisServer::start(DURABLE));
-        let mut first = Universe::unlaunched(settings);
-        for (key, value) in on_redis(&redis.url()) {
-            first.set(key, &value);
-        }
-        first.set("SERVER__PUBLIC_BASE_URL", BASE);
-        (redis, first)
     }
 
     /// A client backend that calls the first node.

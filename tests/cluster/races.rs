@@ -62,7 +62,7 @@ async fn of_ninety_guests_for_twenty_places_through_three_nodes_exactly_twenty_a
 #[tokio::test]
 async fn of_two_answers_at_two_nodes_one_ends_the_transaction_and_one_webhook_tells_of_it() {
     let nodes = Nodes::start().await;
-    let (backend, phone) = (nodes.backend(30).await, nodes.all[0].phone());
+    let (backend, phone) = (nodes.backend(40).await, nodes.all[0].phone());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
     for round in 0..30 {
         let opened = backend.through(&nodes.all[round % 3].reach).open_reported(&["name"], &receiver.url("/hook")).await;

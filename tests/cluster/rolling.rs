@@ -59,7 +59,7 @@ async fn good(what: &str, request: reqwest::RequestBuilder) -> Result<Answer, St
 
 #[tokio::test]
 async fn every_node_is_restarted_in_turn_and_no_request_fails() {
-    let (mut nodes, balancer) = Nodes::balanced(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
+    let (mut nodes, balancer) = Nodes::balanced(&[("SERVER__DRAIN_NOTICE_S", "2"), ("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
     let backend = nodes.backend(1_000_000).await.through(&balancer.reach);
     let phone = nodes.all[0].phone().through(&balancer.reach);
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");

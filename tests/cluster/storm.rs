@@ -15,7 +15,7 @@ use crate::harness::phone::Phone;
 use crate::harness::waiting::{PLENTY, eventually};
 use crate::journal::Journal;
 use crate::judgement::Judge;
-use crate::load::{Temper, Worker};
+use crate::load::Worker;
 use crate::nodes::Nodes;
 use crate::random::Random;
 
@@ -59,7 +59,7 @@ impl Storm {
                     webhook: self.receiver.url("/hook"),
                     over: Arc::clone(over),
                     random: Random::from_seed(self.random.next()),
-                    temper: Temper::GoesOn,
+                    goes_on: true,
                 };
                 tokio::spawn(worker.run())
             })

@@ -70,6 +70,16 @@ impl Judge<'_> {
         assert_eq!(self.operator.balance(&self.backend.client).await, credits - debits);
     }
 
+    /// How often the webhook of each transaction came.
+    pub(crate) fn arrived(&self) -> BTreeMap<String, u64> {
+        let mut arrived = BTreeMap::new();
+        for request in self.receiver.received() {
+            let body: Value = serde_json::from_slice(&request.body).expect("JSON");
+            *arrived.entry(body["data"]["txn_id"].as_str().expect("a txn_id").to_owned()).or_default() += 1;
+        }
+        arrived
+    }
+
     /// Returns how many deliveries ended as `unknown`, and how many of them never arrived.
     pub(crate) async fn check_webhooks(&self, entries: &Entries) -> (u64, u64) {
         let mut outcomes = BTreeMap::new();
@@ -77,11 +87,7 @@ impl Judge<'_> {
             let record = self.operator.delivery(txn).await;
             outcomes.insert(txn.clone(), record["attempt"]["outcome"].as_str().expect("an outcome").to_owned());
         }
-        let mut arrived: BTreeMap<String, u64> = BTreeMap::new();
-        for request in self.receiver.received() {
-            let body: Value = serde_json::from_slice(&request.body).expect("JSON");
-            *arrived.entry(body["data"]["txn_id"].as_str().expect("a txn_id").to_owned()).or_default() += 1;
-        }
+        let arrived = self.arrived();
         for (txn, times) in &arrived {
             assert_eq!(*times, 1, "{txn}: its webhook came more than once");
             assert!(entries.accepted.contains_key(txn), "{txn}: a webhook of something that never happened");

@@ -14,15 +14,6 @@ use crate::harness::phone::{Form, Phone};
 use crate::journal::{Answered, Journal};
 use crate::random::Random;
 
-/// What a worker does when a request is not answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Temper {
-    /// The process is gone: it ends.
-    GoesHome,
-    /// There are other nodes: it goes on with something else, and counts 5xx as no answer.
-    GoesOn,
-}
-
 /// Pause of a worker that goes on.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -33,18 +24,18 @@ pub(crate) struct Worker {
     pub(crate) webhook: String,
     pub(crate) over: Arc<AtomicBool>,
     pub(crate) random: Random,
-    pub(crate) temper: Temper,
+    /// There are other nodes: an unanswered request is no reason to end, and a 5xx counts as one.
+    pub(crate) goes_on: bool,
 }
 
 impl Worker {
     /// Opens and answers transactions until it is over, or a request is not answered.
     pub(crate) async fn run(mut self) {
         while !self.over.load(Ordering::Relaxed) {
-            if !self.visit().await {
-                match self.temper {
-                    Temper::GoesHome => break,
-                    Temper::GoesOn => sleep(PAUSE).await,
-                }
+            match (self.visit().await, self.goes_on) {
+                (true, _) => {}
+                (false, true) => sleep(PAUSE).await,
+                (false, false) => break,
             }
         }
     }
@@ -67,7 +58,7 @@ impl Worker {
     fn answered(&self, what: &str, answer: Result<Answer, reqwest::Error>) -> Reply {
         match answer {
             Ok(answer) if answer.status == 200 => Reply::Good(answer),
-            Ok(answer) if answer.status >= 500 && self.temper == Temper::GoesOn => Reply::None,
+            Ok(answer) if answer.status >= 500 && self.goes_on => Reply::None,
             Ok(answer) => {
                 self.journal.note(|entries| entries.strange.push(format!("{what}: {} {}", answer.status, answer.text)));
                 Reply::Strange

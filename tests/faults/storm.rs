@@ -12,7 +12,7 @@ use crate::harness::phone::Phone;
 use crate::harness::universe::Universe;
 use crate::journal::Journal;
 use crate::judgement::Judge;
-use crate::load::{Temper, Worker};
+use crate::load::Worker;
 use crate::random::Random;
 
 const ROUNDS: u64 = 14;
@@ -53,7 +53,7 @@ impl Storm {
                     webhook: self.receiver.url("/hook"),
                     over: Arc::clone(&over),
                     random: Random::from_seed(self.random.next()),
-                    temper: Temper::GoesHome,
+                    goes_on: false,
                 };
                 tokio::spawn(worker.run())
             })

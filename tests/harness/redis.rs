@@ -156,14 +156,16 @@ impl RedisServer {
 
     /// Whether it answers with its own process; `false` when that has ended instead.
     fn becomes_ready(&self) -> bool {
-        let us = |server: &Self| server.info("process_id")?.parse().ok();
         let pid = self.child.lock().expect("no test thread died here").as_ref().map(Child::id);
-        eventually("a redis-server that answers", PLENTY, || match (us(self), self.is_running()) {
-            (_, false) => Some(false),
-            (Some(answering), true) if Some(answering) == pid => {
-                matches!(self.ask(&["PING"]), Ok(Reply::Simple(pong)) if pong == "PONG").then_some(true)
+        eventually("a redis-server that answers", PLENTY, || {
+            if !self.is_running() {
+                return Some(false);
             }
-            _ => None,
+            match self.ask(&["PING"]).ok()? {
+                // Who wants a password is ready to ask for it.
+                Reply::Error(error) => error.starts_with("NOAUTH").then_some(true),
+                _ => (self.info("process_id")?.parse().ok() == pid).then_some(true),
+            }
         })
     }
 

@@ -59,6 +59,34 @@ pub const EVENT_NAME_CHARS_MAX: usize = 200;
 pub const GUESTS_MAX: u32 = 1_000_000;
 /// How far in the future an event may end.
 pub const EVENT_LIFETIME_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
+/// Bytes of a file that travels as Base64: a signed or stamped PDF, a document of the locker.
+pub const FILE_BYTES_MAX: usize = 10 * 1_024 * 1_024;
+/// Characters of such a file in Base64.
+pub const FILE_CHARS_MAX: usize = FILE_BYTES_MAX.div_ceil(3) * 4;
+/// Bytes of an upstream's report; room for one file of the largest size and everything beside it.
+pub const REPORT_BYTES_MAX: usize = 16 * 1_024 * 1_024;
+/// JSON values in an upstream's report, so that a small body cannot become a large tree.
+pub const REPORT_VALUES_MAX: usize = 10_000;
+/// Problems that are told of one report.
+pub const REPORT_PROBLEMS_MAX: usize = 100;
+/// Characters of an id that another system chose.
+pub const FOREIGN_ID_CHARS_MAX: usize = 128;
+/// Characters of a text that a flow carries and does not read: names, remarks, reasons.
+pub const TEXT_CHARS_MAX: usize = 1_024;
+/// Characters of the consent declaration shown to the person.
+pub const CONSENT_TEXT_CHARS_MAX: usize = 4_096;
+/// Signers of one document, signatories of one e-stamp.
+pub const SIGNERS_MAX: usize = 20;
+/// Documents of one locker request, files of one e-stamp.
+pub const DOCUMENTS_MAX: usize = 20;
+/// Accounts of one wealth-data consent.
+pub const ACCOUNTS_MAX: usize = 500;
+/// Depth to which the details of a locker document may nest.
+pub const DETAILS_DEPTH_MAX: usize = 8;
+/// How long a signer is invited when the client does not say.
+pub const INVITATION_DEFAULT: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// How long a signer may be invited.
+pub const INVITATION_MAX: Duration = Duration::from_secs(90 * 24 * 3_600);
 /// Store partitions; a client lives in one of them.
 pub const PARTITIONS: u8 = 64;
 
@@ -66,3 +94,6 @@ const _: () = assert!(PARTITIONS.is_power_of_two() && PARTITIONS <= 64, "six lea
 const _: () = assert!(CREDENTIAL_BYTES_MAX <= CALLBACK_BYTES_MAX);
 const _: () = assert!(PAGE_SIZE_DEFAULT <= PAGE_SIZE_MAX);
 const _: () = assert!(CLAIMS_MAX < DISCLOSURES_MAX);
+const _: () = assert!(FILE_CHARS_MAX + 1_024 * 1_024 <= REPORT_BYTES_MAX, "a report holds its largest file");
+const _: () = assert!(ACCOUNTS_MAX * 5 < REPORT_VALUES_MAX && SIGNERS_MAX * 13 < REPORT_VALUES_MAX);
+const _: () = assert!(INVITATION_DEFAULT.as_secs() <= INVITATION_MAX.as_secs());

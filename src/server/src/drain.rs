@@ -1,7 +1,8 @@
-//! Ending in good order: a flag that everybody sees, and a count of requests under way.
+//! Ending in good order: a stage that everybody sees, and a count of requests under way.
 //!
-//! Long polls and event streams end when the flag is raised; every answer from then on closes its
-//! connection; the process ends when nothing is under way.
+//! First the end is announced: the node is unready and closes each connection behind an answer, but
+//! serves as before, so that a balancer has time to send requests elsewhere. Then it begins: long
+//! polls and event streams end, and the process ends when nothing is under way.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +12,17 @@ use sakshi_actors::Admission;
 pub use sakshi_actors::Permit as UnderWay;
 use tokio::sync::watch;
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Serving,
+    Announced,
+    Begun,
+}
+
 /// The state of the drain, shared by all workers.
 #[derive(Clone, Debug)]
 pub struct Drain {
-    flag: Arc<watch::Sender<bool>>,
+    stage: Arc<watch::Sender<Stage>>,
     under_way: Admission,
 }
 
@@ -22,24 +30,29 @@ impl Drain {
     /// Not draining, nothing under way.
     #[must_use]
     pub fn new() -> Self {
-        Self { flag: Arc::new(watch::channel(false).0), under_way: Admission::new(usize::MAX) }
+        Self { stage: Arc::new(watch::channel(Stage::Serving).0), under_way: Admission::new(usize::MAX) }
     }
 
-    /// Raises the flag.
+    /// Tells that the end is near.
+    pub fn announce(&self) {
+        self.stage.send_replace(Stage::Announced);
+    }
+
+    /// Ends what would last.
     pub fn begin(&self) {
-        self.flag.send_replace(true);
+        self.stage.send_replace(Stage::Begun);
     }
 
-    /// Whether the flag is up.
+    /// Whether the end is near.
     #[must_use]
-    pub fn has_begun(&self) -> bool {
-        *self.flag.borrow()
+    pub fn is_announced(&self) -> bool {
+        *self.stage.borrow() >= Stage::Announced
     }
 
-    /// Returns when the flag is up.
+    /// Returns when what lasts must end.
     pub async fn begun(&self) {
         // The sender lives in `self`, so waiting cannot fail.
-        let _ = self.flag.subscribe().wait_for(|raised| *raised).await;
+        let _ = self.stage.subscribe().wait_for(|stage| *stage == Stage::Begun).await;
     }
 
     /// Counts a request until the permit is dropped.

@@ -53,7 +53,7 @@ impl internal::Health for Health {
     }
 
     fn readyz(&self) -> Result<(), String> {
-        if self.drain.has_begun() {
+        if self.drain.is_announced() {
             return Err("draining".to_owned());
         }
         self.livez()?;

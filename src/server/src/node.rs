@@ -103,6 +103,7 @@ pub struct Node {
     pub tree: Tree,
     storage: Storage,
     drain: Drain,
+    drain_notice: Duration,
     drain_timeout: Duration,
     servers: Vec<ServerHandle>,
     /// The public listener's socket, to be closed while its connections are still served.
@@ -181,6 +182,7 @@ impl Node {
                 Arc::new(move || serde_json::to_value(tree.view()).unwrap_or_default())
             },
             metrics,
+            figures: storage.figures(),
             admin_token: settings.admin.token.clone(),
             schemes: settings.webhooks.schemes,
             body_bytes: settings.limits.body_bytes,
@@ -198,7 +200,7 @@ impl Node {
         let servers = vec![public_server.handle(), internal_server.handle()];
         actix_rt::spawn(public_server);
         actix_rt::spawn(internal_server);
-        let drain_timeout = settings.server.drain_timeout;
+        let (drain_notice, drain_timeout) = (settings.server.drain_notice, settings.server.drain_timeout);
         let node = Self {
             public_addr,
             internal_addr,
@@ -208,6 +210,7 @@ impl Node {
             storage,
             tree,
             drain,
+            drain_notice,
             drain_timeout,
             servers,
             public_socket,
@@ -235,11 +238,13 @@ impl Node {
         }
     }
 
-    /// Ends the node in good order: unready, no new connections, requests and webhooks under way
+    /// Ends the node in good order: unready, after the notice no new connections, requests and webhooks under way
     /// finish within the drain's time, then actors, store and listeners go.
     pub async fn stop(self) {
+        tracing::info!(drain.notice_s = self.drain_notice.as_secs(), drain.timeout_s = self.drain_timeout.as_secs(), "draining");
+        self.drain.announce();
+        sleep(self.drain_notice).await;
         let end = Instant::now() + self.drain_timeout;
-        tracing::info!(drain.timeout_s = self.drain_timeout.as_secs(), "draining");
         self.drain.begin();
         let [public, internal] = self.servers.as_slice() else { return };
         public.pause().await;

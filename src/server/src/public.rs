@@ -75,7 +75,7 @@ async fn count<B: MessageBody>(request: ServiceRequest, next: Next<B>) -> Result
     let drain = request.app_data::<Data<Service>>().map(|service| service.drain.clone());
     let _under_way = drain.as_ref().map(crate::drain::Drain::enter);
     let mut response = next.call(request).await?;
-    if drain.is_some_and(|drain| drain.has_begun()) {
+    if drain.is_some_and(|drain| drain.is_announced()) {
         response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
     }
     Ok(response)

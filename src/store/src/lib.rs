@@ -1,12 +1,15 @@
 //! The store: the truth of which every actor is a live, timed copy.
 //!
 //! [`Store`] is one trait of named transitions, each of them atomic and safe to repeat under the
-//! same id. Personal data enters only as [`Sealed`] boxes, which the [`Vault`] makes and opens;
+//! same id: [`embedded`] keeps them in a file of one process, [`redis`] in Redis for many nodes.
+//! Personal data enters only as [`Sealed`] boxes, which the [`Vault`] makes and opens;
 //! no implementation sees a claim in the clear.
 
 pub mod conformance;
 pub mod embedded;
 mod error;
+#[cfg(test)]
+mod models;
 mod record;
 pub mod redis;
 mod sealing;

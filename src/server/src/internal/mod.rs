@@ -71,6 +71,8 @@ pub struct InternalDeps {
     pub tree: TreeView,
     /// Renders the metrics of this process.
     pub metrics: PrometheusHandle,
+    /// Brings the store's figures up to date before that.
+    pub figures: Arc<dyn Fn() + Send + Sync>,
     /// The operator's bearer token.
     pub admin_token: SecretString,
     /// The schemes that webhook URLs may have.

@@ -22,12 +22,14 @@ pub(super) struct Heading {
 }
 
 /// Letter sizes to choose from.
-const SIZES: [f64; 6] = [16.0, 11.0, 8.0, 6.0, 5.0, 4.0];
+const SIZES: [f64; 9] = [16.0, 13.0, 11.0, 10.0, 9.0, 8.0, 6.0, 5.0, 4.0];
 const HEADING_TOP: f64 = 20.0;
 const HEADING_HEIGHT: f64 = 44.0;
 const HEADING_WIDTH: f64 = 180.0;
 const STEP_SIZE: f64 = 5.0;
 const STEP_WIDTH: f64 = 58.0;
+/// The middle of a step's first line.
+const STEPS_TOP: f64 = 227.75;
 /// The columns of the steps.
 const COLUMNS: [f64; 3] = [42.0, 105.0, 168.0];
 
@@ -59,7 +61,10 @@ impl Step {
         if texts.is_right_to_left() {
             columns.reverse();
         }
-        let set = |text: &str| placed(balanced(text, STEP_WIDTH / STEP_SIZE), 231.0, STEP_SIZE * Script::of(text).leading());
+        let set = |text: &str| {
+            let leading = STEP_SIZE * Script::of(text).leading();
+            placed(balanced(text, STEP_WIDTH / STEP_SIZE), STEPS_TOP + leading * 0.5, leading)
+        };
         let step = |(at, (text, x)): (usize, (&str, f64))| Self { number: at + 1, x, lines: set(text) };
         texts.event.steps.into_iter().zip(columns).enumerate().map(step).collect()
     }
@@ -92,7 +97,7 @@ impl Script {
         match self {
             Self::Flat => 1.3,
             Self::Stacked => 1.5,
-            Self::Sloped => 2.0,
+            Self::Sloped => 2.2,
         }
     }
 
@@ -117,8 +122,9 @@ fn direction(text: &str) -> Option<&'static str> {
 const fn width(letter: char) -> f64 {
     match letter {
         '\u{600}'..='\u{6ff}' => 0.46,
-        '\u{900}'..='\u{97f}' => 0.47,
-        '\u{980}'..='\u{dff}' => 0.6,
+        '\u{900}'..='\u{97f}' => 0.5,
+        '\u{980}'..='\u{b7f}' | '\u{c00}'..='\u{cff}' => 0.56,
+        '\u{b80}'..='\u{bff}' | '\u{d00}'..='\u{d7f}' => 0.66,
         '\u{1100}'.. => 1.0,
         _ => 0.6,
     }

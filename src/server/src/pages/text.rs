@@ -11,14 +11,40 @@ use sakshi_domain::event::EventStatus;
 use sakshi_domain::language::Language;
 use sakshi_domain::transaction::Failure;
 
+mod assamese;
+mod bengali;
 mod english;
+mod gujarati;
 mod hindi;
+mod kannada;
+mod malayalam;
+mod marathi;
+mod nepali;
+mod oriya;
+mod punjabi;
+mod tamil;
+mod telugu;
 #[cfg(test)]
 mod tests;
 mod urdu;
 
 /// Every language that is spoken here.
-const TABLES: &[&Texts] = &[&english::TEXTS, &hindi::TEXTS, &urdu::TEXTS];
+const TABLES: [&Texts; 14] = [
+    &assamese::TEXTS,
+    &bengali::TEXTS,
+    &english::TEXTS,
+    &gujarati::TEXTS,
+    &hindi::TEXTS,
+    &kannada::TEXTS,
+    &malayalam::TEXTS,
+    &marathi::TEXTS,
+    &nepali::TEXTS,
+    &oriya::TEXTS,
+    &punjabi::TEXTS,
+    &tamil::TEXTS,
+    &telugu::TEXTS,
+    &urdu::TEXTS,
+];
 
 /// Words around something that is not of their language, such as a name, an address or a time.
 #[derive(Debug)]

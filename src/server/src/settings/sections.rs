@@ -27,6 +27,8 @@ pub struct Server {
     pub workers: usize,
     /// Peers whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// How long the node serves on after SIGTERM, unready, so that balancers notice.
+    pub drain_notice: Duration,
     /// How long work under way may take to finish after SIGTERM.
     pub drain_timeout: Duration,
 }
@@ -119,6 +121,7 @@ impl Server {
             public_base_url: reader.parsed_by("server.public_base_url", origin),
             workers: reader.count("server.workers", 0..=1_024),
             trusted_proxies: reader.list("server.trusted_proxies", network),
+            drain_notice: Duration::from_secs(reader.number("server.drain_notice_s", 0..=300)),
             drain_timeout: Duration::from_secs(reader.number("server.drain_timeout_s", 0..=3_600)),
         }
     }

@@ -121,8 +121,8 @@ impl RedisSettings {
 
 /// The address of a server, a sentinel or a cluster node.
 fn redis_url(text: &str) -> Result<SecretString, &'static str> {
-    let refusal = "must be a URL such as redis://[user:password@]host:6379[/database]";
+    let refusal = "must be a URL such as redis://[user:password@]host:6379[/database], or rediss:// for TLS";
     let url = Url::parse(text).map_err(|_| refusal)?;
     let plain = url.query().is_none() && url.fragment().is_none();
-    (url.scheme() == "redis" && url.has_host() && plain).then(|| text.into()).ok_or(refusal)
+    (matches!(url.scheme(), "redis" | "rediss") && url.has_host() && plain).then(|| text.into()).ok_or(refusal)
 }

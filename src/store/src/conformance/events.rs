@@ -37,9 +37,10 @@ pub async fn an_idempotency_key_creates_one_event(world: &impl World) {
         CreateEvent { event, idempotency: Some(kept(world, &client, 1, request)) }
     };
     let first = asked(1);
-    let outcomes = join_all([first.clone(), first, asked(1)].map(|create| world.store().create_event(create))).await;
+    let both = join_all([first.clone(), first].map(|create| world.store().create_event(create))).await;
+    assert_eq!(both, [Ok(CreateEventOutcome::Created), Ok(CreateEventOutcome::Created)]);
     let replayed = CreateEventOutcome::Replayed(kept(world, &client, 1, 1).answer);
-    assert_eq!(outcomes, [Ok(CreateEventOutcome::Created), Ok(CreateEventOutcome::Created), Ok(replayed)]);
+    assert_eq!(world.store().create_event(asked(1)).await, Ok(replayed));
     assert_eq!(world.store().create_event(asked(2)).await, Ok(CreateEventOutcome::KeyReused));
     assert_eq!(world.store().load_idempotent_answer(scope(&client, 1)).await, Ok(Some(kept(world, &client, 1, 1))));
     assert_eq!(world.store().list_events(app, PageRequest { page: 1, page_size: 10 }).await.unwrap().total, 1);

@@ -41,11 +41,18 @@ pub fn run(property: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(property);
 }
 
-/// One `#[test]` for each property, on the fresh [`World`] that the expression makes.
+/// One `#[test]` for each property, on the fresh [`World`] that the expression makes; or one test for
+/// all of them, on worlds that share a ground which takes long to start.
 #[macro_export]
 macro_rules! store_conformance {
+    ($name:ident: $ground:ident = $start:expr => $world:expr) => {
+        $crate::store_conformance! { @properties (@all $name, $ground, $start, $world) }
+    };
     ($world:expr) => {
-        $crate::store_conformance! { @each $world;
+        $crate::store_conformance! { @properties (@each $world) }
+    };
+    (@properties ($($how:tt)+)) => {
+        $crate::store_conformance! { $($how)+;
             transactions::opening_debits_the_balance_and_keeps_what_was_asked_for,
             transactions::eighty_concurrent_opens_on_25_credits_open_exactly_25,
             transactions::an_open_repeated_under_its_id_debits_once,
@@ -103,13 +110,13 @@ macro_rules! store_conformance {
             guests::a_credential_used_elsewhere_takes_no_place,
             guests::registrations_are_listed_in_order_and_pages_are_stable,
             retention::abandoned_scans_are_counted_at_any_moment_and_after_they_are_swept,
-            retention::an_event_is_swept_with_its_registrations_after_its_time_and_never_before_its_transactions,
-            retention::the_registrations_of_an_event_are_swept_a_bounded_number_at_a_time,
-            retention::a_result_can_be_fetched_for_its_time_and_is_then_swept,
-            retention::an_expired_transaction_is_swept_after_the_grace,
+            retention::an_event_goes_with_its_registrations_after_its_time_and_its_deliveries_do_not,
+            retention::nobody_sees_half_of_an_event,
+            retention::a_result_can_be_fetched_for_its_time_and_no_longer,
+            retention::an_expired_transaction_can_be_read_until_its_grace_has_passed,
             retention::a_transaction_whose_delivery_has_not_ended_is_never_swept,
             retention::a_sweep_is_bounded,
-            retention::idempotency_records_and_credentials_are_swept_after_their_time,
+            retention::idempotency_records_and_credentials_are_forgotten_after_their_time,
             retention::sweeping_leaves_the_ledger_as_it_is,
             retention::a_working_store_says_that_a_write_would_succeed,
         }
@@ -122,5 +129,15 @@ macro_rules! store_conformance {
                 $crate::conformance::run($crate::conformance::$topic::$property(&world));
             }
         )+
+    };
+    (@all $name:ident, $ground:ident, $start:expr, $world:expr; $($topic:ident::$property:ident),+ $(,)?) => {
+        #[test]
+        fn $name() {
+            let $ground = $start;
+            $(
+                let world = $world;
+                $crate::conformance::run($crate::conformance::$topic::$property(&world));
+            )+
+        }
     };
 }

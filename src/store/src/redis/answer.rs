@@ -13,6 +13,9 @@ pub(super) fn unreadable(what: &str) -> StoreError {
     StoreError::Corrupt(format!("{what} cannot be read"))
 }
 
+/// A field and its value.
+pub(super) type Pair = (Vec<u8>, Vec<u8>);
+
 /// The fields of an answer, taken one after the other.
 pub(super) struct Fields {
     what: &'static str,
@@ -102,7 +105,7 @@ impl Fields {
     }
 
     /// What is left, two by two.
-    pub(super) fn pairs(mut self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    pub(super) fn pairs(mut self) -> Result<Vec<Pair>, StoreError> {
         let mut pairs = Vec::with_capacity(self.values.len() / 2);
         while self.values.len() > 0 {
             pairs.push((self.bytes()?, self.bytes()?));

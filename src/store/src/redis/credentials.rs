@@ -2,10 +2,10 @@
 //! slots of its own.
 //!
 //! A credential is reserved for its transaction before that ends, and given back when this call did
-//! not end it. A crash in between leaves the reservation: a credential that was never accepted may
-//! be refused under another transaction while its window lasts. The reverse cannot happen: one that
-//! was accepted is remembered from before its transaction ended, and another call's release puts
-//! nothing in its place.
+//! not end it. A crash in between, or a race of several answers with one credential, can leave a
+//! reservation: a credential that was never accepted may be refused under another transaction while
+//! its window lasts. The reverse cannot happen: one that was accepted is remembered from before its
+//! transaction ended, and another call's release puts nothing in its place.
 
 use sakshi_domain::ids::TxnId;
 use uuid::Uuid;
@@ -18,7 +18,7 @@ use crate::transition::CompleteTransaction;
 
 /// What a call found out about its credential.
 pub(super) enum Reservation {
-    /// There is none, or an earlier attempt of the same call has reserved it.
+    /// There is none, or an earlier attempt of the same call has reserved it in another's place.
     Kept,
     /// It is reserved, and can be given back.
     Made { key: Vec<u8>, memory: Vec<u8>, before: Option<Vec<u8>> },

@@ -64,6 +64,7 @@ pub const KEYS: &[KeyKind] = &[
     kind("kid:*", "string", "the digest of a key by its id", Lifetime::None("keys stay, revoked ones too")),
     kind("clients", "zset", "every client by creation", Lifetime::None("clients and their credits stay")),
     kind("cred:*", "string", "a credential that was presented: transaction, call, end", Lifetime::Always("the replay window")),
+    kind("{nodes}beats", "zset", "the nodes by their latest beat; 0 for one that has left", Lifetime::Always("a day after the last beat")),
     kind("probe", "string", "what the last health check wrote", Lifetime::Always("a minute")),
 ];
 
@@ -160,6 +161,10 @@ pub(super) fn credential(digest: &[u8; 32]) -> Vec<u8> {
 
 pub(super) fn clients() -> Vec<u8> {
     b"clients".to_vec()
+}
+
+pub(super) fn beats() -> Vec<u8> {
+    b"{nodes}beats".to_vec()
 }
 
 pub(super) fn probe() -> Vec<u8> {

@@ -11,16 +11,21 @@
 //! again. Time to live does what a sweep does elsewhere.
 
 mod answer;
+mod background;
+mod changes;
 mod clock;
 mod completion;
 mod credentials;
 mod events;
+mod fitness;
 mod keys;
 mod ledger;
 mod link;
 mod opening;
 mod outbox;
+mod peers;
 mod position;
+mod presence;
 mod records;
 mod script;
 mod tenancy;
@@ -30,6 +35,7 @@ mod transitions;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use redis::Value;
@@ -40,7 +46,10 @@ use uuid::Uuid;
 
 use self::clock::ServerClock;
 pub use self::keys::{KEYS, KeyKind, Lifetime};
-use self::link::Link;
+pub use self::link::{BadRedisUrl, CallFigures, LinkFigures, RedisServers};
+
+use self::background::Background;
+use self::link::{Link, LinkOptions};
 use self::script::Script;
 use crate::error::StoreError;
 use crate::transition::{Change, Retention};
@@ -103,10 +112,8 @@ pub enum RedisClock {
 /// Where Redis is, and how it is used.
 #[derive(Clone, Debug)]
 pub struct RedisOptions {
-    /// `redis://` URLs of the server, of the sentinels, or of some of the cluster's nodes.
-    pub addresses: Vec<String>,
-    /// How they stand to each other.
-    pub topology: RedisTopology,
+    /// Where the servers are and how they stand to each other.
+    pub servers: RedisServers,
     /// Replicas that must have a write before it is answered.
     pub wait_replicas: u32,
     /// This life of this node.
@@ -125,6 +132,7 @@ pub struct RedisOptions {
 #[derive(Clone)]
 pub struct RedisStore {
     shared: Arc<Shared>,
+    background: Arc<Background>,
 }
 
 struct Shared {
@@ -135,22 +143,45 @@ struct Shared {
     clock: RedisClock,
     server_clock: Arc<ServerClock>,
     changes: broadcast::Sender<Change>,
+    /// This node begins no attempt any more.
+    left: AtomicBool,
+    #[cfg(test)]
+    drill: tests::drill::Drill,
 }
 
 impl RedisStore {
     /// Connects to Redis.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when it cannot be reached.
+    /// [`StoreError::Unavailable`] when it cannot be reached, is older than Redis 7, or evicts keys
+    /// when its memory is full.
     pub async fn open(options: RedisOptions) -> Result<Self, StoreError> {
-        let link = Link::open(&options).await?;
-        let RedisOptions { vault, node, retention, clock, .. } = options;
+        Self::open_beating(options, presence::BEAT_INTERVAL).await
+    }
+
+    /// The same with another interval between two beats.
+    async fn open_beating(options: RedisOptions, every: Duration) -> Result<Self, StoreError> {
+        let RedisOptions { servers, wait_replicas, node, vault, retention, max_waiting, clock } = options;
+        let link = Link::new(LinkOptions { max_waiting, wait_replicas, ..LinkOptions::new(servers) });
         let (changes, _) = broadcast::channel(CHANGES_HELD);
-        let server_clock = Arc::default();
-        let shared = Arc::new(Shared { link, vault, node, retention, clock, server_clock, changes });
+        let shared = Arc::new(Shared {
+            link,
+            vault,
+            node,
+            retention,
+            clock,
+            server_clock: Arc::default(),
+            changes,
+            left: AtomicBool::new(false),
+            #[cfg(test)]
+            drill: tests::drill::Drill::default(),
+        });
+        shared.examine().await?;
+        // Nothing waits for a node, and nothing is under way, before it has beaten.
+        shared.beat(false).await?;
         shared.read_clock(true).await?;
-        tokio::spawn(clock::follow(Arc::downgrade(&shared)));
-        Ok(Self { shared })
+        let background = Arc::new(Background::start(&shared, every)?);
+        Ok(Self { shared, background })
     }
 
     /// Tells the time as the server does, which decides about expiry.
@@ -160,7 +191,20 @@ impl RedisStore {
     }
 }
 
+impl RedisStore {
+    /// What went through the link to the servers.
+    #[must_use]
+    pub fn figures(&self) -> LinkFigures {
+        self.shared.link.figures()
+    }
+}
+
 impl Shared {
+    /// Whether this node begins no attempt any more.
+    fn has_left(&self) -> bool {
+        self.left.load(Ordering::Relaxed)
+    }
+
     /// The given moment, if there is one.
     fn given(&self) -> Option<Timestamp> {
         match &self.clock {
@@ -170,15 +214,28 @@ impl Shared {
     }
 
     /// The arguments of a script after the moment, which comes first.
-    fn timed(&self, args: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    fn timed(given: Option<Timestamp>, args: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         let mut timed = Vec::with_capacity(args.len() + 1);
-        timed.push(answer::Argument::argument(self.given()));
+        timed.push(answer::Argument::argument(given));
         timed.extend(args);
         timed
     }
 
     async fn call(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Value, StoreError> {
-        self.link.call(script, keys, self.timed(args)).await
+        self.call_at(self.given(), script, keys, args).await
+    }
+
+    async fn call_at(
+        &self,
+        given: Option<Timestamp>,
+        script: &'static Script,
+        keys: Vec<Vec<u8>>,
+        args: Vec<Vec<u8>>,
+    ) -> Result<Value, StoreError> {
+        let args = Self::timed(given, args);
+        #[cfg(test)]
+        self.drill.lose_an_answer(&self.link, script, &keys, &args).await;
+        self.link.call(script, keys, args).await
     }
 
     /// Writes a little, as a transition would.
@@ -187,7 +244,10 @@ impl Shared {
     }
 
     async fn call_until_answered(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Value, StoreError> {
-        self.link.call_until_answered(script, keys, self.timed(args)).await
+        let args = Self::timed(self.given(), args);
+        #[cfg(test)]
+        self.drill.lose_an_answer(&self.link, script, &keys, &args).await;
+        self.link.call_until_answered(script, keys, args).await
     }
 }
 

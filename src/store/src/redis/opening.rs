@@ -44,7 +44,7 @@ impl Shared {
             terms.webhook_url.as_ref().map(|url| url.origin()),
             cost,
             effect,
-            expires_at + self.retention.expired,
+            self.retention.expired,
             request,
             answer,
             until,

@@ -22,7 +22,7 @@ pub(super) struct Script {
 }
 
 impl Script {
-    const fn new(name: &'static str, source: &'static str, writes: bool) -> Self {
+    pub(super) const fn new(name: &'static str, source: &'static str, writes: bool) -> Self {
         Self { name, source, writes, sha: OnceLock::new() }
     }
 
@@ -87,5 +87,8 @@ scripts! {
     PATCH_EVENT = "patch_event", true, "", [];
     LIST_REGISTRATIONS = "list_registrations", false, " flags=no-writes", [];
     NOW = "now", false, " flags=no-writes", [];
+    BEAT = "beat", false, " flags=allow-oom", [];
+    FORGET_NODE = "forget_node", false, " flags=allow-oom", [];
+    HOLDERS = "holders", false, " flags=allow-oom", [];
     CHECK = "check", true, "", [];
 }

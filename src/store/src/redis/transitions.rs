@@ -2,6 +2,7 @@
 
 use std::future::ready;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use sakshi_domain::credits::{CreditMove, LedgerEntry};
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery};
@@ -124,11 +125,13 @@ impl Store for RedisStore {
     }
 
     fn due_deliveries(&self, after: Option<DeliveryId>, origin: Option<String>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>> {
-        self.carry_out(move |store| async move { store.due_deliveries(after, origin, limit).await })
+        self.carry_out(move |store| async move {
+            if store.has_left() { Ok(Vec::new()) } else { store.due_deliveries(after, origin, limit).await }
+        })
     }
 
     fn claim_delivery(&self, id: DeliveryId, txn: TxnId) -> StoreFuture<bool> {
-        self.carry_out(move |store| async move { store.claim_delivery(id, txn).await })
+        self.carry_out(move |store| async move { if store.has_left() { Ok(false) } else { store.claim_delivery(id, txn).await } })
     }
 
     fn settle_delivery(&self, id: DeliveryId, txn: TxnId, attempt: Attempt) -> StoreFuture<()> {
@@ -157,6 +160,9 @@ impl Store for RedisStore {
     }
 
     fn leave(&self) -> StoreFuture<()> {
-        Box::pin(ready(Ok(())))
+        // Also when others cannot be told at once: they will notice.
+        self.shared.left.store(true, Ordering::Relaxed);
+        let background = Arc::clone(&self.background);
+        Box::pin(async move { background.leave().await })
     }
 }

@@ -15,6 +15,17 @@ async fn page(scene: &Scene, request: TestRequest, wanted: &str) -> String {
     text(scene.ask(request.insert_header(("accept-language", wanted)).insert_header(("accept", "text/html"))).await).await
 }
 
+/// The page of one request too many; on a slow machine the next one may be in time again.
+async fn refused(scene: &Scene, request: impl Fn() -> TestRequest, wanted: &str) -> String {
+    loop {
+        let request = request().insert_header(("accept-language", wanted)).insert_header(("accept", "text/html"));
+        let response = scene.ask(request).await;
+        if response.status() == 429 {
+            return text(response).await;
+        }
+    }
+}
+
 fn speaks(html: &str, tag: &str, direction: &str, words: &str) {
     assert!(html.contains(&format!("<html lang=\"{tag}\" dir=\"{direction}\">")) && html.contains(words), "{tag}: {html}");
 }
@@ -54,7 +65,7 @@ async fn names_addresses_and_times_keep_their_own_order_among_words_that_run_fro
     }
     scene.verify(&pending).await;
     let (_, html) = scene.page(&path, ANDROID).await;
-    assert!(html.contains("<bdi dir=\"ltr\">shop.example</bdi> پر جائیں</a>"), "{html}");
+    assert!(html.contains("<bdi dir=\"ltr\">shop.example</bdi> پر جائیں</span></a>"), "{html}");
 
     let event = scene.event(|terms| terms.language = language("urdu")).await;
     let (_, html) = scene.page(&format!("/e/{}", event.id), ANDROID).await;
@@ -75,8 +86,7 @@ async fn a_refusal_at_an_event_speaks_the_language_of_the_event() {
 
     let event = scene.event(|terms| terms.language = language("hindi")).await;
     let start = format!("/e/{}/start", event.id);
-    assert_eq!(scene.ask(TestRequest::post().uri(&start)).await.status(), 303);
-    let html = page(&scene, TestRequest::post().uri(&start), "ur").await;
+    let html = refused(&scene, || TestRequest::post().uri(&start), "ur").await;
     speaks(&html, "hi", "ltr", "<h1>कृपया थोड़ी प्रतीक्षा करें</h1>");
 }
 
@@ -91,7 +101,8 @@ async fn where_nothing_is_known_the_browsers_languages_decide_and_english_is_the
         ("de", "en", "ltr", "One moment, please"),
     ] {
         for path in ["/v/none", "/e/none", "/e/none/kiosk"] {
-            speaks(&page(&scene, TestRequest::get().uri(path), wanted).await, tag, direction, &format!("<h1>{heading}</h1>"));
+            let html = refused(&scene, || TestRequest::get().uri(path), wanted).await;
+            speaks(&html, tag, direction, &format!("<h1>{heading}</h1>"));
         }
     }
     let response = scene.ask(unknown()).await;

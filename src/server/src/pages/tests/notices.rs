@@ -15,7 +15,7 @@ async fn a_verified_person_is_told_so_and_sent_onwards_and_no_claim_is_shown() {
     scene.verify(&pending).await;
     let (status, html) = scene.page(&path, ANDROID).await;
     assert_eq!(status, 200);
-    assert!(html.contains("<h1>You are verified</h1>") && html.contains("Continue to <bdi dir=\"ltr\">shop.example</bdi></a>"));
+    assert!(html.contains("<h1>You are verified</h1>") && html.contains("Continue to <bdi dir=\"ltr\">shop.example</bdi></span></a>"));
     assert!(html.contains("href=\"https://shop.example/back?order=7&#38;step=2\" rel=\"noreferrer\" data-follow"), "{html}");
     assert!(!html.contains("Asha") && !html.contains("http-equiv"));
 }

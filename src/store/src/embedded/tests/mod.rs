@@ -4,12 +4,12 @@
 mod clock;
 mod damage;
 mod durability;
-mod event_model;
 mod faults;
 mod files;
 mod migration;
-mod model;
+mod models;
 mod plans;
+mod retention;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
--- Moves the balance and appends the entry; the balance after it and its number, or nothing when the
--- balance would leave its range. The arithmetic is Redis's, of 64 bits; Lua's has 53.
+-- Moves the balance and appends the entry; the balance after it and its number, or nothing when there
+-- is no such client or the balance would leave its range. The arithmetic is Redis's, of 64 bits; Lua's has 53.
 local function move(client, ledger, kind, amount, effect, reference)
   local before = redis.call('HGET', client, 'b')
+  if not before then return nil end
   local moved = redis.pcall('HINCRBY', client, 'b', effect)
   if type(moved) == 'table' and moved.err then
     if not string.find(moved.err, 'overflow', 1, true) then error(moved.err) end

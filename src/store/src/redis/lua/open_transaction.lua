@@ -1,6 +1,6 @@
 local txn, client, ledger, idempotency, event, waiting, registrations, ends_of_app, events_of_app = unpack(KEYS)
 local id, client_id, app, event_id, opened_at, expires_at, terms, origin = unpack(ARGV, 2, 9)
-local cost, effect, gone_at, request, answer, replayed_until = unpack(ARGV, 10, 15)
+local cost, effect, grace, request, answer, replayed_until = unpack(ARGV, 10, 15)
 
 local function opened()
   return {'opened', redis.call('HGET', client, 'b') or '0'}
@@ -19,14 +19,20 @@ if event_id ~= '' then
   local refused = refusal(event)
   if refused then return {'refused', refused} end
 end
-if redis.call('EXISTS', client) == 0 then return {'unpaid'} end
 local balance = move(client, ledger, 'd', cost, effect, id)
 if not balance then return {'unpaid'} end
 
-redis.call('HSET', txn, 'c', client_id, 'a', app, 'o', opened_at, 'x', expires_at, 's', terms)
-if origin ~= '' then redis.call('HSET', txn, 'g', origin) end
+-- One that comes late is kept for the grace as well: its repetition must find it.
+local gone_at = text(math.max(tonumber(expires_at), now) + tonumber(grace))
+local fields = {'HSET', txn, 'c', client_id, 'a', app, 'o', opened_at, 'x', expires_at, 's', terms}
+for name, value in pairs({g = origin, e = event_id}) do
+  if value ~= '' then
+    fields[#fields + 1] = name
+    fields[#fields + 1] = value
+  end
+end
+redis.call(unpack(fields))
 if event_id ~= '' then
-  redis.call('HSET', txn, 'e', event_id)
   redis.call('HINCRBY', event, 'n', 1)
   -- Scans whose window has passed since the one before are taken into the count.
   local passed = redis.call('ZREMRANGEBYSCORE', waiting, '-inf', text(now))

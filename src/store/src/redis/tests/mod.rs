@@ -1,6 +1,19 @@
 //! The Redis store under the properties of every store, and under what its keys and scripts promise,
 //! each on a real server of its own.
 
+mod changes;
+mod cluster;
+mod credentials;
+pub(super) mod drill;
+mod expiry;
+mod inventory;
+mod limits;
+mod models;
+mod nodes;
+mod outbox;
+mod presence;
+mod pressure;
+
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -11,45 +24,59 @@ use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use self::server::RedisServer;
-use super::{NodeId, RedisClock, RedisOptions, RedisStore, RedisTopology};
+use super::{NodeId, RedisClock, RedisOptions, RedisServers, RedisStore};
 use crate::conformance::World;
 use crate::conformance::fixture::RETENTION;
 use crate::store::Store;
+use crate::transition::Retention;
 use crate::vault::Vault;
 
 #[path = "../../../../../tests/harness/redis.rs"]
-mod server;
+pub(super) mod server;
 
-/// A store on a server of its own, on a clock that the test moves. Its connections live on a thread
-/// of their own, as they do in a process with many arbiters.
-struct Universe {
+/// A store on servers of its own, on a clock that the test moves. Its connections live on a thread of
+/// their own, as they do in a process with many arbiters.
+struct Universe<S = RedisServer> {
     store: RedisStore,
     clock: Arc<ManualClock>,
-    server: RedisServer,
+    server: S,
     // Ends the thread of the connections.
     end: Option<oneshot::Sender<()>>,
     connections: Option<JoinHandle<()>>,
 }
 
-fn options(server: &RedisServer, clock: Arc<ManualClock>) -> RedisOptions {
+fn universe() -> Universe {
+    universe_keeping(RETENTION)
+}
+
+fn universe_keeping(retention: Retention) -> Universe {
+    universe_on(&[], retention)
+}
+
+/// A store on a server with these lines in its `redis.conf`.
+fn universe_on(lines: &[&str], retention: Retention) -> Universe {
+    let server = RedisServer::start(lines);
+    let servers = server.url().parse().unwrap();
+    connected(server, servers, retention)
+}
+
+fn options(servers: RedisServers, clock: Arc<ManualClock>, retention: Retention) -> RedisOptions {
     RedisOptions {
-        addresses: vec![server.url()],
-        topology: RedisTopology::Standalone,
+        servers,
         wait_replicas: 0,
         node: NodeId::generate(),
         vault: Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap()),
-        retention: RETENTION,
+        retention,
         max_waiting: 4_096,
         clock: RedisClock::Given(clock),
     }
 }
 
-fn universe() -> Universe {
+fn connected<S>(server: S, servers: RedisServers, retention: Retention) -> Universe<S> {
     // Whole seconds from a moment that the server has not reached, so that it expires nothing.
     let start = Timestamp::from_millis((SystemClock.now().seconds() + 3_600) * 1_000);
     let clock = Arc::new(ManualClock::starting_at(start));
-    let server = RedisServer::start(&[]);
-    let options = options(&server, Arc::clone(&clock));
+    let options = options(servers, Arc::clone(&clock), retention);
     let (opened, store) = std::sync::mpsc::channel();
     let (end, ended) = oneshot::channel();
     let connections = Builder::new().name("connections".into()).spawn(move || {
@@ -61,7 +88,7 @@ fn universe() -> Universe {
     Universe { store: store.recv().unwrap(), clock, server, end: Some(end), connections: Some(connections.unwrap()) }
 }
 
-impl Drop for Universe {
+impl<S> Drop for Universe<S> {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(connections) = self.connections.take() {
@@ -70,7 +97,7 @@ impl Drop for Universe {
     }
 }
 
-impl World for Universe {
+impl<S> World for Universe<S> {
     fn store(&self) -> &dyn Store {
         &self.store
     }
@@ -81,6 +108,15 @@ impl World for Universe {
 
     fn advance(&self, span: Duration) {
         self.clock.advance(span);
+    }
+}
+
+impl Universe {
+    /// The store as another node has it, on the same server and clock.
+    async fn another_node(&self) -> RedisStore {
+        let shared = &self.store.shared;
+        let options = options(self.server.url().parse().unwrap(), Arc::clone(&self.clock), shared.retention);
+        RedisStore::open(options).await.unwrap()
     }
 }
 

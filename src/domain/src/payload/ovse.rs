@@ -1,4 +1,4 @@
-//! What the client is told of a transaction: the same body by webhook and by polling
+//! What the client is told of an OVSE transaction: the same body by webhook and by polling
 //! (specification, "OVSE payload").
 
 use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};

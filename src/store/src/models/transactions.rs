@@ -1,23 +1,20 @@
-//! The ledger and the transactions against a small model, over random interleavings that reach
-//! the writer in groups.
+//! The ledger and the transactions of one client.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use proptest::prelude::*;
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::time::Timestamp;
 
-use super::{Universe, universe};
+use super::{Habits, Words, answers};
 use crate::conformance::World;
 use crate::conformance::fixture::{RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completing, opening_with_hook};
-use crate::store::Store;
 use crate::transition::{CompleteOutcome, CreditOutcome, OpenOutcome};
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(crate) enum Step {
     Move { kind: EntryKind, amount: i64, reference: u8 },
     Open { slot: usize },
     Complete { slot: usize, answer: u8 },
@@ -25,7 +22,7 @@ enum Step {
     Sweep,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         1 => (1..6_i64, 0..8_u8).prop_map(|(amount, reference)| Step::Move { kind: EntryKind::Grant, amount, reference }),
         1 => (-4..4_i64, 0..8_u8).prop_map(|(amount, reference)| Step::Move { kind: EntryKind::Adjust, amount, reference }),
@@ -47,7 +44,10 @@ struct Model {
 }
 
 impl Model {
-    fn expect(&mut self, step: &Step, now: Timestamp) -> String {
+    fn expect(&mut self, habits: Habits, step: &Step, now: Timestamp) -> String {
+        if habits.expires {
+            self.sweep(now);
+        }
         match *step {
             Step::Move { kind, amount, reference } => match self.moved.get(&(kind == EntryKind::Grant, reference)) {
                 Some(known) if *known == amount => "moved".into(),
@@ -77,16 +77,18 @@ impl Model {
                     format!("completed, queued {}", has_hook(slot))
                 }
             },
-            Step::Sweep => {
-                let before = self.transactions.len();
-                self.transactions.retain(|slot, (expires_at, ended)| match ended {
-                    None => now < *expires_at + RETENTION.expired,
-                    Some((_, until)) => now < *until || has_hook(*slot),
-                });
-                format!("swept {}", before - self.transactions.len())
-            }
+            Step::Sweep => format!("swept {}", self.sweep(now)),
             Step::Advance { .. } => String::new(),
         }
+    }
+
+    fn sweep(&mut self, now: Timestamp) -> usize {
+        let before = self.transactions.len();
+        self.transactions.retain(|slot, (expires_at, ended)| match ended {
+            None => now < *expires_at + RETENTION.expired,
+            Some((_, until)) => now < *until || has_hook(*slot),
+        });
+        before - self.transactions.len()
     }
 }
 
@@ -95,36 +97,29 @@ const fn has_hook(slot: usize) -> bool {
     slot.is_multiple_of(2)
 }
 
-fn carry_out<'a>(universe: &'a Universe, client: &ClientId, ids: &[TxnId], step: &Step) -> impl Future<Output = String> + use<'a> {
-    let store = &universe.store;
-    let (mut moved, mut opened, mut completed, mut swept) = (None, None, None, None);
+/// Hands the step to the store at once; its answer in the words of the model.
+fn carry_out(world: &impl World, client: &ClientId, ids: &[TxnId], step: &Step) -> Words {
+    let store = world.store();
     match *step {
         Step::Move { kind, amount, reference } => {
-            moved = Some(store.move_credits(client.clone(), CreditMove { kind, amount, reference: reference.to_string() }));
+            let moved = store.move_credits(client.clone(), CreditMove { kind, amount, reference: reference.to_string() });
+            Box::pin(async move { words_of_move(&moved.await.unwrap()) })
         }
         Step::Open { slot } => {
-            let mut open = opening_with_hook(universe, client, has_hook(slot).then_some("https://a.example/"));
+            let mut open = opening_with_hook(world, client, has_hook(slot).then_some("https://a.example/"));
             open.pending.id = ids[slot];
-            opened = Some(store.open_transaction(open));
+            let opened = store.open_transaction(open);
+            Box::pin(async move { words_of_open(&opened.await.unwrap()) })
         }
-        Step::Complete { slot, answer } => completed = Some(store.complete_transaction(completing(ids[slot], answer))),
-        Step::Sweep => swept = Some(store.sweep(RETENTION, 1_000)),
-        Step::Advance { minutes } => universe.advance(Duration::from_secs(minutes * 60)),
-    }
-    async move {
-        if let Some(moved) = moved {
-            return words_of_move(&moved.await.unwrap());
+        Step::Complete { slot, answer } => {
+            let completed = store.complete_transaction(completing(ids[slot], answer));
+            Box::pin(async move { words_of_completion(&completed.await.unwrap()) })
         }
-        if let Some(opened) = opened {
-            return words_of_open(&opened.await.unwrap());
+        Step::Sweep => {
+            let swept = store.sweep(RETENTION, 1_000);
+            Box::pin(async move { format!("swept {}", swept.await.unwrap().transactions) })
         }
-        if let Some(completed) = completed {
-            return words_of_completion(&completed.await.unwrap());
-        }
-        match swept {
-            Some(swept) => format!("swept {}", swept.await.unwrap().transactions),
-            None => String::new(),
-        }
+        Step::Advance { .. } => Box::pin(async { String::new() }),
     }
 }
 
@@ -158,36 +153,22 @@ fn words_of_completion(outcome: &CompleteOutcome) -> String {
     }
 }
 
-async fn compare(steps: Vec<Step>) {
-    let universe = universe();
-    let client = client_with(&universe, 0).await;
+/// Carries the steps out on a fresh store and compares each answer with the model's.
+pub(crate) async fn compare(world: &impl World, habits: Habits, steps: Vec<Step>) {
+    let client = client_with(world, 0).await;
     let ids: Vec<TxnId> = (0..12).map(|lane| TxnId::generate(client.partition(), lane)).collect();
     let mut model = Model::default();
-    // What lies between two moves of the clock is handed over together and carried out in order.
     for group in steps.split_inclusive(|step| matches!(step, Step::Advance { .. })) {
-        let (advance, group) = match group.split_last() {
-            Some((last @ Step::Advance { .. }, rest)) => (Some(last), rest),
-            _ => (None, group),
-        };
-        let expected: Vec<String> = group.iter().map(|step| model.expect(step, universe.now())).collect();
-        let answered = join_all(group.iter().map(|step| carry_out(&universe, &client, &ids, step)).collect::<Vec<_>>()).await;
+        let expected: Vec<String> = group.iter().map(|step| model.expect(habits, step, world.now())).collect();
+        let answered = answers(habits, group.iter().map(|step| carry_out(world, &client, &ids, step))).await;
         assert_eq!(answered, expected, "{group:?}");
-        assert_eq!(audited_balance(&universe, &client).await, u64::try_from(model.balance).unwrap());
-        if let Some(advance) = advance {
-            carry_out(&universe, &client, &ids, advance).await;
+        assert_eq!(audited_balance(world, &client).await, u64::try_from(model.balance).unwrap());
+        if let Some(Step::Advance { minutes }) = group.last() {
+            world.advance(Duration::from_secs(minutes * 60));
         }
     }
-    let audit = universe.store.audit().await.unwrap().remove(0);
+    let audit = world.store().audit().await.unwrap().remove(0);
     assert_eq!(audit.entries, model.debits + model.moved.len() as u64);
-    let due = universe.store.due_deliveries(None, None, 10_000).await.unwrap();
+    let due = world.store().due_deliveries(None, None, 10_000).await.unwrap();
     assert_eq!(due.len() as u64, model.queued);
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn any_interleaving_does_what_the_model_says(steps in prop::collection::vec(step(), 1..160)) {
-        crate::conformance::run(compare(steps));
-    }
 }

@@ -1,0 +1,109 @@
+//! Where a flow's webhook goes (specification, "Delivery rules" 2 and 3).
+//!
+//! It is asked at the moment of the report, so a URL that was registered while the flow ran is
+//! used. Without one nothing is sent and nothing is wrong.
+
+use super::api_type::{ApiType, RegisteredUrls};
+use crate::tenancy::App;
+use crate::web_address::WebhookUrl;
+
+/// A webhook kind with what decides its address.
+#[derive(Clone, Copy, Debug)]
+pub enum Stream<'a> {
+    /// eSign: the request's own URL comes before the registered one.
+    ESign {
+        /// `responseUrl` of the request.
+        response_url: Option<&'a WebhookUrl>,
+    },
+    /// Document locker.
+    DocLocker,
+    /// E-stamp of the registry.
+    RegistryEStamp,
+    /// E-stamp on paper.
+    PhysicalEStamp,
+    /// Changes of a wealth-data consent; the operator sets the URL.
+    WealthConsent,
+    /// Wealth data; the operator sets the URL.
+    WealthData,
+    /// Historical wealth data; the operator sets the URL.
+    WealthHistorical,
+}
+
+impl<'a> Stream<'a> {
+    /// The URL that receives the webhook, if any does.
+    #[must_use]
+    pub fn webhook_url(self, registered: &'a RegisteredUrls, app: &'a App) -> Option<&'a WebhookUrl> {
+        match self {
+            Self::ESign { response_url } => response_url.or_else(|| registered.get(ApiType::ESign)),
+            Self::DocLocker => registered.get(ApiType::DocLocker),
+            Self::RegistryEStamp => registered.get(ApiType::RegistryEStamp),
+            Self::PhysicalEStamp => registered.get(ApiType::PhysicalEStamp),
+            Self::WealthConsent => app.consent_webhook_url.as_ref(),
+            Self::WealthData => app.data_webhook_url.as_ref(),
+            Self::WealthHistorical => app.historical_webhook_url.as_ref(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{AppId, ClientId};
+    use crate::tenancy::Spelling;
+    use crate::time::Timestamp;
+    use crate::web_address::Schemes;
+
+    fn url(name: &str) -> WebhookUrl {
+        WebhookUrl::parse(&format!("https://{name}.example/"), Schemes::HttpsOnly).unwrap()
+    }
+
+    fn app(wealth: bool) -> App {
+        let url = |name| wealth.then(|| url(name));
+        App {
+            app_id: AppId::generate(),
+            client_id: ClientId::generate(),
+            name: String::new(),
+            payload_spelling: Spelling::SnakeCase,
+            consent_webhook_url: url("consent"),
+            data_webhook_url: url("data"),
+            historical_webhook_url: url("historical"),
+            created_at: Timestamp::from_millis(0),
+        }
+    }
+
+    const STREAMS: [(Stream<'_>, &str); 7] = [
+        (Stream::ESign { response_url: None }, "esign"),
+        (Stream::DocLocker, "doclocker"),
+        (Stream::RegistryEStamp, "registryestamp"),
+        (Stream::PhysicalEStamp, "physicalestamp"),
+        (Stream::WealthConsent, "consent"),
+        (Stream::WealthData, "data"),
+        (Stream::WealthHistorical, "historical"),
+    ];
+
+    #[test]
+    fn each_kind_goes_to_its_own_url_and_without_one_nothing_is_sent() {
+        let mut registered = RegisteredUrls::default();
+        for (stream, _) in STREAMS {
+            assert_eq!(stream.webhook_url(&registered, &app(false)), None, "{stream:?}");
+        }
+        for api_type in ApiType::ALL {
+            registered.set(*api_type, Some(url(&api_type.as_str().to_lowercase())));
+        }
+        for (stream, name) in STREAMS {
+            assert_eq!(stream.webhook_url(&registered, &app(true)), Some(&url(name)), "{stream:?}");
+        }
+        registered.set(ApiType::DocLocker, None);
+        assert_eq!(Stream::DocLocker.webhook_url(&registered, &app(true)), None);
+        assert_eq!(registered.iter().count(), 3);
+    }
+
+    #[test]
+    fn the_response_url_of_an_esign_request_comes_before_the_registered_one() {
+        let (own, mut registered) = (url("own"), RegisteredUrls::default());
+        let stream = Stream::ESign { response_url: Some(&own) };
+        assert_eq!(stream.webhook_url(&registered, &app(false)), Some(&own));
+        registered.set(ApiType::ESign, Some(url("esign")));
+        assert_eq!(stream.webhook_url(&registered, &app(false)), Some(&own));
+    }
+}

@@ -1,0 +1,69 @@
+//! The consent fields of requests that fetch personal data (specification, "Consent fields").
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::invalid::Invalid;
+use crate::limits::CONSENT_TEXT_CHARS_MAX;
+
+/// The person agreed to the declaration that was shown; without one of these no such request exists.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ConsentGiven(Box<str>);
+
+impl ConsentGiven {
+    /// Reads `consent` and `consent_text`.
+    ///
+    /// # Errors
+    /// `consent` other than `Y`; a `consent_text` that is blank or longer than 4,096 characters.
+    pub fn parse(consent: Option<&str>, consent_text: Option<&str>) -> Result<Self, Invalid> {
+        let mut invalid = Invalid::none();
+        match consent {
+            Some("Y") => {}
+            Some(_) => invalid.add("consent", "must be Y, given by the end user"),
+            None => invalid.add("consent", "is required and must be Y, given by the end user"),
+        }
+        let text = consent_text.unwrap_or_default();
+        if text.trim().is_empty() || text.chars().count() > CONSENT_TEXT_CHARS_MAX {
+            let sentence = format!("must be the declaration shown to the end user, 1 to {CONSENT_TEXT_CHARS_MAX} characters");
+            invalid.add("consent_text", sentence);
+        }
+        invalid.or_ok().map(|()| Self(text.into()))
+    }
+
+    /// The declaration.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ConsentGiven {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ConsentGiven(redacted)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consent_is_y_with_a_declaration_and_nothing_else() {
+        assert_eq!(ConsentGiven::parse(Some("Y"), Some("I agree.")).unwrap().text(), "I agree.");
+        let long = "x".repeat(4_097);
+        let cases = [
+            (None, Some("I agree."), &["consent"][..]),
+            (Some("y"), Some("I agree."), &["consent"]),
+            (Some("Y"), None, &["consent_text"]),
+            (Some("Y"), Some(" \n"), &["consent_text"]),
+            (Some("Y"), Some(&long), &["consent_text"]),
+            (Some("N"), Some(""), &["consent", "consent_text"]),
+        ];
+        for (consent, text, expected) in cases {
+            let refused = ConsentGiven::parse(consent, text).unwrap_err();
+            assert_eq!(refused.fields().iter().map(|problem| &*problem.field).collect::<Vec<_>>(), expected);
+        }
+    }
+}

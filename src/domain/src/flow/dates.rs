@@ -1,0 +1,99 @@
+//! Dates without a zone, as the wealth-data webhooks write them.
+//!
+//! They are kept as they came: nothing here knows which zone was meant.
+
+use std::fmt;
+
+use chrono::{NaiveDate, NaiveDateTime};
+use serde::{Serialize, Serializer};
+
+use super::reading::fields::{Sentence, text};
+use super::reading::{FromJson, Json};
+
+/// `YYYY-MM-DD`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Day(NaiveDate);
+
+/// `YYYY-MM-DD HH:MM:SS`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LocalTime(NaiveDateTime);
+
+const LOCAL_TIME: &str = "%Y-%m-%d %H:%M:%S";
+
+impl Day {
+    /// Reads a day; chrono alone would take a sign and fewer digits too.
+    ///
+    /// # Errors
+    /// What would be accepted.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(Self);
+        day.filter(|day| day.to_string() == text).ok_or("must be a date such as 2026-01-31")
+    }
+}
+
+impl LocalTime {
+    /// Reads a moment.
+    ///
+    /// # Errors
+    /// What would be accepted.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let moment = NaiveDateTime::parse_from_str(text, LOCAL_TIME).ok().map(Self);
+        // A leap second would be written as it came, and few receivers could read it.
+        moment
+            .filter(|moment| moment.to_string() == text && !text.ends_with(":60"))
+            .ok_or("must be a date and time such as 2026-01-31 09:30:00")
+    }
+}
+
+impl fmt::Display for Day {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for LocalTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.format(LOCAL_TIME).fmt(f)
+    }
+}
+
+impl Serialize for Day {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Serialize for LocalTime {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl FromJson for Day {
+    fn from_json(json: Json) -> Result<Self, Sentence> {
+        text(json, Self::parse)
+    }
+}
+
+impl FromJson for LocalTime {
+    fn from_json(json: Json) -> Result<Self, Sentence> {
+        text(json, Self::parse)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_written_as_they_were_read_and_nothing_else_is_one() {
+        assert_eq!(Day::parse("2024-02-29").unwrap().to_string(), "2024-02-29");
+        assert_eq!(LocalTime::parse("2026-01-31 23:59:59").unwrap().to_string(), "2026-01-31 23:59:59");
+        for text in ["2023-02-29", "2026-1-31", "+2026-01-31", "2026-01-31 ", "31-01-2026", "2026-01-31T00:00:00Z", ""] {
+            assert!(Day::parse(text).is_err(), "{text}");
+        }
+        for text in ["2026-01-31T09:30:00", "2026-01-31 9:30:00", "2026-01-31 24:00:00", "2026-01-31 09:30:60", "2026-01-31"] {
+            assert!(LocalTime::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The deduplication key of a webhook: one POST for each, ever (specification, "Deduplication
+//! keys").
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::dates::Day;
+use super::flow_id::FlowId;
+use super::kind::FlowKind;
+use super::states::{ConsentStatus, DataType};
+use super::text::ForeignId;
+use crate::ids::AppId;
+
+/// What a receiver recognises a webhook by, within the app that it is for.
+///
+/// Its parts stand apart by spaces. No id holds one, and the only word that does comes last, so
+/// different parts never make the same key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DedupKey(Box<str>);
+
+impl DedupKey {
+    fn of(kind: FlowKind, app: &AppId, parts: fmt::Arguments<'_>) -> Self {
+        Self(format!("{kind} {app} {parts}").into())
+    }
+
+    /// `documentId`.
+    #[must_use]
+    pub fn esign(app: &AppId, document: FlowId) -> Self {
+        Self::of(FlowKind::ESign, app, format_args!("{document}"))
+    }
+
+    /// `data.transactionId`.
+    #[must_use]
+    pub fn doclocker(app: &AppId, transaction: FlowId) -> Self {
+        Self::of(FlowKind::DocLocker, app, format_args!("{transaction}"))
+    }
+
+    /// `data.eStampId`.
+    #[must_use]
+    pub fn estamp(app: &AppId, estamp: FlowId) -> Self {
+        Self::of(FlowKind::EStamp, app, format_args!("{estamp}"))
+    }
+
+    /// `consentId` and `status`.
+    #[must_use]
+    pub fn wealth_consent(app: &AppId, consent: &ForeignId, status: ConsentStatus) -> Self {
+        Self::of(FlowKind::WealthConsent, app, format_args!("{consent} {status}"))
+    }
+
+    /// `txnId`, and `dataType` because the webhook is sent once for each of the two.
+    #[must_use]
+    pub fn wealth_data(app: &AppId, txn: &ForeignId, data_type: DataType) -> Self {
+        Self::of(FlowKind::WealthData, app, format_args!("{txn} {data_type}"))
+    }
+
+    /// `consentId`, `accountId`, `fromDate` and `toDate`.
+    #[must_use]
+    pub fn wealth_historical(app: &AppId, consent: &ForeignId, account: &ForeignId, from: Day, to: Day) -> Self {
+        Self::of(FlowKind::WealthHistorical, app, format_args!("{consent} {account} {from} {to}"))
+    }
+
+    /// The key as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for DedupKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,98 @@
+//! The document locker flow: documents arrive until none is awaited any more (specification,
+//! "Document locker payload").
+
+use serde::{Deserialize, Serialize};
+
+use super::dedup::DedupKey;
+use super::ended::Ended;
+use super::opened::Opened;
+use super::report::Report;
+use super::transition::{Admitted, Refusal, ReportDigest, Transition};
+use crate::payload::doclocker::DocLockerPayload;
+use crate::time::Timestamp;
+
+/// One fetch on its way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DocLockerFlow {
+    /// Documents are awaited.
+    Pending {
+        /// Whose it is.
+        opened: Opened,
+        /// The latest report, if there was one.
+        latest: Option<ReportDigest>,
+    },
+    /// It is over.
+    Ended {
+        /// Whose it is.
+        opened: Opened,
+        /// How it ended.
+        end: Ended<DocLockerEnd>,
+    },
+}
+
+/// How a fetch ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DocLockerEnd {
+    /// With at least one document.
+    Fetched,
+    /// With none.
+    Failed,
+}
+
+impl DocLockerEnd {
+    /// The word used in refusals and records.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fetched => "Fetched",
+            Self::Failed => "Failed",
+        }
+    }
+}
+
+impl DocLockerFlow {
+    /// A flow at its beginning.
+    #[must_use]
+    pub const fn new(opened: Opened) -> Self {
+        Self::Pending { opened, latest: None }
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub const fn opened(&self) -> &Opened {
+        match self {
+            Self::Pending { opened, .. } | Self::Ended { opened, .. } => opened,
+        }
+    }
+
+    /// Holds a report against the flow and fills in the correlation id.
+    ///
+    /// # Errors
+    /// [`Refusal::NotThisFlow`]; [`Refusal::Contradicts`] for another correlation id.
+    pub fn admit(&self, report: Report<DocLockerPayload>) -> Result<Admitted<DocLockerPayload>, Refusal> {
+        let Report { app, mut payload } = report;
+        self.opened().is_meant(&app, payload.data.transaction_id)?;
+        payload.request_id = Some(self.opened().own_request_id(payload.request_id.as_ref())?);
+        Ok(Admitted::new(payload))
+    }
+
+    /// What an admitted report makes of the flow.
+    ///
+    /// # Errors
+    /// [`Refusal::AlreadyEnded`] after the end unless it is the report that ended it.
+    pub fn report(&self, report: &Admitted<DocLockerPayload>, digest: ReportDigest, now: Timestamp) -> Result<Transition<Self>, Refusal> {
+        let opened = match self {
+            Self::Ended { end, .. } => return end.again(digest, end.how.as_str()),
+            Self::Pending { latest, .. } if *latest == Some(digest) => return Ok(Transition::Repeated),
+            Self::Pending { opened, .. } => opened.clone(),
+        };
+        if !report.payload().is_final() {
+            return Ok(Transition::Progressed { next: Self::Pending { opened, latest: Some(digest) } });
+        }
+        let webhook = DedupKey::doclocker(&opened.app, opened.id);
+        let how = if report.payload().envelope.success { DocLockerEnd::Fetched } else { DocLockerEnd::Failed };
+        Ok(Transition::Reported { next: Self::Ended { opened, end: Ended { how, at: now, report: digest } }, webhook })
+    }
+}

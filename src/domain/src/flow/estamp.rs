@@ -1,0 +1,121 @@
+//! The e-stamp flow: a workflow of the registry, or one on paper, runs until it is completed,
+//! refused or out of time (specification, "E-stamp payload"; it has no poll).
+
+use serde::{Deserialize, Serialize};
+
+use super::address::Stream;
+use super::api_type::ApiType;
+use super::dedup::DedupKey;
+use super::ended::Ended;
+use super::opened::Opened;
+use super::report::Report;
+use super::states::WorkflowStatus;
+use super::transition::{Admitted, Refusal, ReportDigest, Transition};
+use crate::payload::estamp::EStampPayload;
+use crate::time::Timestamp;
+
+/// Which kind of e-stamp; its reports do not say it, its opening did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EStampKind {
+    /// Of the registry.
+    #[serde(rename = "RegistryEStamp")]
+    Registry,
+    /// On paper.
+    #[serde(rename = "PhysicalEStamp")]
+    Physical,
+}
+
+impl EStampKind {
+    /// The kind that an API type stands for.
+    ///
+    /// # Errors
+    /// The two that do.
+    pub const fn of(api_type: ApiType) -> Result<Self, &'static str> {
+        match api_type {
+            ApiType::RegistryEStamp => Ok(Self::Registry),
+            ApiType::PhysicalEStamp => Ok(Self::Physical),
+            ApiType::ESign | ApiType::DocLocker => Err("must be RegistryEStamp or PhysicalEStamp"),
+        }
+    }
+
+    /// What decides the webhook's address.
+    #[must_use]
+    pub const fn stream(self) -> Stream<'static> {
+        match self {
+            Self::Registry => Stream::RegistryEStamp,
+            Self::Physical => Stream::PhysicalEStamp,
+        }
+    }
+}
+
+/// What an e-stamp flow was opened with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EStampOpened {
+    /// Whose it is.
+    pub opened: Opened,
+    /// Which kind.
+    pub kind: EStampKind,
+}
+
+/// One e-stamp on its way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EStampFlow {
+    /// In progress.
+    Pending {
+        /// What it was opened with.
+        opened: EStampOpened,
+        /// The latest report, if there was one.
+        latest: Option<ReportDigest>,
+    },
+    /// It is over.
+    Ended {
+        /// What it was opened with.
+        opened: EStampOpened,
+        /// How it ended; never pending.
+        end: Ended<WorkflowStatus>,
+    },
+}
+
+impl EStampFlow {
+    /// A flow at its beginning.
+    #[must_use]
+    pub const fn new(opened: EStampOpened) -> Self {
+        Self::Pending { opened, latest: None }
+    }
+
+    /// What it was opened with.
+    #[must_use]
+    pub const fn opened(&self) -> &EStampOpened {
+        match self {
+            Self::Pending { opened, .. } | Self::Ended { opened, .. } => opened,
+        }
+    }
+
+    /// Holds a report against the flow.
+    ///
+    /// # Errors
+    /// [`Refusal::NotThisFlow`].
+    pub fn admit(&self, report: Report<EStampPayload>) -> Result<Admitted<EStampPayload>, Refusal> {
+        self.opened().opened.is_meant(&report.app, report.payload.data.e_stamp_id)?;
+        Ok(Admitted::new(report.payload))
+    }
+
+    /// What an admitted report makes of the flow.
+    ///
+    /// # Errors
+    /// [`Refusal::AlreadyEnded`] after the end unless it is the report that ended it.
+    pub fn report(&self, report: &Admitted<EStampPayload>, digest: ReportDigest, now: Timestamp) -> Result<Transition<Self>, Refusal> {
+        let opened = match self {
+            Self::Ended { end, .. } => return end.again(digest, end.how.as_str()),
+            Self::Pending { latest, .. } if *latest == Some(digest) => return Ok(Transition::Repeated),
+            Self::Pending { opened, .. } => opened.clone(),
+        };
+        let how = report.payload().data.workflow_status;
+        if how == WorkflowStatus::Pending {
+            return Ok(Transition::Progressed { next: Self::Pending { opened, latest: Some(digest) } });
+        }
+        let webhook = DedupKey::estamp(&opened.opened.app, opened.opened.id);
+        Ok(Transition::Reported { next: Self::Ended { opened, end: Ended { how, at: now, report: digest } }, webhook })
+    }
+}

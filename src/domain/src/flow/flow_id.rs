@@ -1,0 +1,85 @@
+//! The id that a flow is known by: `documentId`, `transactionId`, `eStampId` or
+//! `uniqueIdentifier`, depending on its kind.
+//!
+//! It is laid out as a transaction's id, so that partition and routing lane are read from it the
+//! same way.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::reading::fields::{Sentence, text};
+use super::reading::{FromJson, Json};
+use crate::ids::{Partition, TxnId};
+
+/// Identifies a flow to its client and to its upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FlowId(TxnId);
+
+impl FlowId {
+    /// A fresh id for a client's flow, routed to the given lane.
+    #[must_use]
+    pub fn generate(partition: Partition, lane: u8) -> Self {
+        Self(TxnId::generate(partition, lane))
+    }
+
+    /// The id that these bytes stand for.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(TxnId::from_uuid(Uuid::from_bytes(bytes)))
+    }
+
+    /// The sixteen bytes of the id.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+
+    /// The partition of the client that owns it.
+    #[must_use]
+    pub const fn partition(&self) -> Partition {
+        self.0.partition()
+    }
+
+    /// The routing lane, 0 to 255.
+    #[must_use]
+    pub const fn lane(&self) -> u8 {
+        self.0.lane()
+    }
+}
+
+impl fmt::Display for FlowId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for FlowId {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+impl FromJson for FlowId {
+    fn from_json(json: Json) -> Result<Self, Sentence> {
+        text(json, str::parse)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::ClientId;
+
+    #[test]
+    fn a_flow_id_is_read_back_from_text_and_bytes_and_tells_its_place() {
+        let client = ClientId::generate();
+        let id = FlowId::generate(client.partition(), 0xA7);
+        assert_eq!((id.partition(), id.lane()), (client.partition(), 0xA7));
+        assert_eq!((id.to_string().parse(), FlowId::from_bytes(*id.as_bytes())), (Ok(id), id));
+    }
+}

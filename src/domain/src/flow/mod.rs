@@ -1,0 +1,30 @@
+//! Flows that end upstream and are reported to the client once: eSign, document locker, e-stamp
+//! and the three wealth-data streams (specification, "Events").
+//!
+//! A connector's body becomes a [`report::Report`]; the flow *admits* it, which holds it against
+//! what the flow was opened with; then the flow's transition says what to store, and whether a
+//! webhook is due and under which [`dedup::DedupKey`]. The payloads themselves are in
+//! [`crate::payload`]; nothing here sends, stores or waits.
+
+pub mod address;
+pub mod api_type;
+pub mod consent_given;
+pub mod dates;
+pub mod dedup;
+pub mod doclocker;
+pub mod ended;
+pub mod esign;
+pub mod estamp;
+pub mod file;
+pub mod flow_id;
+pub mod kind;
+pub mod opened;
+pub(crate) mod reading;
+pub mod report;
+pub mod request;
+pub mod states;
+pub mod text;
+pub mod transition;
+pub mod wealth_consent;
+pub mod wealth_data;
+pub mod wealth_historical;

@@ -1,0 +1,46 @@
+//! `POST /api/v1/wealth/consents`: asks a person for a wealth-data consent.
+
+use serde::Deserialize;
+
+use crate::flow::consent_given::ConsentGiven;
+use crate::flow::opened::Opened;
+use crate::flow::text::ForeignId;
+use crate::flow::wealth_consent::{WealthConsent, WealthOpened};
+use crate::invalid::Invalid;
+
+/// The request as it arrives.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct WealthDraft {
+    /// `Y`.
+    pub consent: Option<String>,
+    /// The declaration shown to the person.
+    #[serde(alias = "consentText")]
+    pub consent_text: Option<String>,
+}
+
+/// A wealth-data consent to be asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WealthRequest {
+    /// The person's consent to being asked.
+    pub consent: ConsentGiven,
+}
+
+impl WealthDraft {
+    /// Checks the request.
+    ///
+    /// # Errors
+    /// What is wrong with the consent.
+    pub fn check(self) -> Result<WealthRequest, Invalid> {
+        let consent = ConsentGiven::parse(self.consent.as_deref(), self.consent_text.as_deref())?;
+        Ok(WealthRequest { consent })
+    }
+}
+
+impl WealthRequest {
+    /// Opens the flow under the handle that the upstream gave.
+    #[must_use]
+    pub const fn open(&self, opened: Opened, consent_handle: ForeignId) -> WealthConsent {
+        WealthConsent::Asked(WealthOpened { opened, consent_handle })
+    }
+}

@@ -1,0 +1,117 @@
+//! Texts that a flow carries: ids that another system chose, and words that nobody here reads.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::reading::fields::{Sentence, text};
+use super::reading::{FromJson, Json};
+use crate::limits::{FOREIGN_ID_CHARS_MAX, TEXT_CHARS_MAX};
+
+/// An id that another system chose or reads: 1 to 128 visible ASCII characters, so never a space.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ForeignId(Box<str>);
+
+impl ForeignId {
+    /// A fresh, unique id.
+    #[must_use]
+    pub fn mint() -> Self {
+        Self((&*Uuid::new_v4().hyphenated().encode_lower(&mut Uuid::encode_buffer())).into())
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ForeignId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for ForeignId {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.is_empty() || text.len() > FOREIGN_ID_CHARS_MAX || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("must be 1 to 128 visible ASCII characters");
+        }
+        Ok(Self(text.into()))
+    }
+}
+
+impl FromJson for ForeignId {
+    fn from_json(json: Json) -> Result<Self, Sentence> {
+        text(json, str::parse)
+    }
+}
+
+/// Up to 1,024 characters of somebody's words; often personal, so its `Debug` shows none of them.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Text(Box<str>);
+
+impl Text {
+    /// Accepts a text, which may be empty.
+    ///
+    /// # Errors
+    /// The bound, when it is longer; or that control characters have no place in it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text.chars().count() > TEXT_CHARS_MAX || text.chars().any(|c| c.is_control() && c != '\n') {
+            return Err(format!("must be at most {TEXT_CHARS_MAX} characters, without control characters"));
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// Accepts a text that says something.
+    ///
+    /// # Errors
+    /// As [`Text::parse`], and when it is blank.
+    pub fn not_blank(text: &str) -> Result<Self, String> {
+        if text.trim().is_empty() { Err("must not be blank".to_owned()) } else { Self::parse(text) }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Text({} bytes redacted)", self.0.len())
+    }
+}
+
+impl FromJson for Text {
+    fn from_json(json: Json) -> Result<Self, Sentence> {
+        text(json, Self::parse)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_foreign_id_is_visible_ascii_of_bounded_length() {
+        for text in ["", "a b", "é", "a\n", &"x".repeat(129)] {
+            assert!(text.parse::<ForeignId>().is_err(), "{text}");
+        }
+        assert!("urn:x/7+1".parse::<ForeignId>().is_ok() && ForeignId::mint() != ForeignId::mint());
+    }
+
+    #[test]
+    fn a_text_is_bounded_and_never_shown() {
+        assert!(Text::parse("").is_ok() && Text::not_blank(" ").is_err());
+        assert!(Text::parse(&"é".repeat(1_024)).is_ok() && Text::parse(&"é".repeat(1_025)).is_err());
+        assert!(Text::parse("a\u{7}").is_err());
+        assert!(!format!("{:?}", Text::parse("Asha Rao").unwrap()).contains("Asha"));
+    }
+}

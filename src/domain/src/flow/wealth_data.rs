@@ -1,0 +1,80 @@
+//! The data of one fetch under a wealth-data consent: raw, analysed, each once and in any order
+//! (specification, "Wealth-data data webhook").
+//!
+//! The three wealth-data streams are independent: the specification gives no order between a
+//! consent's moves and its data, so none is asked for.
+
+use serde::{Deserialize, Serialize};
+
+use super::dedup::DedupKey;
+use super::report::Report;
+use super::states::DataType;
+use super::transition::{Admitted, Refusal, ReportDigest, Transition};
+use super::wealth_consent::WealthConsent;
+use crate::payload::wealth_data::WealthDataPayload;
+
+/// What has come of one fetch, which is one `txnId`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WealthData {
+    /// Nothing.
+    #[default]
+    Awaited,
+    /// The raw data.
+    Raw(ReportDigest),
+    /// The analysed data.
+    Analysed(ReportDigest),
+    /// Both.
+    Both {
+        /// The raw data.
+        raw: ReportDigest,
+        /// The analysed data.
+        analysed: ReportDigest,
+    },
+}
+
+impl WealthData {
+    /// Holds a report against the consent that its data was fetched under.
+    ///
+    /// # Errors
+    /// [`Refusal::NotThisFlow`]; [`Refusal::Contradicts`] for another handle or consent.
+    pub fn admit(consent: &WealthConsent, report: Report<WealthDataPayload>) -> Result<Admitted<WealthDataPayload>, Refusal> {
+        let Report { app, payload } = report;
+        consent.is_meant(&app, payload.unique_identifier, ("consentHandle", &payload.consent_handle), &payload.consent_id)?;
+        Ok(Admitted::new(payload))
+    }
+
+    /// What an admitted report makes of the fetch.
+    ///
+    /// # Errors
+    /// [`Refusal::ReportedOtherwise`] when the same data was reported with other content.
+    pub fn report(
+        self,
+        consent: &WealthConsent,
+        report: &Admitted<WealthDataPayload>,
+        digest: ReportDigest,
+    ) -> Result<Transition<Self>, Refusal> {
+        let payload = report.payload();
+        let (raw, analysed) = self.parts();
+        let next = match (payload.data_type, raw, analysed) {
+            (DataType::Raw, Some(earlier), _) | (DataType::Analysed, _, Some(earlier)) => {
+                return if earlier == digest { Ok(Transition::Repeated) } else { Err(Refusal::ReportedOtherwise) };
+            }
+            (DataType::Raw, None, None) => Self::Raw(digest),
+            (DataType::Raw, None, Some(analysed)) => Self::Both { raw: digest, analysed },
+            (DataType::Analysed, None, None) => Self::Analysed(digest),
+            (DataType::Analysed, Some(raw), None) => Self::Both { raw, analysed: digest },
+        };
+        let webhook = DedupKey::wealth_data(&consent.opened().opened.app, &payload.txn_id, payload.data_type);
+        Ok(Transition::Reported { next, webhook })
+    }
+
+    const fn parts(self) -> (Option<ReportDigest>, Option<ReportDigest>) {
+        match self {
+            Self::Awaited => (None, None),
+            Self::Raw(raw) => (Some(raw), None),
+            Self::Analysed(analysed) => (None, Some(analysed)),
+            Self::Both { raw, analysed } => (Some(raw), Some(analysed)),
+        }
+    }
+}

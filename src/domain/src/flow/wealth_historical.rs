@@ -1,0 +1,56 @@
+//! One historical fetch of an account under a wealth-data consent: it completes once
+//! (specification, "Wealth-data historical webhook").
+
+use serde::{Deserialize, Serialize};
+
+use super::dedup::DedupKey;
+use super::report::Report;
+use super::transition::{Admitted, Refusal, ReportDigest, Transition};
+use super::wealth_consent::WealthConsent;
+use crate::payload::wealth_historical::WealthHistoricalPayload;
+
+/// How one fetch stands, which is one account, consent and span of days.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WealthHistorical {
+    /// It has not completed.
+    #[default]
+    Awaited,
+    /// It has, by this report.
+    Completed(ReportDigest),
+}
+
+impl WealthHistorical {
+    /// Holds a report against the consent that it was fetched under.
+    ///
+    /// # Errors
+    /// [`Refusal::NotThisFlow`]; [`Refusal::Contradicts`] for another handle or consent.
+    pub fn admit(consent: &WealthConsent, report: Report<WealthHistoricalPayload>) -> Result<Admitted<WealthHistoricalPayload>, Refusal> {
+        let Report { app, payload } = report;
+        consent.is_meant(&app, payload.unique_identifier, ("consentHandleId", &payload.consent_handle_id), &payload.consent_id)?;
+        Ok(Admitted::new(payload))
+    }
+
+    /// What an admitted report makes of the fetch.
+    ///
+    /// # Errors
+    /// [`Refusal::ReportedOtherwise`] when it has completed with other content.
+    pub fn report(
+        self,
+        consent: &WealthConsent,
+        report: &Admitted<WealthHistoricalPayload>,
+        digest: ReportDigest,
+    ) -> Result<Transition<Self>, Refusal> {
+        match self {
+            Self::Completed(earlier) if earlier == digest => Ok(Transition::Repeated),
+            Self::Completed(_) => Err(Refusal::ReportedOtherwise),
+            Self::Awaited => {
+                let payload = report.payload();
+                let app = &consent.opened().opened.app;
+                let webhook =
+                    DedupKey::wealth_historical(app, &payload.consent_id, &payload.account_id, payload.from_date, payload.to_date);
+                Ok(Transition::Reported { next: Self::Completed(digest), webhook })
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! PAN verification, which answers at once (specification, "Other shown endpoints").
+//!
+//! Here are the request, what a source may say of a PAN, and the answer's data; asking a source
+//! is somebody else's work. That a PAN is not known is an answer and no error.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::flow::consent_given::ConsentGiven;
+use crate::flow::dates::Day;
+use crate::flow::states::words;
+use crate::flow::text::Text;
+use crate::invalid::Invalid;
+use crate::limits::LABEL_CHARS_MAX;
+
+/// The request as it arrives.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct PanDraft {
+    /// The number.
+    pub pan: Option<String>,
+    /// `Y`.
+    pub consent: Option<String>,
+    /// The declaration shown to the person.
+    #[serde(alias = "consentText")]
+    pub consent_text: Option<String>,
+    /// A name to compare with the one on record; additive.
+    #[serde(alias = "nameAsPerPan")]
+    pub name_as_per_pan: Option<String>,
+    /// A date of birth to compare with the one on record, `YYYY-MM-DD`; additive.
+    #[serde(alias = "dateOfBirth")]
+    pub date_of_birth: Option<String>,
+}
+
+/// Why a PAN is not verified.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PanRefusal {
+    /// The request is not acceptable (400); this is told before a malformed PAN.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// The request is in order and what it names is no PAN (422).
+    #[error("pan must be five letters, four digits and a letter, such as ABCPE1234F")]
+    Malformed,
+}
+
+/// Five letters, four digits and a letter. Personal: its `Debug` shows nothing.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Pan(Box<str>);
+
+impl Pan {
+    /// Reads a PAN in either case.
+    ///
+    /// # Errors
+    /// [`PanRefusal::Malformed`].
+    pub fn parse(text: &str) -> Result<Self, PanRefusal> {
+        let fits = |(index, byte): (usize, u8)| if (5..9).contains(&index) { byte.is_ascii_digit() } else { byte.is_ascii_alphabetic() };
+        if text.len() != 10 || !text.bytes().enumerate().all(fits) {
+            return Err(PanRefusal::Malformed);
+        }
+        Ok(Self(text.to_ascii_uppercase().into()))
+    }
+
+    /// The number in capitals.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The kind of holder that the fourth letter stands for, if it stands for one.
+    #[must_use]
+    pub fn category(&self) -> Option<PanCategory> {
+        Some(match self.0.as_bytes().get(3)? {
+            b'P' => PanCategory::Individual,
+            b'C' => PanCategory::Company,
+            b'H' => PanCategory::HinduUndividedFamily,
+            b'F' => PanCategory::Firm,
+            b'A' => PanCategory::AssociationOfPersons,
+            b'B' => PanCategory::BodyOfIndividuals,
+            b'T' => PanCategory::Trust,
+            b'G' => PanCategory::Government,
+            b'L' => PanCategory::LocalAuthority,
+            b'J' => PanCategory::ArtificialJuridicalPerson,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Debug for Pan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pan(redacted)")
+    }
+}
+
+/// A PAN to be verified.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PanQuery {
+    /// The number.
+    pub pan: Pan,
+    /// The person's consent.
+    pub consent: ConsentGiven,
+    /// A name to compare.
+    pub name: Option<Text>,
+    /// A date of birth to compare.
+    pub date_of_birth: Option<Day>,
+}
+
+impl PanDraft {
+    /// Checks the request.
+    ///
+    /// # Errors
+    /// [`PanRefusal`], which tells 400 from 422.
+    pub fn check(self) -> Result<PanQuery, PanRefusal> {
+        let mut invalid = Invalid::none();
+        if self.pan.as_deref().is_none_or(str::is_empty) {
+            invalid.add("pan", "is required");
+        }
+        let consent = ConsentGiven::parse(self.consent.as_deref(), self.consent_text.as_deref());
+        let consent = consent.map_err(|problems| invalid.extend(problems)).ok();
+        let name = self.name_as_per_pan.and_then(|name| {
+            let short = name.chars().count() <= LABEL_CHARS_MAX;
+            let name = Text::not_blank(&name).ok().filter(|_| short).ok_or("must be 1 to 100 characters");
+            invalid.check("name_as_per_pan", name)
+        });
+        let date_of_birth = self.date_of_birth.and_then(|day| invalid.check("date_of_birth", Day::parse(&day)));
+        invalid.or_ok()?;
+        let (Some(pan), Some(consent)) = (self.pan, consent) else { return Err(PanRefusal::Malformed) };
+        Ok(PanQuery { pan: Pan::parse(&pan)?, consent, name, date_of_birth })
+    }
+}
+
+words!(
+    /// How a PAN stands at its source.
+    PanStatus {
+        /// In use.
+        Valid = "valid",
+        /// Known and not in use.
+        Invalid = "invalid",
+        /// Not known.
+        NotFound = "not_found",
+    }
+);
+
+words!(
+    /// Who holds a PAN.
+    PanCategory {
+        /// A person.
+        Individual = "individual",
+        /// A company.
+        Company = "company",
+        /// A Hindu undivided family.
+        HinduUndividedFamily = "hindu_undivided_family",
+        /// A firm.
+        Firm = "firm",
+        /// An association of persons.
+        AssociationOfPersons = "association_of_persons",
+        /// A body of individuals.
+        BodyOfIndividuals = "body_of_individuals",
+        /// A trust.
+        Trust = "trust",
+        /// An office of the government.
+        Government = "government",
+        /// A local authority.
+        LocalAuthority = "local_authority",
+        /// Another juridical person.
+        ArtificialJuridicalPerson = "artificial_juridical_person",
+    }
+);
+
+words!(
+    /// Whether a PAN is linked with a national ID.
+    SeedingStatus {
+        /// It is.
+        Linked = "y",
+        /// It is not.
+        NotLinked = "n",
+        /// It need not be.
+        NotApplicable = "na",
+    }
+);
+
+/// What a source says of a PAN, and `data` of the answer; null is what it did not say, or what it
+/// was not asked to compare.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PanResult {
+    /// The number.
+    pub pan: Pan,
+    /// How it stands.
+    pub status: PanStatus,
+    /// Who holds it.
+    pub category: Option<PanCategory>,
+    /// Whether the name is the one on record.
+    pub name_as_per_pan_match: Option<bool>,
+    /// Whether the date of birth is the one on record.
+    pub date_of_birth_match: Option<bool>,
+    /// Whether it is linked with a national ID.
+    pub nationalid_seeding_status: Option<SeedingStatus>,
+}
+
+impl PanResult {
+    /// The answer about a PAN that its source does not know.
+    #[must_use]
+    pub const fn not_found(pan: Pan) -> Self {
+        let status = PanStatus::NotFound;
+        Self { pan, status, category: None, name_as_per_pan_match: None, date_of_birth_match: None, nationalid_seeding_status: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draft(json: &str) -> Result<PanQuery, PanRefusal> {
+        serde_json::from_str::<PanDraft>(json).unwrap().check()
+    }
+
+    #[test]
+    fn a_pan_is_five_letters_four_digits_and_a_letter() {
+        assert_eq!(Pan::parse("abcpe1234f").unwrap().as_str(), "ABCPE1234F");
+        for text in ["", "ABCPE1234", "ABCPE12345", "ABCPE1234FF", "1BCPE1234F", "ABCPE12F4F", "ABCPÉ234F", " ABCPE1234", "ABC PE1234"] {
+            assert_eq!(Pan::parse(text), Err(PanRefusal::Malformed), "{text}");
+        }
+        assert_eq!(Pan::parse("ABCPE1234F").unwrap().category(), Some(PanCategory::Individual));
+        assert_eq!(Pan::parse("ABCDE1234F").unwrap().category(), None);
+        assert!(!format!("{:?}", Pan::parse("ABCPE1234F").unwrap()).contains("1234"));
+    }
+
+    #[test]
+    fn a_missing_consent_is_another_error_than_a_malformed_pan_and_comes_before_it() {
+        assert!(draft(r#"{"pan":"ABCPE1234F","consent":"Y","consentText":"I agree."}"#).is_ok());
+        assert_eq!(draft(r#"{"pan":"nonsense","consent":"Y","consent_text":"I agree."}"#), Err(PanRefusal::Malformed));
+        for json in [
+            r#"{"pan":"nonsense","consent":"N","consent_text":"I agree."}"#,
+            r#"{"pan":"ABCPE1234F","consent":"Y","consent_text":""}"#,
+            r#"{"pan":"ABCPE1234F"}"#,
+            r#"{"consent":"Y","consent_text":"I agree."}"#,
+            r#"{"pan":"ABCPE1234F","consent":"Y","consent_text":"I agree.","date_of_birth":"31-01-1990"}"#,
+        ] {
+            assert!(matches!(draft(json), Err(PanRefusal::Invalid(_))), "{json}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_pan_is_an_answer_with_every_member() {
+        let answer = serde_json::to_value(PanResult::not_found(Pan::parse("ABCPE1234F").unwrap())).unwrap();
+        let expected = serde_json::json!({"pan": "ABCPE1234F", "status": "not_found", "category": null, "name_as_per_pan_match": null,
+            "date_of_birth_match": null, "nationalid_seeding_status": null});
+        assert_eq!(answer, expected);
+    }
+}

@@ -1,0 +1,211 @@
+//! At most one webhook for each deduplication key, over random interleavings and repetitions of
+//! reports, against a model that knows nothing of states but the specification's keys.
+
+use std::collections::{HashMap, HashSet};
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use sakshi_domain::flow::doclocker::DocLockerFlow;
+use sakshi_domain::flow::esign::EsignFlow;
+use sakshi_domain::flow::estamp::EStampFlow;
+use sakshi_domain::flow::report::Report;
+use sakshi_domain::flow::transition::{Refusal, Transition};
+use sakshi_domain::flow::wealth_consent::WealthConsent;
+use sakshi_domain::flow::wealth_data::WealthData;
+use sakshi_domain::flow::wealth_historical::WealthHistorical;
+use serde_json::{Value, json};
+
+use crate::fixtures::*;
+
+/// A report in short: which flow, in which form, with which content.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Told {
+    ESign { word: &'static str, content: u8 },
+    DocLocker { word: &'static str, content: u8 },
+    EStamp { word: &'static str, content: u8 },
+    Consent { status: &'static str, content: u8 },
+    Data { txn: u8, data_type: &'static str, content: u8 },
+    Historical { account: u8, from: u8, content: u8 },
+}
+use Told::{Consent, Data, DocLocker, ESign, EStamp, Historical};
+
+fn told() -> impl Strategy<Value = Told> {
+    let words = |words: &'static [&'static str]| (select(words), 0..2_u8);
+    prop_oneof![
+        words(&["Pending", "Half", "Completed", "Rejected", "Expired"]).prop_map(|(word, content)| ESign { word, content }),
+        words(&["Pending", "Fetched", "Failed"]).prop_map(|(word, content)| DocLocker { word, content }),
+        words(&["Pending", "Completed", "Rejected"]).prop_map(|(word, content)| EStamp { word, content }),
+        words(&["Accepted", "Rejected", "Revoked", "Expiring Soon", "Expired"]).prop_map(|(status, content)| Consent { status, content }),
+        (0..3_u8, words(&["RAW", "ANALYSED"])).prop_map(|(txn, (data_type, content))| Data { txn, data_type, content }),
+        (0..2_u8, 1..3_u8, 0..2_u8).prop_map(|(account, from, content)| Historical { account, from, content }),
+    ]
+}
+
+/// The model: the key of the webhook that is due, if one is, given all that came before.
+fn due(told: Told, sent: &mut HashSet<String>) -> Option<String> {
+    let rank = |status: &str| ["Accepted", "Expiring Soon", "Revoked Expired Rejected"].iter().position(|words| words.contains(status));
+    let before: Vec<&str> =
+        ["Accepted", "Expiring Soon", "Revoked", "Expired", "Rejected"].into_iter().filter(|word| sent.contains(*word)).collect();
+    let key = match told {
+        ESign { word: "Pending" | "Half", .. } | DocLocker { word: "Pending", .. } | EStamp { word: "Pending", .. } => return None,
+        ESign { .. } => "esign".to_owned(),
+        DocLocker { .. } => "doclocker".to_owned(),
+        EStamp { .. } => "estamp".to_owned(),
+        Consent { status: "Rejected", .. } if !before.is_empty() => return None,
+        Consent { status, .. } if before.iter().any(|earlier| rank(earlier) >= rank(status)) => return None,
+        Consent { status, .. } => status.to_owned(),
+        Data { txn, data_type, .. } => format!("{txn} {data_type}"),
+        Historical { account, from, .. } => format!("{account} {from}"),
+    };
+    sent.insert(key.clone()).then_some(key)
+}
+
+/// The flows as a store would keep them, and the webhooks that it would queue.
+struct Kept {
+    esign: EsignFlow,
+    doclocker: DocLockerFlow,
+    estamp: EStampFlow,
+    consent: WealthConsent,
+    data: HashMap<u8, WealthData>,
+    historical: HashMap<(u8, u8), WealthHistorical>,
+    queued: Vec<String>,
+}
+
+/// Keeps what a transition says; `true` when it was the repetition of something kept.
+fn keep<S>(judged: Result<Transition<S>, Refusal>, queued: &mut Vec<String>, store: impl FnOnce(S)) -> bool {
+    match judged {
+        Ok(Transition::Repeated) => return true,
+        Ok(Transition::Progressed { next }) => store(next),
+        Ok(Transition::Reported { next, webhook }) => {
+            queued.push(webhook.to_string());
+            store(next);
+        }
+        Err(_) => {}
+    }
+    false
+}
+
+impl Kept {
+    fn new() -> Self {
+        Self {
+            esign: esign(),
+            doclocker: doclocker(),
+            estamp: estamp(),
+            consent: consent(),
+            data: HashMap::new(),
+            historical: HashMap::new(),
+            queued: Vec::new(),
+        }
+    }
+
+    fn hear(&mut self, told: Told) -> bool {
+        let body = body(told);
+        let queued = &mut self.queued;
+        match told {
+            ESign { .. } => {
+                let judged = self.esign.admit(Report::parse(&body).unwrap());
+                let judged = judged.and_then(|report| self.esign.report(&report, digest(&report), early()));
+                keep(judged, queued, |next| self.esign = next)
+            }
+            DocLocker { .. } => {
+                let report = self.doclocker.admit(Report::parse(&body).unwrap()).unwrap();
+                keep(self.doclocker.report(&report, digest(&report), early()), queued, |next| self.doclocker = next)
+            }
+            EStamp { .. } => {
+                let report = self.estamp.admit(Report::parse(&body).unwrap()).unwrap();
+                keep(self.estamp.report(&report, digest(&report), early()), queued, |next| self.estamp = next)
+            }
+            Consent { .. } => {
+                let report = self.consent.admit(Report::parse(&body).unwrap()).unwrap();
+                keep(self.consent.report(&report, digest(&report), early()), queued, |next| self.consent = next)
+            }
+            Data { txn, .. } => {
+                let fetch = self.data.entry(txn).or_default();
+                let report = WealthData::admit(&self.consent, Report::parse(&body).unwrap()).unwrap();
+                keep(fetch.report(&self.consent, &report, digest(&report)), queued, |next| *fetch = next)
+            }
+            Historical { account, from, .. } => {
+                let fetch = self.historical.entry((account, from)).or_default();
+                let report = WealthHistorical::admit(&self.consent, Report::parse(&body).unwrap()).unwrap();
+                keep(fetch.report(&self.consent, &report, digest(&report)), queued, |next| *fetch = next)
+            }
+        }
+    }
+}
+
+fn body(told: Told) -> Vec<u8> {
+    let numbered = |content: u8| json!(format!("content {content}"));
+    match told {
+        ESign { word, content } => {
+            let golden = match word {
+                "Rejected" => ESIGN_REJECTED,
+                "Expired" => ESIGN_EXPIRED,
+                _ => ESIGN_COMPLETED,
+            };
+            report(golden, |body: &mut Value| {
+                body["signerInfo"][1]["signerName"] = numbered(content);
+                match word {
+                    "Pending" => unsigned(body),
+                    "Half" => half_signed(body),
+                    _ => {}
+                }
+            })
+        }
+        DocLocker { word, content } => report(if word == "Failed" { DOCLOCKER_FAILED } else { DOCLOCKER_FETCHED }, |body| {
+            body["message"] = numbered(content);
+            if word == "Pending" {
+                body["data"]["docs"][1]["status"] = json!("Pending");
+            }
+        }),
+        EStamp { word, content } => report(if word == "Rejected" { ESTAMP_REJECTED } else { ESTAMP_COMPLETED }, |body| {
+            body["message"] = numbered(content);
+            body["data"]["workflowStatus"] = json!(word);
+        }),
+        Consent { status, content } => report(CONSENT_ACCEPTED, |body| {
+            body["status"] = json!(status);
+            body["userSessionId"] = json!(format!("session-{content}"));
+        }),
+        Data { txn, data_type, content } => report(DATA_RAW, |body| {
+            body["txnId"] = json!(format!("fetch-{txn}"));
+            body["dataType"] = json!(data_type);
+            body["desc"] = numbered(content);
+        }),
+        Historical { account, from, content } => report(HISTORICAL, |body| {
+            body["accountId"] = json!(format!("account-{account}"));
+            body["fromDate"] = json!(format!("2020-04-0{from}"));
+            body["fipId"] = json!(format!("fip-{content}"));
+        }),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn there_is_one_webhook_for_each_key_that_is_due_and_never_a_second(story in prop::collection::vec(told(), 1..60)) {
+        let (mut kept, mut sent) = (Kept::new(), HashSet::new());
+        for told in story {
+            let before = kept.queued.len();
+            let repeated = kept.hear(told);
+            let queued = kept.queued.len() - before;
+            prop_assert_eq!(queued, usize::from(due(told, &mut sent).is_some()), "{:?}", told);
+            prop_assert!(!(repeated && queued > 0));
+            if queued > 0 {
+                prop_assert!(kept.hear(told), "the same once more is a repetition: {:?}", told);
+            }
+        }
+        let keys: HashSet<&String> = kept.queued.iter().collect();
+        prop_assert_eq!(keys.len(), kept.queued.len());
+    }
+
+    #[test]
+    fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), at in 0..900_usize) {
+        use sakshi_domain::payload::{doclocker::DocLockerPayload, esign::EsignPayload};
+        prop_assert!(Report::<EsignPayload>::parse(&bytes).is_err());
+        let mut body = report(DOCLOCKER_FETCHED, |_| ());
+        let at = at % body.len();
+        let end = body.len().min(at + bytes.len());
+        body[at..end].copy_from_slice(&bytes[..end - at]);
+        let _ = Report::<DocLockerPayload>::parse(&body);
+    }
+}

@@ -1,0 +1,117 @@
+//! One flow of each kind, all with the ids of the golden files, and reports made from those files.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use sakshi_domain::flow::doclocker::DocLockerFlow;
+use sakshi_domain::flow::esign::{EsignFlow, EsignOpened, EsignPending};
+use sakshi_domain::flow::estamp::{EStampFlow, EStampKind, EStampOpened};
+use sakshi_domain::flow::opened::Opened;
+use sakshi_domain::flow::text::Text;
+use sakshi_domain::flow::transition::{Admitted, ReportDigest};
+use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthOpened};
+use sakshi_domain::payload::esign::EsignPayload;
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::time::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+pub(crate) const FLOW: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
+pub(crate) const ESIGN_COMPLETED: &str = include_str!("../golden/esign_completed.json");
+pub(crate) const ESIGN_REJECTED: &str = include_str!("../golden/esign_rejected.json");
+pub(crate) const ESIGN_EXPIRED: &str = include_str!("../golden/esign_expired.json");
+pub(crate) const DOCLOCKER_FETCHED: &str = include_str!("../golden/doclocker_fetched.json");
+pub(crate) const DOCLOCKER_FAILED: &str = include_str!("../golden/doclocker_failed.json");
+pub(crate) const ESTAMP_COMPLETED: &str = include_str!("../golden/estamp_completed.json");
+pub(crate) const ESTAMP_REJECTED: &str = include_str!("../golden/estamp_rejected.json");
+pub(crate) const CONSENT_ACCEPTED: &str = include_str!("../golden/wealth_consent_accepted.json");
+pub(crate) const CONSENT_EXPIRING_SOON: &str = include_str!("../golden/wealth_consent_expiring_soon.json");
+pub(crate) const CONSENT_REJECTED: &str = include_str!("../golden/wealth_consent_rejected.json");
+pub(crate) const DATA_RAW: &str = include_str!("../golden/wealth_data_raw.json");
+pub(crate) const DATA_ANALYSED: &str = include_str!("../golden/wealth_data_analysed.json");
+pub(crate) const DATA_FAILED: &str = include_str!("../golden/wealth_data_failed.json");
+pub(crate) const HISTORICAL: &str = include_str!("../golden/wealth_historical.json");
+
+pub(crate) fn at(text: &str) -> Timestamp {
+    Timestamp::parse_rfc3339(text).unwrap()
+}
+
+/// Before any invitation of the golden files ends.
+pub(crate) fn early() -> Timestamp {
+    at("2026-02-01T00:00:00Z")
+}
+
+pub(crate) fn opened() -> Opened {
+    Opened {
+        id: FLOW.parse().unwrap(),
+        client: "cl_1".parse().unwrap(),
+        app: "app_1".parse().unwrap(),
+        opened_at: at("2026-01-31T09:00:00Z"),
+        request_id: RequestId::parse("req-1").unwrap(),
+    }
+}
+
+/// The two signers of the golden files, neither of whom has signed.
+pub(crate) fn esign() -> EsignFlow {
+    let payload = EsignPayload::parse(&edited(ESIGN_REJECTED, unsigned)).unwrap();
+    let reference = Some(Text::parse("loan-agreement-7").unwrap());
+    EsignFlow::Pending(EsignPending::new(EsignOpened { opened: opened(), reference, response_url: None }, &payload.signer_info))
+}
+
+pub(crate) fn unsigned(body: &mut Value) {
+    body["documentStatus"] = json!("Pending");
+    body["content"] = Value::Null;
+    for signer in body["signerInfo"].as_array_mut().unwrap() {
+        signer["signerStatus"] = json!("Pending");
+        signer["nationalIdAuditInfo"] = Value::Null;
+        signer["rejectReason"] = Value::Null;
+    }
+}
+
+/// The first has signed and the second has not.
+pub(crate) fn half_signed(body: &mut Value) {
+    body["documentStatus"] = json!("Pending");
+    body["content"] = Value::Null;
+    body["signerInfo"][1]["signerStatus"] = json!("Pending");
+    body["signerInfo"][1]["nationalIdAuditInfo"] = Value::Null;
+}
+
+pub(crate) fn doclocker() -> DocLockerFlow {
+    DocLockerFlow::new(opened())
+}
+
+pub(crate) fn estamp() -> EStampFlow {
+    EStampFlow::new(EStampOpened { opened: opened(), kind: EStampKind::Registry })
+}
+
+pub(crate) fn consent() -> WealthConsent {
+    WealthConsent::Asked(WealthOpened { opened: opened(), consent_handle: "handle-1".parse().unwrap() })
+}
+
+/// A golden file with a change.
+pub(crate) fn edited(golden: &str, edit: impl FnOnce(&mut Value)) -> Vec<u8> {
+    let mut body: Value = serde_json::from_str(golden).unwrap();
+    edit(&mut body);
+    serde_json::to_vec(&body).unwrap()
+}
+
+/// A connector's body: a golden file with the app, and a change.
+pub(crate) fn report(golden: &str, edit: impl FnOnce(&mut Value)) -> Vec<u8> {
+    edited(golden, |body| {
+        body["app_id"] = json!("app_1");
+        edit(body);
+    })
+}
+
+/// Stands in for the SHA-256 of a payload as it is sent.
+pub(crate) fn digest<P: Serialize>(admitted: &Admitted<P>) -> ReportDigest {
+    let mut hasher = DefaultHasher::new();
+    serde_json::to_string(admitted).unwrap().hash(&mut hasher);
+    let mut digest = [0; 32];
+    digest[..8].copy_from_slice(&hasher.finish().to_be_bytes());
+    ReportDigest(digest)
+}
+
+/// One form for any two documents that say the same.
+pub(crate) fn canonical(json: &str) -> String {
+    serde_json::from_str::<Value>(json).unwrap().to_string()
+}

@@ -1,0 +1,279 @@
+//! The form of reports, field by field: each golden file is broken at every place in it.
+
+use sakshi_domain::flow::report::Report;
+use sakshi_domain::invalid::Invalid;
+use sakshi_domain::limits::{ACCOUNTS_MAX, REPORT_BYTES_MAX, REPORT_PROBLEMS_MAX, REPORT_VALUES_MAX, SIGNERS_MAX};
+use serde_json::{Value, json};
+
+use crate::fixtures::*;
+
+type Read = fn(&[u8]) -> Option<Invalid>;
+
+fn esign_form(bytes: &[u8]) -> Option<Invalid> {
+    Report::<sakshi_domain::payload::esign::EsignPayload>::parse(bytes).err()
+}
+
+fn doclocker_form(bytes: &[u8]) -> Option<Invalid> {
+    Report::<sakshi_domain::payload::doclocker::DocLockerPayload>::parse(bytes).err()
+}
+
+fn estamp_form(bytes: &[u8]) -> Option<Invalid> {
+    Report::<sakshi_domain::payload::estamp::EStampPayload>::parse(bytes).err()
+}
+
+fn consent_form(bytes: &[u8]) -> Option<Invalid> {
+    Report::<sakshi_domain::payload::wealth_consent::WealthConsentPayload>::parse(bytes).err()
+}
+
+fn data_form(bytes: &[u8]) -> Option<Invalid> {
+    Report::<sakshi_domain::payload::wealth_data::WealthDataPayload>::parse(bytes).err()
+}
+
+fn historical_form(bytes: &[u8]) -> Option<Invalid> {
+    Report::<sakshi_domain::payload::wealth_historical::WealthHistoricalPayload>::parse(bytes).err()
+}
+
+/// Each kind where all is well, with the members that may be absent or null even then.
+const KINDS: [(Read, &str, &[&str]); 8] = [
+    (esign_form, ESIGN_COMPLETED, &["documentReferenceId", "signerRefId", "rejectReason"]),
+    (
+        doclocker_form,
+        DOCLOCKER_FETCHED,
+        &["request_id", "data.docs[1].fetchedAt", "data.docs[1].dataPdf", "data.docs[1].issued", "data.docs[1].details"],
+    ),
+    (estamp_form, ESTAMP_COMPLETED, &["remarks"]),
+    (consent_form, CONSENT_ACCEPTED, &["userSessionId"]),
+    (data_form, DATA_RAW, &["desc", "errMsg", "errStage", "fiRequestTrigger"]),
+    (data_form, DATA_ANALYSED, &["desc", "errMsg", "errStage", "fiRequestTrigger"]),
+    (data_form, DATA_FAILED, &["sessionId", "accountId", "fiType", "fipId", "desc", "fiRequestTrigger", "maskedAccountNumber"]),
+    (historical_form, HISTORICAL, &[]),
+];
+
+/// Every member of a document: its path as refusals write it, and as a JSON pointer.
+fn members(value: &Value, path: &str, pointer: &str, found: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                let pointer = format!("{pointer}/{name}");
+                members(value, &path, &pointer, found);
+                found.push((path, pointer));
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                members(item, &format!("{path}[{index}]"), &format!("{pointer}/{index}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Every member of a report except the issuer's own inside `details`.
+fn members_of(report: &Value) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    members(report, "", "", &mut found);
+    found.retain(|(path, _)| !path.contains(".details."));
+    assert!(found.len() > 8);
+    found
+}
+
+fn broken(report: &Value, pointer: &str, with: Option<Value>) -> Vec<u8> {
+    let mut report = report.clone();
+    let (parent, name) = pointer.rsplit_once('/').unwrap();
+    let parent = report.pointer_mut(parent).unwrap();
+    match (parent, with) {
+        (Value::Object(object), Some(value)) => drop(object.insert(name.to_owned(), value)),
+        (Value::Object(object), None) => drop(object.remove(name)),
+        (other, _) => panic!("{other}"),
+    }
+    serde_json::to_vec(&report).unwrap()
+}
+
+fn blames(invalid: Option<Invalid>, path: &str) -> bool {
+    invalid.is_some_and(|invalid| invalid.fields().iter().any(|problem| problem.field == path))
+}
+
+#[test]
+fn each_member_of_each_kind_is_required_unless_the_specification_lets_it_be_null() {
+    for (read, golden, nullable) in KINDS {
+        let whole: Value = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+        for (path, pointer) in members_of(&whole) {
+            let optional = nullable.iter().any(|name| path == *name || path.rsplit('.').next() == Some(name));
+            for with in [None, Some(Value::Null)] {
+                let refused = read(&broken(&whole, &pointer, with));
+                assert_eq!(blames(refused.clone(), &path), !optional, "{path}: {refused:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_member_of_another_type_is_refused_by_its_path() {
+    for (read, golden, _) in KINDS {
+        let whole: Value = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+        for (path, pointer) in members_of(&whole) {
+            let wrong = if whole.pointer(&pointer).unwrap().is_object() { json!("text") } else { json!({"an": "object"}) };
+            let refused = if path.ends_with("details") || path.ends_with("issued") || path.ends_with("AuditInfo") {
+                read(&broken(&whole, &pointer, Some(json!("text"))))
+            } else {
+                read(&broken(&whole, &pointer, Some(wrong)))
+            };
+            assert!(blames(refused.clone(), &path), "{path}: {refused:?}");
+        }
+    }
+}
+
+#[test]
+fn a_number_is_not_taken_for_a_string_and_a_string_not_for_a_boolean() {
+    for (read, golden, field, wrong) in [
+        (esign_form as Read, ESIGN_COMPLETED, "/signerInfo/0/nationalIdAuditInfo/yearOfBirth", json!(1990)),
+        (doclocker_form, DOCLOCKER_FETCHED, "/data/docs/0/issued/size", json!(48_211)),
+        (doclocker_form, DOCLOCKER_FETCHED, "/success", json!("true")),
+        (doclocker_form, DOCLOCKER_FETCHED, "/statusCode", json!("200")),
+        (doclocker_form, DOCLOCKER_FETCHED, "/statusCode", json!(200.5)),
+        (estamp_form, ESTAMP_COMPLETED, "/statusCode", json!(600)),
+        (historical_form, HISTORICAL, "/fromDate", json!("2020-04-01T00:00:00Z")),
+        (consent_form, CONSENT_ACCEPTED, "/consentStartDate", json!("2026-01-31T09:30:00Z")),
+        (esign_form, ESIGN_COMPLETED, "/content", json!("not Base64!")),
+        (esign_form, ESIGN_COMPLETED, "/signerInfo/0/invitationExpireTimeStamp", json!("9999-12-31T23:59:59-00:01")),
+        (esign_form, ESIGN_COMPLETED, "/signerInfo/0/invitationExpireTimeStamp", json!("2026-02-07T09:30:00")),
+    ] {
+        let whole = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+        let refused = read(&broken(&whole, field, Some(wrong)));
+        assert!(refused.is_some_and(|refused| !refused.to_string().contains("Base64!")), "{field}");
+    }
+}
+
+#[test]
+fn an_unknown_member_is_refused_wherever_it_stands() {
+    for (read, golden, _) in KINDS {
+        let whole: Value = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+        let mut places = vec![(String::new(), String::new())];
+        places.extend(
+            members_of(&whole)
+                .into_iter()
+                .filter(|(path, pointer)| whole.pointer(pointer).unwrap().is_object() && !path.ends_with("details")),
+        );
+        for (path, pointer) in places {
+            let expected = if path.is_empty() { "shoe_size".to_owned() } else { format!("{path}.shoe_size") };
+            let refused = read(&broken(&whole, &format!("{pointer}/shoe_size"), Some(json!(42))));
+            assert!(blames(refused.clone(), &expected), "{expected}: {refused:?}");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_state_is_refused_with_the_accepted_ones() {
+    let cases: [(Read, &str, &str, &str); 9] = [
+        (esign_form, ESIGN_COMPLETED, "/documentStatus", "documentStatus: must be one of Completed, Rejected, Expired, Pending"),
+        (
+            esign_form,
+            ESIGN_COMPLETED,
+            "/signerInfo/1/signerStatus",
+            "signerInfo[1].signerStatus: must be one of Completed, Rejected, Expired, Pending",
+        ),
+        (doclocker_form, DOCLOCKER_FETCHED, "/data/docs/0/status", "data.docs[0].status: must be one of Fetched, Pending, Failed"),
+        (
+            estamp_form,
+            ESTAMP_COMPLETED,
+            "/data/workflowStatus",
+            "data.workflowStatus: must be one of Completed, Rejected, Expired, Pending",
+        ),
+        (
+            estamp_form,
+            ESTAMP_COMPLETED,
+            "/data/signatoriesInfo/0/status",
+            "data.signatoriesInfo[0].status: must be one of Completed, Rejected, Expired, Pending",
+        ),
+        (consent_form, CONSENT_ACCEPTED, "/status", "status: must be one of Accepted, Rejected, Revoked, Expiring Soon, Expired"),
+        (data_form, DATA_RAW, "/fiDataStatus", "fiDataStatus: must be one of SUCCESS, FAILED"),
+        (data_form, DATA_RAW, "/dataType", "dataType: must be one of RAW, ANALYSED"),
+        (
+            historical_form,
+            HISTORICAL,
+            "/status",
+            "status: must be one of HISTORICAL_DATA_FETCH_SUCCESS, HISTORICAL_DATA_FETCH_PARTIAL_SUCCESS, HISTORICAL_DATA_FETCH_FAILED",
+        ),
+    ];
+    for (read, golden, pointer, expected) in cases {
+        let whole = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+        let refused = read(&broken(&whole, pointer, Some(json!("Bogus")))).unwrap();
+        assert_eq!(refused.to_string(), expected);
+    }
+}
+
+#[test]
+fn states_that_contradict_each_other_within_a_report_are_refused() {
+    let cases: [(Read, &str, &str, Value, &str); 8] = [
+        (esign_form, ESIGN_COMPLETED, "/signerInfo/1/signerStatus", json!("Pending"), "documentStatus"),
+        (esign_form, ESIGN_REJECTED, "/documentStatus", json!("Completed"), "documentStatus"),
+        (esign_form, ESIGN_REJECTED, "/content", json!("QUJD"), "content"),
+        (esign_form, ESIGN_COMPLETED, "/signerInfo/1/signerId", json!("signer-1"), "signerInfo"),
+        (doclocker_form, DOCLOCKER_FETCHED, "/success", json!(false), "success"),
+        (estamp_form, ESTAMP_REJECTED, "/success", json!(true), "success"),
+        (consent_form, CONSENT_ACCEPTED, "/consentEndDate", json!("2026-01-31 09:29:59"), "consentEndDate"),
+        (historical_form, HISTORICAL, "/toDate", json!("2020-03-31"), "toDate"),
+    ];
+    for (read, golden, pointer, value, expected) in cases {
+        let whole = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+        let refused = read(&broken(&whole, pointer, Some(value)));
+        assert!(blames(refused.clone(), expected), "{pointer}: {refused:?}");
+    }
+}
+
+#[test]
+fn all_problems_are_told_at_once() {
+    let refused = consent_form(br#"{"status": "Odd", "accounts": [{"accountId": 7}], "x": 1, "x": 2, "consentId": "c", "consentId": "d"}"#);
+    let refused: Vec<String> = refused.unwrap().fields().iter().map(|problem| problem.field.clone()).collect();
+    for field in ["app_id", "uniqueIdentifier", "consentHandle", "status", "accounts[0].accountId", "accounts[0].fiType", "x", "consentId"]
+    {
+        assert!(refused.iter().any(|found| found == field), "{field} in {refused:?}");
+    }
+}
+
+#[test]
+fn what_is_no_json_object_or_too_large_a_one_is_refused_without_being_repeated() {
+    let many = format!("[{}0]", "0,".repeat(REPORT_VALUES_MAX));
+    let signers: Vec<Value> = (0..=SIGNERS_MAX).map(|_| json!({})).collect();
+    let accounts: Vec<Value> = (0..=ACCOUNTS_MAX).map(|_| json!({})).collect();
+    for text in
+        ["", "{", "[]", "null", "\"secret\"", "{} {}", "{\"a\": secret}", &"[".repeat(100_000), &many, &" ".repeat(REPORT_BYTES_MAX + 1)]
+    {
+        let refused = esign_form(text.as_bytes()).unwrap();
+        assert!(refused.fields()[0].field == "body" && !refused.to_string().contains("secret"), "{refused}");
+    }
+    assert!(blames(esign_form(&report(ESIGN_COMPLETED, |body| body["signerInfo"] = signers.into())), "signerInfo"));
+    assert!(blames(consent_form(&report(CONSENT_ACCEPTED, |body| body["accounts"] = accounts.into())), "accounts"));
+    let members: serde_json::Map<String, Value> = (0..500).map(|number| (format!("x{number}"), Value::Null)).collect();
+    let refused = esign_form(&serde_json::to_vec(&members).unwrap()).unwrap();
+    assert_eq!(refused.fields().len(), REPORT_PROBLEMS_MAX);
+}
+
+#[test]
+fn the_details_of_a_document_are_free_but_neither_deep_nor_ambiguous() {
+    let with = |details: &str| {
+        let text = String::from_utf8(report(DOCLOCKER_FETCHED, |body| body["data"]["docs"][0]["details"] = json!("HERE"))).unwrap();
+        doclocker_form(text.replace("\"HERE\"", details).as_bytes())
+    };
+    assert_eq!(with(r#"{"marks": [{"subject": "Maths", "score": 91.5, "passed": true, "note": null}]}"#), None);
+    let deep = format!("{}1{}", "{\"a\":".repeat(9), "}".repeat(9));
+    for details in [&*deep, r#"{"a": 1, "a": 2}"#, "[]", "7"] {
+        assert!(blames(with(details), "data.docs[0].details"), "{details}");
+    }
+}
+
+#[test]
+fn nothing_personal_is_shown_by_debug() {
+    let shown = [
+        format!("{:?}", esign().admit(Report::parse(&report(ESIGN_COMPLETED, |_| ())).unwrap())),
+        format!("{:?}", doclocker().admit(Report::parse(&report(DOCLOCKER_FETCHED, |_| ())).unwrap())),
+        format!("{:?}", estamp().admit(Report::parse(&report(ESTAMP_COMPLETED, |_| ())).unwrap())),
+        format!("{:?}", consent().admit(Report::parse(&report(CONSENT_ACCEPTED, |_| ())).unwrap())),
+    ];
+    for text in shown {
+        for personal in ["Asha", "asha@", "1990", "JVBER", "XXXX", "560000"] {
+            assert!(!text.contains(personal), "{personal} in {text}");
+        }
+    }
+}

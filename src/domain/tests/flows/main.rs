@@ -1,0 +1,12 @@
+//! Flows that end upstream, through the public interface of the crate: what is read, what is
+//! written, and what follows from a report.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "an error here is a failed test")]
+
+mod at_most_once;
+mod fixtures;
+mod forms;
+mod golden;
+mod requests;
+mod signing;
+mod transitions;

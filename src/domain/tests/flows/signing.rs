@@ -1,0 +1,121 @@
+//! The eSign flow: several signers, invitations that end, and what its reports may not take back.
+
+use std::time::Duration;
+
+use sakshi_domain::flow::esign::{EsignEnded, EsignFlow};
+use sakshi_domain::flow::report::Report;
+use sakshi_domain::flow::states::SigningStatus;
+use sakshi_domain::flow::transition::{Refusal, Transition};
+use sakshi_domain::payload::esign::EsignPayload;
+use sakshi_domain::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::fixtures::*;
+
+fn judged(flow: &EsignFlow, body: &[u8], now: Timestamp) -> Result<Transition<EsignFlow>, Refusal> {
+    let admitted = flow.admit(Report::parse(body).unwrap())?;
+    flow.report(&admitted, digest(&admitted), now)
+}
+
+fn half_signed_flow() -> EsignFlow {
+    match judged(&esign(), &report(ESIGN_COMPLETED, half_signed), early()) {
+        Ok(Transition::Progressed { next }) => next,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn pending(flow: &EsignFlow) -> &sakshi_domain::flow::esign::EsignPending {
+    let EsignFlow::Pending(pending) = flow else { panic!("{flow:?}") };
+    pending
+}
+
+#[test]
+fn signers_sign_one_after_the_other_and_the_last_signature_sends_one_webhook() {
+    let flow = esign();
+    assert_eq!(pending(&flow).next_signer().unwrap().signer.as_str(), "signer-1");
+    let flow = half_signed_flow();
+    assert_eq!(pending(&flow).next_signer().unwrap().signer.as_str(), "signer-2");
+    assert_eq!(judged(&flow, &report(ESIGN_COMPLETED, half_signed), early()), Ok(Transition::Repeated));
+
+    let Ok(Transition::Reported { next, webhook }) = judged(&flow, &report(ESIGN_COMPLETED, |_| ()), early()) else { panic!() };
+    assert_eq!(webhook.as_str(), format!("esign app_1 {FLOW}"));
+    assert!(matches!(&next, EsignFlow::Ended(EsignEnded { end, .. }) if end.how == SigningStatus::Completed && end.at == early()));
+    for _ in 0..3 {
+        assert_eq!(judged(&next, &report(ESIGN_COMPLETED, |_| ()), early()), Ok(Transition::Repeated));
+    }
+    let other_pdf = report(ESIGN_COMPLETED, |body| body["content"] = json!("QUJD"));
+    for late in [other_pdf, report(ESIGN_REJECTED, |_| ()), report(ESIGN_COMPLETED, half_signed)] {
+        assert_eq!(judged(&next, &late, early()), Err(Refusal::AlreadyEnded("Completed")));
+    }
+}
+
+#[test]
+fn one_refusal_ends_the_document() {
+    let Ok(Transition::Reported { next, .. }) = judged(&half_signed_flow(), &report(ESIGN_REJECTED, |_| ()), early()) else { panic!() };
+    assert_eq!(judged(&next, &report(ESIGN_COMPLETED, |_| ()), early()), Err(Refusal::AlreadyEnded("Rejected")));
+}
+
+#[test]
+fn a_report_of_other_signers_another_reference_or_another_app_is_refused() {
+    let flow = esign();
+    let refused = |edit: fn(&mut Value)| judged(&flow, &report(ESIGN_COMPLETED, edit), early()).unwrap_err();
+    assert_eq!(refused(|body| body["app_id"] = json!("app_2")), Refusal::NotThisFlow);
+    assert_eq!(refused(|body| body["documentId"] = json!("00000000-9a3e-4c55-8d2a-0b8c5e0e7f11")), Refusal::NotThisFlow);
+    assert_eq!(refused(|body| body["documentReferenceId"] = json!("loan-8")), Refusal::Contradicts("documentReferenceId"));
+    assert_eq!(refused(|body| body["signerInfo"][0]["signerId"] = json!("signer-3")), Refusal::Contradicts("signerInfo"));
+    assert_eq!(refused(|body| body["signerInfo"].as_array_mut().unwrap().truncate(1)), Refusal::Contradicts("signerInfo"));
+    assert_eq!(refused(|body| body["signerInfo"].as_array_mut().unwrap().reverse()), Refusal::Contradicts("signerInfo"));
+}
+
+#[test]
+fn a_signature_is_not_taken_back_by_an_older_report() {
+    assert_eq!(judged(&half_signed_flow(), &report(ESIGN_COMPLETED, unsigned), early()), Err(Refusal::Contradicts("signerInfo")));
+}
+
+#[test]
+fn the_deadline_is_the_end_of_the_first_open_invitation() {
+    assert_eq!(pending(&esign()).deadline(), at("2026-02-07T09:30:00Z"));
+    assert_eq!(pending(&half_signed_flow()).deadline(), at("2026-02-14T09:30:00Z"));
+}
+
+#[test]
+fn an_invitation_that_ends_expires_the_document_with_one_webhook() {
+    let flow = half_signed_flow();
+    let latest = || EsignPayload::parse(&edited(ESIGN_COMPLETED, half_signed)).unwrap();
+    let end = pending(&flow).deadline();
+    assert!(flow.lapse(latest(), Timestamp::from_millis(end.millis() - 1)).is_none());
+
+    let lapsed = flow.lapse(latest(), end).unwrap();
+    assert_eq!(serde_json::to_value(&lapsed).unwrap().to_string(), canonical(ESIGN_EXPIRED));
+    let Ok(Transition::Reported { next, webhook }) = flow.report(&lapsed, digest(&lapsed), end) else { panic!() };
+    assert_eq!(webhook.as_str(), format!("esign app_1 {FLOW}"));
+    assert!(next.lapse(latest(), end + Duration::from_secs(1)).is_none(), "it lapses once");
+    assert_eq!(judged(&next, &report(ESIGN_EXPIRED, |_| ()), end), Ok(Transition::Repeated), "the upstream says the same");
+    assert_eq!(judged(&next, &report(ESIGN_COMPLETED, |_| ()), end), Err(Refusal::AlreadyEnded("Expired")));
+}
+
+#[test]
+fn past_the_deadline_a_signature_still_counts_and_a_pending_report_does_not() {
+    let (flow, end) = (half_signed_flow(), at("2026-02-14T09:30:00Z"));
+    let still = report(ESIGN_COMPLETED, |body| {
+        half_signed(body);
+        body["signerInfo"][1]["signerName"] = json!("V. Sample");
+    });
+    assert_eq!(judged(&flow, &still, end), Err(Refusal::InvitationExpired));
+    assert!(matches!(judged(&flow, &report(ESIGN_COMPLETED, |_| ()), end), Ok(Transition::Reported { .. })));
+    let extended = report(ESIGN_COMPLETED, |body| {
+        half_signed(body);
+        body["signerInfo"][1]["invitationExpireTimeStamp"] = json!("2026-03-01T00:00:00Z");
+    });
+    assert!(matches!(judged(&flow, &extended, end), Ok(Transition::Progressed { .. })), "the upstream extended the invitation in time");
+}
+
+#[test]
+fn a_flow_survives_being_stored() {
+    let Ok(Transition::Reported { next, .. }) = judged(&esign(), &report(ESIGN_COMPLETED, |_| ()), early()) else { panic!() };
+    for flow in [esign(), half_signed_flow(), next] {
+        let stored = serde_json::to_string(&flow).unwrap();
+        assert!(!stored.contains("Asha"), "who signs is in the payload alone");
+        assert_eq!(serde_json::from_str::<EsignFlow>(&stored).unwrap(), flow);
+    }
+}

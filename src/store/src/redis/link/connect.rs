@@ -1,0 +1,86 @@
+//! Opening a connection: address, credentials, time-outs, and whether it is the master's.
+
+use std::fmt;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionInfo, Value, cmd};
+use tokio::time::timeout;
+
+use super::failure::Failure;
+use super::topology::{Address, RedisServers};
+use crate::redis::RedisTopology;
+
+/// Opens connections to the servers of one setting.
+pub(super) struct Connector {
+    pub(super) servers: RedisServers,
+    connect_timeout: Duration,
+    response_timeout: Duration,
+}
+
+impl Connector {
+    pub(super) const fn new(servers: RedisServers, connect_timeout: Duration, response_timeout: Duration) -> Self {
+        Self { servers, connect_timeout, response_timeout }
+    }
+
+    /// A connection to a server that takes writes. It is driven by the runtime of the caller.
+    pub(super) async fn open(&self, address: &Address) -> Result<MultiplexedConnection, Failure> {
+        let opened = self.connect(self.servers.login_at(address), AsyncConnectionConfig::new()).await?;
+        // A master that was replaced while it was away comes back as one for a moment; a cluster's
+        // node says by itself what it is not in charge of.
+        if matches!(self.servers.topology, RedisTopology::Sentinel { .. }) {
+            let role = self.ask(&opened, &cmd("ROLE")).await?;
+            match role.as_sequence().and_then(<[Value]>::first) {
+                Some(Value::BulkString(role)) if role == b"master" => {}
+                _ => return Err(Failure::Elsewhere(None)),
+            }
+        }
+        Ok(opened)
+    }
+
+    /// A connection for a question about the topology.
+    pub(super) async fn open_seed(&self, address: &Address) -> Result<MultiplexedConnection, Failure> {
+        let opened = self.connect(self.servers.login_at(address), AsyncConnectionConfig::new()).await;
+        match (opened, &self.servers.topology) {
+            (Err(Failure::NotNow(_)), RedisTopology::Sentinel { .. }) => {
+                self.connect(self.servers.anonymous_at(address), AsyncConnectionConfig::new()).await
+            }
+            (opened, _) => opened,
+        }
+    }
+
+    /// Any connection, within the time-out.
+    pub(super) async fn connect(&self, info: ConnectionInfo, config: AsyncConnectionConfig) -> Result<MultiplexedConnection, Failure> {
+        if self.servers.is_encrypted() {
+            // Whoever came first has chosen, and this library is the only choice.
+            let _ = tokio_rustls::rustls::crypto::aws_lc_rs::default_provider().install_default();
+        }
+        let client = Client::open(info).map_err(|_| Failure::Unreachable("its address is none"))?;
+        // Time-outs are this crate's: one for each attempt, not one for each layer.
+        let config = config.set_connection_timeout(None).set_response_timeout(None);
+        match timeout(self.connect_timeout, client.get_multiplexed_async_connection_with_config(&config)).await {
+            Ok(Ok(connection)) => Ok(connection),
+            Ok(Err(error)) => Err(match Failure::of(&error) {
+                Failure::NotNow(reason) => Failure::NotNow(reason),
+                _ => Failure::Unreachable("it could not be connected to"),
+            }),
+            Err(_) => Err(Failure::Unreachable("it could not be connected to in time")),
+        }
+    }
+
+    /// One question, within the time-out.
+    pub(super) async fn ask(&self, connection: &MultiplexedConnection, question: &Cmd) -> Result<Value, Failure> {
+        let mut connection = connection.clone();
+        match timeout(self.response_timeout, connection.send_packed_command(question)).await {
+            Ok(Ok(answer)) => Failure::or_value(answer),
+            Ok(Err(error)) => Err(Failure::of(&error)),
+            Err(_) => Err(Failure::Lost("it did not answer in time")),
+        }
+    }
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").field("servers", &self.servers).finish_non_exhaustive()
+    }
+}

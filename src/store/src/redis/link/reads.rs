@@ -1,0 +1,112 @@
+//! Many reads at once, in one round trip for each node.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::join_all;
+use redis::{Pipeline, Value};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::calls::Calls;
+use super::directory::Located;
+use super::failure::Failure;
+use super::health::Standing;
+use super::node::Traffic;
+use super::patience::Backoff;
+use super::request::{Form, Request};
+use crate::error::StoreError;
+
+/// Commands of one round trip; more of them are more round trips, so that each is within its bound.
+const CHUNK: usize = 256;
+
+/// The answer to the command at a place, or why there is none.
+type Answered = (usize, Result<Value, Failure>);
+
+impl Calls {
+    /// Reads all, and again those without an answer, until all have one or the patience has ended.
+    pub(super) async fn read_all(&self, requests: Vec<Request>) -> Result<Vec<Value>, StoreError> {
+        let started = Instant::now();
+        let given_up = || Err(StoreError::Unavailable("it did not answer in time".to_owned()));
+        let outcome = timeout_at(started + self.patience, self.rounds(&requests)).await.unwrap_or_else(|_| given_up());
+        self.tallies.ended("read_all", started.elapsed(), outcome.is_err());
+        outcome
+    }
+
+    async fn rounds(&self, requests: &[Request]) -> Result<Vec<Value>, StoreError> {
+        let mut answers: Vec<Option<Value>> = requests.iter().map(|_| None).collect();
+        let mut missing: Vec<usize> = (0..requests.len()).collect();
+        let mut backoff = Backoff::default();
+        while !missing.is_empty() {
+            let round = self.round(requests, &missing).await?;
+            missing.clear();
+            for (place, outcome) in round {
+                match (outcome, answers.get_mut(place)) {
+                    (Ok(value), Some(answer)) => *answer = Some(value),
+                    (Err(failure @ (Failure::Broken(_) | Failure::Full)), _) => return Err(failure.into_error()),
+                    _ => missing.push(place),
+                }
+            }
+            if !missing.is_empty() {
+                self.tallies.repeated();
+                sleep(backoff.pause()).await;
+            }
+        }
+        Ok(answers.into_iter().map(Option::unwrap_or_default).collect())
+    }
+
+    async fn round(&self, requests: &[Request], missing: &[usize]) -> Result<Vec<Answered>, StoreError> {
+        let mut by_node: BTreeMap<String, (Located, Vec<usize>)> = BTreeMap::new();
+        for &place in missing {
+            let Some(request) = requests.get(place) else { continue };
+            let Some(located) = self.locate(request.slot).await else {
+                return Err(StoreError::Unavailable("nobody knows who is in charge".to_owned()));
+            };
+            by_node.entry(located.node.address.to_string()).or_insert_with(|| (located, Vec::new())).1.push(place);
+        }
+        let chunks = by_node.values().flat_map(|(located, places)| places.chunks(CHUNK).map(move |chunk| (located, chunk)));
+        let rounds = join_all(chunks.map(|(located, places)| self.chunk(requests, located, places))).await;
+        rounds.into_iter().collect::<Result<Vec<_>, _>>().map(|rounds| rounds.into_iter().flatten().collect())
+    }
+
+    async fn chunk(&self, requests: &[Request], located: &Located, places: &[usize]) -> Result<Vec<Answered>, StoreError> {
+        let standing = located.node.health.standing(self.patience);
+        if matches!(standing, Standing::Away) {
+            return Err(StoreError::Unavailable("it has been away for a while".to_owned()));
+        }
+        let mut pipeline = Pipeline::with_capacity(places.len());
+        for request in places.iter().filter_map(|&place| requests.get(place)) {
+            pipeline.add_command(request.command(Form::Digest));
+        }
+        let outcomes = match self.exchange_all(located, &pipeline).await {
+            Ok(values) => {
+                self.learn(&located.node, None);
+                values.into_iter().map(Failure::or_value).collect()
+            }
+            Err(failure) => {
+                self.learn(&located.node, Some(&failure));
+                if matches!(standing, Standing::Probe(_)) {
+                    self.reconsider(located, &failure).await;
+                    return Err(failure.into_error());
+                }
+                vec![Err(failure); places.len()]
+            }
+        };
+        if let Some(Err(failure)) = outcomes.iter().find(|outcome| outcome.as_ref().is_err_and(Failure::questions_topology)) {
+            self.reconsider(located, failure).await;
+        }
+        Ok(places.iter().copied().zip(outcomes).collect())
+    }
+
+    async fn exchange_all(&self, located: &Located, pipeline: &Pipeline) -> Result<Vec<Value>, Failure> {
+        let lane = located.node.lane(Traffic::Plain).ok_or(Failure::Unreachable("it has no connection"))?;
+        let opened = lane.get(&self.connector, &located.node.address).await?;
+        let mut connection = opened.connection.clone();
+        let outcome = match timeout(self.response_timeout, connection.send_packed_commands(pipeline, 0, pipeline.len())).await {
+            Ok(answers) => answers.map_err(|error| Failure::of(&error)),
+            Err(_) => Err(Failure::Lost("it did not answer in time")),
+        };
+        if outcome.as_ref().is_err_and(Failure::ends_connection) {
+            lane.retire(&opened);
+        }
+        outcome
+    }
+}

@@ -1,0 +1,140 @@
+//! One command as it is sent: where to, in which form, and with what around it.
+
+use redis::{Arg, Cmd, Pipeline, cmd};
+
+use super::charges::SLOTS;
+use super::node::Traffic;
+use crate::redis::script::Script;
+
+/// A command, and what is needed to repeat it.
+#[derive(Debug)]
+pub(super) struct Request {
+    command: Cmd,
+    script: Option<&'static Script>,
+    pub(super) slot: u16,
+    pub(super) traffic: Traffic,
+}
+
+/// How a script is named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Form {
+    /// By its digest.
+    #[default]
+    Digest,
+    /// By its text, to a server that does not know it yet.
+    Text,
+}
+
+/// Acknowledgements that a write waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wait {
+    pub(super) replicas: u32,
+    pub(super) milliseconds: u64,
+}
+
+impl Request {
+    pub(super) fn script(script: &'static Script, keys: &[Vec<u8>], args: &[Vec<u8>], wait: Option<Wait>) -> Self {
+        let mut command = cmd("EVALSHA");
+        command.arg(script.sha()).arg(keys.len()).arg(keys).arg(args);
+        let traffic = if script.writes && wait.is_some() { Traffic::Waiting } else { Traffic::Plain };
+        Self { command, script: Some(script), slot: keys.first().map_or(0, |key| slot_of(key)), traffic }
+    }
+
+    pub(super) fn read(command: Cmd) -> Self {
+        let slot = key_of(&command).map_or(0, slot_of);
+        Self { command, script: None, slot, traffic: Traffic::Plain }
+    }
+
+    /// What the figures count it under.
+    pub(super) fn name(&self) -> &'static str {
+        self.script.map_or("read", |script| script.name)
+    }
+
+    /// The bare command.
+    pub(super) fn command(&self, form: Form) -> Cmd {
+        match (form, self.script) {
+            (Form::Text, Some(script)) => {
+                let mut command = cmd("EVAL");
+                command.arg(script.source);
+                for argument in self.command.args_iter().skip(2) {
+                    if let Arg::Simple(bytes) = argument {
+                        command.arg(bytes);
+                    }
+                }
+                command
+            }
+            _ => self.command.clone(),
+        }
+    }
+
+    /// The command as named by its digest, when nothing goes with it.
+    pub(super) const fn alone(&self) -> &Cmd {
+        &self.command
+    }
+
+    /// The command with what goes before and behind it on the same connection.
+    pub(super) fn accompanied(&self, form: Form, asking: bool, wait: Option<Wait>) -> Pipeline {
+        let mut pipeline = Pipeline::with_capacity(3);
+        if asking {
+            pipeline.cmd("ASKING");
+        }
+        pipeline.add_command(self.command(form));
+        if let Some(Wait { replicas, milliseconds }) = wait {
+            pipeline.cmd("WAIT").arg(replicas).arg(milliseconds);
+        }
+        pipeline
+    }
+}
+
+/// The slot of a key: of its hash tag, if it has one (Redis Cluster specification, "Hash tags").
+pub(super) fn slot_of(key: &[u8]) -> u16 {
+    let tag = key.iter().position(|&byte| byte == b'{').and_then(|open| {
+        let rest = key.get(open + 1..)?;
+        let close = rest.iter().position(|&byte| byte == b'}')?;
+        rest.get(..close).filter(|tag| !tag.is_empty())
+    });
+    crc16::State::<crc16::XMODEM>::calculate(tag.unwrap_or(key)) % SLOTS
+}
+
+/// The first key of a reading command. One that is not listed here has it first.
+fn key_of(command: &Cmd) -> Option<&[u8]> {
+    let mut arguments = command.args_iter().filter_map(|argument| match argument {
+        Arg::Simple(bytes) => Some(bytes),
+        _ => None,
+    });
+    let name = arguments.next()?.to_ascii_uppercase();
+    match name.as_slice() {
+        b"XREAD" | b"XREADGROUP" => arguments.skip_while(|argument| !argument.eq_ignore_ascii_case(b"STREAMS")).nth(1),
+        b"XINFO" | b"XGROUP" | b"OBJECT" | b"MEMORY" => arguments.nth(1),
+        b"EVAL" | b"EVALSHA" | b"EVAL_RO" | b"EVALSHA_RO" => arguments.nth(2),
+        b"PING" | b"TIME" | b"INFO" => None,
+        _ => arguments.next(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{key_of, slot_of};
+
+    #[test]
+    fn keys_of_one_hash_tag_share_a_slot_and_the_slots_are_those_of_the_cluster_specification() {
+        assert_eq!(slot_of(b"123456789"), 0x31C3);
+        assert_eq!(slot_of(b"{p00}:a"), slot_of(b"{p00}:b"));
+        assert_eq!(slot_of(b"x{p00}y{z}"), slot_of(b"p00"));
+        assert_ne!(slot_of(b"{}a"), slot_of(b"{}b"));
+    }
+
+    #[test]
+    fn a_command_is_routed_by_its_first_key() {
+        let of = |words: &[&str]| {
+            let mut command = redis::cmd(words[0]);
+            command.arg(&words[1..]);
+            key_of(&command).map(|key| String::from_utf8(key.to_vec()).unwrap())
+        };
+        assert_eq!(of(&["GET", "a"]).as_deref(), Some("a"));
+        assert_eq!(of(&["XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "STREAMS", "s", ">"]).as_deref(), Some("s"));
+        assert_eq!(of(&["XINFO", "STREAM", "s"]).as_deref(), Some("s"));
+        assert_eq!(of(&["EVALSHA", "sha", "1", "k"]).as_deref(), Some("k"));
+        assert_eq!(of(&["PING"]), None);
+    }
+}

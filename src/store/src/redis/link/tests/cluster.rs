@@ -1,0 +1,61 @@
+//! Three masters that share the slots.
+
+use std::time::Duration;
+
+use redis::cmd;
+
+use super::harness::PLENTY;
+use super::harness::groups::RedisCluster;
+use super::{Noting, count, link, number, recovers, together};
+
+fn url(cluster: &RedisCluster) -> String {
+    let addresses: Vec<String> = cluster.nodes().iter().map(super::harness::RedisServer::address).collect();
+    format!("redis+cluster://{}", addresses.join(","))
+}
+
+#[tokio::test]
+async fn calls_reach_the_master_of_their_slot_also_after_another_was_promoted() {
+    let cluster = RedisCluster::start(1, &[]);
+    let link = link(&url(&cluster));
+    let key = |place: usize| format!("{{p{:02}}}:a", place % 64);
+    let (outcomes, _) = together(&link, 128, key).await;
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+    let gets: Vec<_> = (0..64).map(|place| cmd("GET").arg(key(place)).to_owned()).collect();
+    let values = link.read_all(gets.clone()).await.unwrap();
+    assert!(values.iter().all(|value| number(value) == 2), "{values:?}");
+
+    let noting = Noting::start(&link, 16, |worker| format!("{{p{worker:02}}}:noted"));
+    let slot = cluster.slot_of("{p00}:a");
+    let old = cluster.kill_master_of(slot);
+    let took = recovers(&link, "{p00}:a", PLENTY).await;
+    println!("answered {took:?} after a master of the cluster was killed");
+    cluster.await_failover(slot, old);
+    for place in 0..64 {
+        recovers(&link, &key(place), Duration::from_secs(5)).await;
+    }
+    assert!(noting.stop().len() > 100);
+    assert!(link.read_all(gets).await.unwrap().iter().all(|value| number(value) >= 2));
+}
+
+#[tokio::test]
+async fn a_slot_that_moves_to_another_master_is_followed() {
+    let cluster = RedisCluster::start(0, &[]);
+    let link = link(&url(&cluster));
+    let key = "{moving}:a";
+    assert_eq!(count(&link, key).await, Ok(1));
+    let slot = cluster.slot_of(key);
+    let from = cluster.master_of(slot);
+    let to = cluster.nodes().iter().find(|node| node.port() != from.port()).unwrap();
+    let id = |node: &super::harness::RedisServer| node.answer(&["CLUSTER", "MYID"]).text().unwrap();
+    let (number, from_id, to_id) = (slot.to_string(), id(from), id(to));
+    to.answer(&["CLUSTER", "SETSLOT", &number, "IMPORTING", &from_id]);
+    from.answer(&["CLUSTER", "SETSLOT", &number, "MIGRATING", &to_id]);
+    from.answer(&["MIGRATE", "127.0.0.1", &to.port().to_string(), key, "0", "1000"]);
+    // The key is gone from the old master, which still has the slot, and says where to ask.
+    assert_eq!(count(&link, key).await, Ok(2));
+    for node in [to, from] {
+        node.answer(&["CLUSTER", "SETSLOT", &number, "NODE", &to_id]);
+    }
+    assert_eq!(count(&link, key).await, Ok(3));
+    assert_eq!(count(&link, key).await, Ok(4));
+}

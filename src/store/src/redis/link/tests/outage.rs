@@ -1,0 +1,108 @@
+//! A server that dies, hangs, loads or is away for long.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::harness::{DURABLE, PLENTY, RedisServer, eventually};
+use super::{COUNT, Noting, SLACK, count, link, number, options, recovers, together};
+use crate::error::StoreError;
+use crate::redis::link::Link;
+
+fn is_unavailable(outcome: &Result<i64, StoreError>) -> bool {
+    matches!(outcome, Err(StoreError::Unavailable(_)))
+}
+
+#[tokio::test]
+async fn nothing_that_was_answered_is_lost_and_nothing_is_done_twice_when_the_server_is_killed_under_load() {
+    let server = RedisServer::start(DURABLE);
+    let link = link(&server.url());
+    let noting = Noting::start(&link, 16, |worker| format!("n{worker}"));
+    for round in 1..=5 {
+        recovers(&link, "round", SLACK * 5).await;
+        let noted = || server.answer(&["SCARD", "n0"]).integer().filter(|&noted| noted >= round * 20);
+        eventually("work between the kills", PLENTY, noted);
+        server.restart();
+    }
+    let answered = noting.stop();
+    assert!(answered.len() > 100, "{}", answered.len());
+    for worker in 0..16 {
+        let key = format!("n{worker}");
+        let members = server.answer(&["SMEMBERS", &key]);
+        let kept: BTreeSet<String> = members.members().iter().filter_map(super::harness::resp::Reply::text).collect();
+        let counted = server.answer(&["GET", &format!("{key}:noted")]).text().unwrap();
+        assert_eq!(counted, kept.len().to_string(), "noted twice");
+        for (_, id) in answered.iter().filter(|(of, _)| *of == key) {
+            assert!(kept.contains(id), "{key} {id} was answered and is lost");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_gone_costs_a_call_its_patience_and_later_calls_nothing() {
+    let server = RedisServer::start(&[]);
+    let link = link(&server.url());
+    assert_eq!(count(&link, "a").await, Ok(1));
+    server.kill9();
+    let (outcomes, took) = together(&link, 200, |place| place.to_string()).await;
+    assert!(outcomes.iter().all(is_unavailable), "{outcomes:?}");
+    assert!(took < Duration::from_secs(1) + SLACK, "{took:?}");
+    let (outcomes, took) = together(&link, 200, |place| place.to_string()).await;
+    assert!(outcomes.iter().all(is_unavailable), "{outcomes:?}");
+    assert!(took < Duration::from_millis(500), "{took:?}");
+    assert_eq!(link.figures().in_flight, 0);
+    server.restart();
+    let took = recovers(&link, "a", Duration::from_secs(1) + SLACK).await;
+    println!("answered {took:?} after the server was ready again");
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_is_waited_for_within_the_bound_and_no_more_wait_than_may() {
+    let server = RedisServer::start(&[]);
+    let mut options = options(&server.url());
+    options.max_waiting = 50;
+    let link = Link::new(options);
+    assert_eq!(count(&link, "a").await, Ok(1));
+    server.pause();
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(2) {
+        let (outcomes, took) = together(&link, 80, |place| place.to_string()).await;
+        assert!(took < Duration::from_secs(1) + SLACK, "{took:?}");
+        let waited = outcomes.iter().filter(|outcome| is_unavailable(outcome)).count();
+        let turned_away = outcomes.iter().filter(|outcome| **outcome == Err(StoreError::Overloaded)).count();
+        assert_eq!(waited + turned_away, 80, "{outcomes:?}");
+        assert!(waited <= 80 && link.figures().in_flight == 0);
+    }
+    server.resume();
+    let took = recovers(&link, "b", Duration::from_secs(1) + SLACK).await;
+    println!("answered {took:?} after the server went on");
+}
+
+#[tokio::test]
+async fn what_must_be_known_is_asked_for_as_long_as_it_takes() {
+    let server = Arc::new(RedisServer::start(DURABLE));
+    let link = link(&server.url());
+    assert_eq!(count(&link, "a").await, Ok(1));
+    server.kill9();
+    let (outcome, long_gone) = (link.call_until_answered(&COUNT, vec![b"a".to_vec()], vec![b"1".to_vec()]), server.clone());
+    let others = async {
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_secs(3) {
+            assert!(is_unavailable(&count(&link, "a").await));
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::task::spawn_blocking(move || long_gone.restart()).await.unwrap();
+    };
+    let (outcome, ()) = tokio::join!(outcome, others);
+    assert_eq!(outcome.map(|value| number(&value)), Ok(2));
+}
+
+#[tokio::test]
+async fn a_server_that_was_never_there_is_used_when_it_comes() {
+    let server = RedisServer::start(&[]);
+    server.kill9();
+    let link = link(&server.url());
+    assert!(is_unavailable(&count(&link, "a").await));
+    server.restart();
+    recovers(&link, "a", Duration::from_secs(1) + SLACK).await;
+}

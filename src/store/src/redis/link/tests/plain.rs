@@ -1,0 +1,138 @@
+//! One server that is well.
+
+use redis::{Value, cmd};
+
+use super::harness::RedisServer;
+use super::{COUNT, count, link, number, options, together};
+use crate::error::StoreError;
+use crate::redis::link::{Link, RedisServers};
+use crate::redis::script::Script;
+
+#[tokio::test]
+async fn a_script_is_run_by_a_server_that_has_never_heard_of_it_and_by_one_that_has_forgotten_it() {
+    let server = RedisServer::start(&[]);
+    let link = link(&server.url());
+    assert_eq!(count(&link, "a").await, Ok(1));
+    assert_eq!(count(&link, "a").await, Ok(2));
+    server.answer(&["SCRIPT", "FLUSH"]);
+    assert_eq!(count(&link, "a").await, Ok(3));
+    assert_eq!(link.call_until_answered(&COUNT, vec![b"a".to_vec()], vec![b"1".to_vec()]).await.map(|value| number(&value)), Ok(4));
+}
+
+#[tokio::test]
+async fn reads_come_back_in_the_order_of_the_commands() {
+    let server = RedisServer::start(&[]);
+    let link = link(&server.url());
+    let mut commands = Vec::new();
+    for place in 0..1_000 {
+        server_set(&link, place).await;
+        let mut get = cmd("GET");
+        get.arg(format!("k{place}"));
+        commands.push(get);
+    }
+    let values = link.read_all(commands.clone()).await.unwrap();
+    assert_eq!(values.iter().map(number).collect::<Vec<_>>(), (0..1_000).collect::<Vec<_>>());
+    assert_eq!(link.read(commands[7].clone()).await, Ok(Value::BulkString(b"7".to_vec())));
+    assert_eq!(link.read_all(Vec::new()).await, Ok(Vec::new()));
+}
+
+async fn server_set(link: &Link, place: i64) {
+    let value = place.to_string().into_bytes();
+    link.call(&COUNT, vec![format!("k{place}").into_bytes()], vec![value]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_server_is_full_and_can_still_be_read() {
+    let server = RedisServer::start(&["maxmemory 2mb", "maxmemory-policy noeviction"]);
+    let link = link(&server.url());
+    static FILL: Script = Script::new("fill", "#!lua\nreturn redis.call('SET', KEYS[1], ARGV[1])", true);
+    let filled = async {
+        for place in 0..100 {
+            link.call(&FILL, vec![format!("f{place}").into_bytes()], vec![vec![b'x'; 100_000]]).await?;
+        }
+        Ok(())
+    };
+    assert_eq!(filled.await, Err(StoreError::Full));
+    let mut get = cmd("STRLEN");
+    get.arg("f0");
+    assert_eq!(link.read(get).await, Ok(Value::Int(100_000)));
+}
+
+#[tokio::test]
+async fn a_refused_script_is_not_repeated() {
+    let server = RedisServer::start(&[]);
+    let link = link(&server.url());
+    static WRONG: Script = Script::new("wrong", "#!lua\nredis.call('INCR', 'tries') return redis.call('LPUSH', KEYS[1], '1')", true);
+    count(&link, "number").await.unwrap();
+    assert!(matches!(link.call(&WRONG, vec![b"number".to_vec()], Vec::new()).await, Err(StoreError::Corrupt(_))));
+    assert_eq!(server.answer(&["GET", "tries"]).text().as_deref(), Some("1"));
+    let forever = link.call_until_answered(&WRONG, vec![b"number".to_vec()], Vec::new()).await;
+    assert!(matches!(forever, Err(StoreError::Corrupt(_))));
+}
+
+#[tokio::test]
+async fn calls_beyond_the_last_place_are_refused_at_once_and_no_place_is_lost() {
+    let server = RedisServer::start(&[]);
+    let mut options = options(&server.url());
+    options.max_waiting = 10;
+    let link = Link::new(options);
+    for _ in 0..3 {
+        let (outcomes, _) = together(&link, 50, |place| place.to_string()).await;
+        assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 10);
+        assert_eq!(outcomes.iter().filter(|outcome| **outcome == Err(StoreError::Overloaded)).count(), 40);
+    }
+    let figures = link.figures();
+    assert_eq!((figures.in_flight, figures.refused), (0, 120));
+    assert_eq!(figures.calls.iter().map(|script| (script.name, script.calls, script.failures)).collect::<Vec<_>>(), [("count", 30, 0)]);
+}
+
+#[tokio::test]
+async fn every_thread_has_connections_that_survive_the_end_of_another_one() {
+    let server = RedisServer::start(&[]);
+    let link = link(&server.url());
+    for round in 1..=20 {
+        let link = link.clone();
+        let elsewhere = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(count(&link, "a"))
+        });
+        assert_eq!(elsewhere.join().unwrap(), Ok(round * 2 - 1));
+        assert_eq!(count(&self::link(&server.url()), "a").await, Ok(round * 2));
+    }
+}
+
+#[tokio::test]
+async fn a_password_is_used_and_never_shown() {
+    let server = RedisServer::start(&["requirepass geheim"]);
+    let url = format!("redis://:geheim@{}/", server.address());
+    let trusted = link(&url);
+    assert_eq!(count(&trusted, "a").await, Ok(1));
+    let wrong = link(&format!("redis://:falsch@{}/", server.address()));
+    let refused = count(&wrong, "a").await.unwrap_err();
+    assert!(matches!(&refused, StoreError::Unavailable(reason) if reason.contains("credentials")), "{refused}");
+    let shown = format!("{trusted:?} {wrong:?} {refused:?} {:?} {:?}", options(&url), "redis://:geheim@".parse::<RedisServers>());
+    assert!(!shown.contains("geheim") && !shown.contains("falsch"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_speak_tls_is_not_spoken_to_without() {
+    let server = RedisServer::start(&[]);
+    let link = link(&format!("rediss://:geheim@{}/", server.address()));
+    assert!(matches!(count(&link, "a").await, Err(StoreError::Unavailable(_))));
+    assert_eq!(server.answer(&["DBSIZE"]).integer(), Some(0));
+}
+
+#[test]
+fn a_url_says_how_the_servers_are_organised() {
+    let shown = |url: &str| url.parse::<RedisServers>().map(|topology| format!("{topology:?}"));
+    assert!(shown("redis://host").unwrap().contains(r#"Standalone, seeds: [Address { host: "host", port: 6379 }]"#));
+    assert!(
+        shown("redis+sentinel://u:p@a,b:7/name/1")
+            .unwrap()
+            .contains(r#"Sentinel { service: "name" }, seeds: [Address { host: "a", port: 26379 }, Address { host: "b", port: 7 }]"#)
+    );
+    assert!(shown("rediss+cluster://a,b").unwrap().contains("Cluster"));
+    for wrong in ["", "redis", "http://host", "redis://a,b", "redis+sentinel://a,b", "redis+other://a", "redis+cluster://a:port"] {
+        assert!(shown(wrong).is_err(), "{wrong}");
+    }
+}

@@ -1,0 +1,60 @@
+//! Writes that wait for a replica.
+
+use std::time::{Duration, Instant};
+
+use redis::cmd;
+
+use super::harness::groups::Sentinels;
+use super::{SLACK, count, options, recovers};
+use crate::error::StoreError;
+use crate::redis::link::Link;
+
+#[tokio::test]
+async fn a_write_counts_when_the_replica_has_it_and_not_before() {
+    let group = Sentinels::start(1, &[]);
+    let mut options = options(&group.master().url());
+    options.wait_replicas = 1;
+    let link = Link::new(options);
+    assert_eq!(count(&link, "a").await, Ok(1));
+    let replica = group.replicas().next().unwrap();
+    assert_eq!(replica.answer(&["GET", "a"]).text().as_deref(), Some("1"));
+
+    replica.pause();
+    let started = Instant::now();
+    let outcome = count(&link, "b").await;
+    assert!(matches!(&outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
+    assert!(started.elapsed() < Duration::from_secs(1) + SLACK);
+    // What only reads does not wait, neither for the replica nor behind those who do.
+    let reading = async {
+        let started = Instant::now();
+        for _ in 0..20 {
+            link.read(cmd("GET").arg("a").to_owned()).await.unwrap();
+        }
+        assert!(started.elapsed() < Duration::from_millis(400), "{:?}", started.elapsed());
+    };
+    tokio::join!(reading, count(&link, "c")).1.unwrap_err();
+
+    replica.resume();
+    recovers(&link, "d", Duration::from_secs(5)).await;
+}
+
+/// A repetition finds the write done and writes nothing itself; it must wait for it all the same,
+/// also on another connection.
+#[tokio::test]
+async fn a_repetition_that_writes_nothing_waits_for_what_was_written_before() {
+    let group = Sentinels::start(1, &[]);
+    let mut options = options(&group.master().url());
+    options.wait_replicas = 1;
+    let first = Link::new(options.clone());
+    let note = |link: Link| async move { link.call(&super::NOTE, vec![b"n".to_vec()], vec![b"id".to_vec()]).await };
+    let replica = group.replicas().next().unwrap();
+    count(&first, "warm").await.unwrap();
+    replica.pause();
+    assert!(note(first).await.is_err());
+    assert_eq!(group.master().answer(&["SISMEMBER", "n", "id"]).integer(), Some(1));
+    for _ in 0..2 {
+        assert!(note(Link::new(options.clone())).await.is_err());
+    }
+    replica.resume();
+    recovers(&Link::new(options), "d", Duration::from_secs(5)).await;
+}

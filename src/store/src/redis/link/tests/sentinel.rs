@@ -1,0 +1,59 @@
+//! A master that sentinels watch.
+
+use std::time::{Duration, Instant};
+
+use super::harness::groups::Sentinels;
+use super::harness::{PLENTY, RedisServer};
+use super::{count, link, recovers};
+use crate::redis::link::Link;
+
+fn url(group: &Sentinels) -> String {
+    let addresses: Vec<String> =
+        group.urls().iter().map(|url| url.trim_start_matches("redis://").trim_end_matches('/').to_owned()).collect();
+    format!("redis+sentinel://{}/{}", addresses.join(","), Sentinels::SERVICE)
+}
+
+#[tokio::test]
+async fn the_link_follows_the_sentinels_when_the_master_is_demoted_and_when_it_dies() {
+    let group = Sentinels::start(2, &[]);
+    let link = link(&url(&group));
+    assert_eq!(count(&link, "a").await, Ok(1));
+
+    // The old master is not told for seconds, and takes writes that are lost until the link asks.
+    let old = group.master().port();
+    let new = group.demote_master();
+    assert_ne!(old, new.port());
+    let took = follows(&link, new).await;
+    println!("followed {took:?} after the sentinels agreed on a demotion");
+
+    new.kill9();
+    let took = recovers(&link, "a", PLENTY).await;
+    println!("answered {took:?} after the master was killed");
+    follows(&link, group.await_failover(new.port())).await;
+}
+
+#[tokio::test]
+async fn the_credentials_are_for_the_servers_and_a_sentinel_may_do_without() {
+    let master = RedisServer::start(&["requirepass geheim"]);
+    let monitor = format!("sentinel monitor {} 127.0.0.1 {} 1", Sentinels::SERVICE, master.port());
+    let auth = format!("sentinel auth-pass {} geheim", Sentinels::SERVICE);
+    for own in [None, Some("requirepass geheim")] {
+        let lines: Vec<&str> = [monitor.as_str(), auth.as_str()].into_iter().chain(own).collect();
+        let sentinel = RedisServer::start_as(&["--sentinel"], &lines);
+        let link = link(&format!("redis+sentinel://:geheim@{}/{}", sentinel.address(), Sentinels::SERVICE));
+        recovers(&link, "a", PLENTY).await;
+    }
+}
+
+/// Waits until what the link writes is written to this server; how long that took.
+async fn follows(link: &Link, master: &RedisServer) -> Duration {
+    let started = Instant::now();
+    loop {
+        let answered = count(link, "a").await.ok();
+        if answered.is_some() && answered.map(|number| number.to_string()) == master.answer(&["GET", "a"]).text() {
+            return started.elapsed();
+        }
+        assert!(started.elapsed() < Duration::from_secs(4), "the link does not follow: {answered:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

@@ -1,0 +1,142 @@
+//! How the Redis servers are organised and where to find them: one server, a master that sentinels
+//! watch, or a cluster. Read from one URL, because it is one setting.
+//!
+//! | URL | is |
+//! |---|---|
+//! | `redis://user:password@host:6379/0` | one server |
+//! | `redis+sentinel://user:password@host:26379,host:26379/service/0` | sentinels, and the name of the master that they watch |
+//! | `redis+cluster://user:password@host:6379,host:6379` | some nodes of a cluster |
+//!
+//! `rediss` instead of `redis` is the same over TLS, with the certificate authorities of the system or
+//! of `SSL_CERT_FILE`. The credentials are those of the servers; a sentinel is shown them too, and
+//! asked without if it does not want any.
+
+use std::fmt;
+use std::str::FromStr;
+
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisConnectionInfo};
+
+use crate::redis::RedisTopology;
+
+/// Where the servers are, how they are organised, and how to log in to them.
+#[derive(Clone)]
+pub struct RedisServers {
+    pub(super) topology: RedisTopology,
+    /// Whom to ask first.
+    pub(super) seeds: Vec<Address>,
+    /// Everything but the address of a connection to a server.
+    login: ConnectionInfo,
+}
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Address {
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+/// The URL of the store is none that this program knows. It is not repeated here, because it may
+/// contain a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a redis://, redis+sentinel://host,host/service or redis+cluster://host,host URL")]
+pub struct BadRedisUrl;
+
+impl RedisServers {
+    /// From one `redis://` or `rediss://` URL for each server, sentinel or node; the first one says
+    /// how to log in.
+    ///
+    /// # Errors
+    /// [`BadRedisUrl`] when there is none, or one that is none.
+    pub fn new<Url: AsRef<str>>(urls: &[Url], topology: RedisTopology) -> Result<Self, BadRedisUrl> {
+        let parsed: Vec<ConnectionInfo> =
+            urls.iter().map(|url| url.as_ref().into_connection_info().map_err(|_| BadRedisUrl)).collect::<Result<_, _>>()?;
+        let seeds = parsed.iter().map(address_of).collect::<Result<_, _>>()?;
+        let login = parsed.into_iter().next().ok_or(BadRedisUrl)?;
+        Ok(Self { topology, seeds, login })
+    }
+
+    /// Everything that a connection to a server needs.
+    pub(super) fn login_at(&self, address: &Address) -> ConnectionInfo {
+        let Address { host, port } = address.clone();
+        let addr = match self.login.addr() {
+            ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
+                ConnectionAddr::TcpTls { host, port, insecure: *insecure, tls_params: tls_params.clone() }
+            }
+            _ => ConnectionAddr::Tcp(host, port),
+        };
+        self.login.clone().set_addr(addr)
+    }
+
+    /// The same without credentials and without a database, as a sentinel may want it.
+    pub(super) fn anonymous_at(&self, address: &Address) -> ConnectionInfo {
+        self.login_at(address).set_redis_settings(RedisConnectionInfo::default())
+    }
+
+    /// Whether connections are encrypted.
+    pub(super) fn is_encrypted(&self) -> bool {
+        matches!(self.login.addr(), ConnectionAddr::TcpTls { .. })
+    }
+}
+
+impl FromStr for RedisServers {
+    type Err = BadRedisUrl;
+
+    fn from_str(url: &str) -> Result<Self, BadRedisUrl> {
+        let (scheme, rest) = url.split_once("://").ok_or(BadRedisUrl)?;
+        let (plain, organised) = scheme.split_once('+').unwrap_or((scheme, ""));
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (user, hosts) = authority.rsplit_once('@').map_or(("", authority), |(user, hosts)| (user, hosts));
+        let hosts: Vec<&str> = hosts.split(',').collect();
+        let (topology, port, database) = match organised {
+            "" if hosts.len() == 1 => (RedisTopology::Standalone, 6379, path),
+            "sentinel" => {
+                let (service, database) = path.split_once('/').unwrap_or((path, ""));
+                let service = Some(service.to_owned()).filter(|service| !service.is_empty()).ok_or(BadRedisUrl)?;
+                (RedisTopology::Sentinel { service }, 26379, database)
+            }
+            "cluster" => (RedisTopology::Cluster, 6379, path),
+            _ => return Err(BadRedisUrl),
+        };
+        let at = if user.is_empty() { String::new() } else { format!("{user}@") };
+        let one = |host: &&str| {
+            let host = if has_port(host) { (*host).to_owned() } else { format!("{host}:{port}") };
+            format!("{plain}://{at}{host}/{database}")
+        };
+        Self::new(&hosts.iter().map(one).collect::<Vec<_>>(), topology)
+    }
+}
+
+fn has_port(host: &str) -> bool {
+    let after_ipv6 = host.rsplit_once(']').map_or(host, |(_, after)| after);
+    after_ipv6.contains(':')
+}
+
+fn address_of(info: &ConnectionInfo) -> Result<Address, BadRedisUrl> {
+    match info.addr() {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => Ok(Address { host: host.clone(), port: *port }),
+        _ => Err(BadRedisUrl),
+    }
+}
+
+impl FromStr for Address {
+    type Err = BadRedisUrl;
+
+    /// As Redis writes it in a redirection: `host:port`, where an IPv6 host has no brackets.
+    fn from_str(text: &str) -> Result<Self, BadRedisUrl> {
+        let (host, port) = text.rsplit_once(':').ok_or(BadRedisUrl)?;
+        let port = port.parse().map_err(|_| BadRedisUrl)?;
+        Ok(Self { host: host.to_owned(), port })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+impl fmt::Debug for RedisServers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisServers").field("topology", &self.topology).field("seeds", &self.seeds).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,5 @@
+-- Forgets a node, unless it has come back meanwhile.
+local beats = KEYS[1]
+local node, beat = unpack(ARGV, 2, 3)
+if redis.call('ZSCORE', beats, node) ~= beat then return 0 end
+return redis.call('ZREM', beats, node)

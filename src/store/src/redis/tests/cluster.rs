@@ -1,0 +1,23 @@
+//! The properties of every store on a cluster of three masters, where a script that names keys of two
+//! slots, or touches one that it does not name elsewhere, is refused.
+
+use super::server::RedisServer;
+use super::server::groups::RedisCluster;
+use super::{Universe, connected};
+use crate::conformance::fixture::RETENTION;
+use crate::redis::RedisServers;
+
+/// An empty cluster, and a store that has not met it.
+fn emptied(cluster: &RedisCluster) -> Universe<()> {
+    for node in cluster.nodes() {
+        node.answer(&["FLUSHALL"]);
+        node.answer(&["SCRIPT", "FLUSH"]);
+    }
+    let addresses: Vec<String> = cluster.nodes().iter().map(RedisServer::address).collect();
+    let servers: RedisServers = format!("redis+cluster://{}", addresses.join(",")).parse().unwrap();
+    connected((), servers, RETENTION)
+}
+
+crate::store_conformance! {
+    a_cluster_of_three_masters_has_every_property_of_a_store: cluster = RedisCluster::start(0, &[]) => emptied(&cluster)
+}

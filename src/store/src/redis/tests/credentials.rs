@@ -1,0 +1,94 @@
+//! Credentials in races: one that was accepted is remembered whatever others do at the same time.
+
+use std::sync::atomic::Ordering;
+
+use futures_util::future::join_all;
+use proptest::prelude::*;
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::transaction::AnswerDigest;
+
+use super::{Universe, universe};
+use crate::conformance::fixture::{WINDOW, client_with, completing, opened, opening};
+use crate::conformance::{World, run};
+use crate::transition::{CompleteOutcome, CompleteTransaction, OpenOutcome, PresentedCredential};
+
+/// One of several answers under one of several transactions, of which the last has expired.
+#[derive(Clone, Copy, Debug)]
+struct Presentation {
+    transaction: usize,
+    answer: u8,
+    holder_bound: bool,
+}
+
+fn presentation() -> impl Strategy<Value = Presentation> {
+    (0..4_usize, 1..4_u8, prop::bool::weighted(0.2)).prop_map(|(transaction, answer, holder_bound)| Presentation {
+        transaction,
+        answer,
+        holder_bound,
+    })
+}
+
+fn presenting(id: TxnId, answer: u8, holder_bound: bool, credential: u8) -> CompleteTransaction {
+    let credential = PresentedCredential { digest: AnswerDigest([credential; 32]), holder_bound };
+    CompleteTransaction { credential: Some(credential), ..completing(id, answer) }
+}
+
+async fn expired(world: &Universe, client: &sakshi_domain::ids::ClientId) -> TxnId {
+    let mut open = opening(world, client);
+    open.pending.expires_at = world.now() - WINDOW;
+    let id = open.pending.id;
+    assert!(matches!(world.store().open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
+    id
+}
+
+/// Presents one credential many times at once; then what a stranger is told who presents it.
+async fn race(world: &Universe, credential: u8, presentations: &[Presentation]) {
+    let client = client_with(world, 10).await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(opened(world, &client).await.id);
+    }
+    ids.push(expired(world, &client).await);
+    let calls = presentations.iter().map(|one| presenting(ids[one.transaction], one.answer, one.holder_bound, credential));
+    let outcomes = join_all(calls.map(|complete| world.store().complete_transaction(complete))).await;
+    let (mut plain, mut any) = (Vec::new(), false);
+    for (one, outcome) in presentations.iter().zip(outcomes) {
+        match outcome.unwrap() {
+            CompleteOutcome::Completed { repeated: false, .. } => {
+                any = true;
+                plain.extend((!one.holder_bound).then_some(one.transaction));
+            }
+            CompleteOutcome::Expired => assert_eq!(one.transaction, 3),
+            CompleteOutcome::Completed { repeated: true, .. }
+            | CompleteOutcome::AlreadyCompleted(_)
+            | CompleteOutcome::CredentialReplayed => {}
+            CompleteOutcome::NotFound => panic!("it was opened"),
+        }
+    }
+    assert!(plain.len() <= 1, "one credential, accepted without its holder under {plain:?}");
+    let stranger = opened(world, &client).await.id;
+    match world.store().complete_transaction(presenting(stranger, 9, false, credential)).await.unwrap() {
+        // One that nobody raced for is given back.
+        CompleteOutcome::CredentialReplayed => assert!(any || presentations.len() > 1, "it was never accepted"),
+        CompleteOutcome::Completed { .. } => assert!(!any, "it was accepted before"),
+        other => panic!("{other:?}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_credential_that_was_accepted_is_remembered_and_one_that_was_not_is_given_back(
+        races in prop::collection::vec(prop::collection::vec(presentation(), 1..12), 1..20),
+        answers_are_lost in any::<bool>(),
+    ) {
+        run(async {
+            let world = universe();
+            world.store.shared.drill.answers_are_lost.store(answers_are_lost, Ordering::SeqCst);
+            for (credential, presentations) in (1..).zip(&races) {
+                race(&world, credential, presentations).await;
+            }
+        });
+    }
+}

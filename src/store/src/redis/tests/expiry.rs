@@ -1,0 +1,108 @@
+//! On the server's own clock records go by themselves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sakshi_domain::clock::{Clock, SystemClock};
+use sakshi_domain::time::Timestamp;
+use zeroize::Zeroizing;
+
+use super::server::{PLENTY, RedisServer};
+use crate::conformance::fixture::{client_with, completing, created, event, opening, registered};
+use crate::conformance::guests::ALL;
+use crate::conformance::{World, run};
+use crate::redis::{NodeId, RedisClock, RedisOptions, RedisStore};
+use crate::store::Store;
+use crate::transition::{CompleteOutcome, CompleteTransaction, OpenOutcome, Retention};
+use crate::vault::Vault;
+
+const SHORT: Duration = Duration::from_millis(300);
+
+struct Short(RedisStore);
+
+impl Short {
+    async fn on(server: &RedisServer) -> Self {
+        let options = RedisOptions {
+            servers: server.url().parse().unwrap(),
+            wait_replicas: 0,
+            node: NodeId::generate(),
+            vault: Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap()),
+            retention: Retention { expired: SHORT, events: SHORT },
+            max_waiting: 100,
+            clock: RedisClock::Server,
+        };
+        Self(RedisStore::open(options).await.unwrap())
+    }
+}
+
+impl World for Short {
+    fn store(&self) -> &dyn Store {
+        &self.0
+    }
+
+    fn now(&self) -> Timestamp {
+        SystemClock.now()
+    }
+
+    fn advance(&self, _: Duration) {
+        unreachable!("the server's clock is not moved");
+    }
+}
+
+async fn until<F: Future<Output = bool>>(holds: impl Fn() -> F) {
+    let waiting = async {
+        while !holds().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PLENTY, waiting).await.unwrap();
+}
+
+#[test]
+fn a_transaction_is_expired_and_then_gone_without_anybody_doing_anything() {
+    run(async {
+        let server = RedisServer::start(&[]);
+        let world = &Short::on(&server).await;
+        let client = client_with(world, 2).await;
+        let mut open = opening(world, &client);
+        open.pending.expires_at = world.now() + SHORT;
+        let id = open.pending.id;
+        assert!(matches!(world.store().open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
+        let mut short = opening(world, &client);
+        short.pending.terms.webhook_url = None;
+        let answered = short.pending.id;
+        assert!(matches!(world.store().open_transaction(short).await, Ok(OpenOutcome::Opened { .. })));
+        let complete = CompleteTransaction { result_ttl: SHORT, ..completing(answered, 1) };
+        assert!(matches!(world.store().complete_transaction(complete).await, Ok(CompleteOutcome::Completed { .. })));
+        until(|| async { world.store().load_transaction(id).await == Ok(None) }).await;
+        assert_eq!(world.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
+        until(|| async { world.store().load_transaction(answered).await == Ok(None) }).await;
+        let left = server.answer(&["KEYS", "*}t:*"]);
+        assert_eq!(left.members(), []);
+    });
+}
+
+#[test]
+fn an_event_goes_with_everything_of_it_and_leaves_the_list_of_its_app() {
+    run(async {
+        let server = RedisServer::start(&[]);
+        let world = &Short::on(&server).await;
+        let client = client_with(world, 5).await;
+        let mut ending = event(world, &client, 5);
+        ending.terms.expires_at = world.now() + SHORT * 4;
+        ending.terms.webhook_url = None;
+        let ending = created(world, ending).await;
+        let mut lasting = event(world, &client, 5);
+        lasting.app = ending.app.clone();
+        let lasting = created(world, lasting).await;
+        assert_eq!(world.store().list_events(ending.app.clone(), ALL).await.unwrap().total, 2);
+        let mut open = crate::conformance::fixture::scan(world, &ending);
+        open.pending.expires_at = world.now() + SHORT;
+        assert!(matches!(world.store().open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
+        until(|| async { world.store().load_event(ending.id).await == Ok(None) }).await;
+        until(|| async { world.store().list_events(ending.app.clone(), ALL).await.unwrap().total == 1 }).await;
+        registered(world, &lasting).await;
+        let left = server.answer(&["KEYS", &format!("*{}", ending.id)]);
+        assert_eq!(left.members(), []);
+    });
+}

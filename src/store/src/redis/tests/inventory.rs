@@ -1,0 +1,188 @@
+//! What is in a server that was used for everything: every key is of the table and has its time, and
+//! nothing personal is readable.
+
+use std::collections::BTreeSet;
+
+use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
+use sakshi_domain::event::{EventName, EventPatch};
+use sakshi_domain::ids::KeyId;
+use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, KeyDigest};
+use sakshi_domain::transaction::{AnswerDigest, Outcome};
+
+use super::{Universe, universe, universe_on};
+use crate::conformance::fixture::{
+    RETENTION, WINDOW, app, client_with, completed, completing, created, event, kept, opened, opening, passing, patched, registered,
+    scanned, url,
+};
+use crate::conformance::{World, run};
+use crate::redis::peers::Gone;
+use crate::redis::script;
+use crate::redis::{KEYS, Lifetime};
+use crate::transition::{CompleteOutcome, CompleteTransaction, CreditOutcome, OpenOutcome, PageRequest, PresentedCredential};
+
+const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
+
+fn presenting(complete: CompleteTransaction, credential: u8) -> CompleteTransaction {
+    let credential = PresentedCredential { digest: AnswerDigest([credential; 32]), holder_bound: false };
+    CompleteTransaction { credential: Some(credential), ..complete }
+}
+
+/// Does everything that a store can do, so that there is every kind of key in every state.
+async fn used_for_everything(universe: &Universe) {
+    let store = universe.store();
+    let client = client_with(universe, 50).await;
+    let app = app(universe, &client);
+    assert!(store.create_app(app.clone()).await.unwrap());
+    let patch = AppPatch { consent_webhook_url: Some(Some(url("https://consent.example/planted-path"))), ..AppPatch::default() };
+    store.patch_app(app.app_id.clone(), patch).await.unwrap().unwrap();
+    let key = ApiKeyRecord {
+        key_id: KeyId::generate(),
+        client_id: client.clone(),
+        label: "kiosk".into(),
+        environments: vec![],
+        created_at: universe.now(),
+        expires_at: None,
+        revoked_at: None,
+    };
+    assert!(store.create_key(key.clone(), KeyDigest([5; 32])).await.unwrap());
+    store.retire_key(key.key_id, Some(universe.now()), None).await.unwrap().unwrap();
+
+    let mut open = opening(universe, &client);
+    open.idempotency = Some(kept(universe, &client, 1, 1));
+    let pending = open.pending.clone();
+    assert!(matches!(store.open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
+    assert!(store.load_idempotent_answer(kept(universe, &client, 1, 1).scope).await.unwrap().is_some());
+    // Queued, under way, ended, given up.
+    store.complete_transaction(presenting(completing(pending.id, 1), 1)).await.unwrap();
+    let (under_way, id) = completed(universe, &client).await;
+    assert!(store.claim_delivery(id, under_way.id).await.unwrap());
+    assert_eq!(store.abandon_attempts().await, Ok(1));
+    let (ended, id) = completed(universe, &client).await;
+    assert!(store.claim_delivery(id, ended.id).await.unwrap());
+    let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
+    store.settle_delivery(id, ended.id, attempt).await.unwrap();
+    let (claimed, id) = completed(universe, &client).await;
+    assert!(store.claim_delivery(id, claimed.id).await.unwrap());
+    opened(universe, &client).await;
+    // A credential that is given back, and one that is not.
+    let late = opened(universe, &client).await;
+    universe.advance(WINDOW);
+    assert_eq!(store.complete_transaction(presenting(completing(late.id, 1), 2)).await, Ok(CompleteOutcome::Expired));
+
+    let event = created(universe, event(universe, &client, 10)).await;
+    registered(universe, &event).await;
+    scanned(universe, &event).await;
+    let name = EventName::parse("Planted name of a party").unwrap();
+    patched(universe, &event, EventPatch { name: Some(name), ..EventPatch::default() }).await;
+    assert_eq!(store.list_events(event.app.clone(), ALL).await.unwrap().total, 1);
+    assert_eq!(store.list_registrations(event.id, ALL).await.unwrap().total, 1);
+    let guest = scanned(universe, &event).await;
+    assert!(matches!(store.complete_transaction(passing(guest, 1)).await, Ok(CompleteOutcome::Completed { .. })));
+    assert!(store.load_delivery(guest).await.unwrap().is_some());
+    assert!(!store.due_deliveries(None, None, 10).await.unwrap().is_empty());
+    store.audit().await.unwrap();
+    store.check().await.unwrap();
+}
+
+/// Whether a key's name is of a pattern.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((before, after)) = pattern.split_once('*') else { return pattern == name };
+    let Some(rest) = name.strip_prefix(before) else { return false };
+    (1..=rest.len()).any(|end| rest.is_char_boundary(end) && !rest[..end].contains(':') && matches(after, &rest[end..]))
+}
+
+#[test]
+fn every_key_is_of_the_table_and_goes_when_the_table_says() {
+    let universe = universe();
+    run(used_for_everything(&universe));
+    let text = |command: &[&str]| universe.server.answer(command).text().unwrap_or_default();
+    let mut seen = BTreeSet::new();
+    for name in universe.server.answer(&["KEYS", "*"]).members().iter().filter_map(|name| name.text()) {
+        let kinds: Vec<_> = KEYS.iter().filter(|kind| matches(kind.pattern, &name)).collect();
+        let [kind] = kinds[..] else { panic!("{name} is of {} patterns", kinds.len()) };
+        seen.insert(kind.pattern);
+        assert_eq!(text(&["TYPE", &name]), kind.of_type, "{name}");
+        let lives: i64 = text(&["PTTL", &name]).parse().unwrap();
+        let unended = kind.of_type == "hash"
+            && universe.server.answer(&["HEXISTS", &name, "i"]).integer() == Some(1)
+            && universe.server.answer(&["HEXISTS", &name, "w"]).integer() == Some(0);
+        let goes = match kind.lifetime {
+            Lifetime::Always(_) => true,
+            Lifetime::Except(_) => !unended,
+            Lifetime::None(_) => false,
+        };
+        assert_eq!(lives >= 0, goes, "{name} lives {lives} ms");
+    }
+    // A row that nothing is of would be a promise that nobody checks.
+    let used: BTreeSet<_> = KEYS.iter().map(|kind| kind.pattern).collect();
+    assert_eq!(seen, used);
+}
+
+#[test]
+fn the_user_that_the_deployment_gives_the_service_may_do_all_of_it() {
+    let users = include_str!("../../../../../deploy/redis/users.acl");
+    let user = users.lines().find(|line| line.starts_with("user sakshi ")).unwrap();
+    let digest = user.split(' ').find(|word| word.starts_with('#')).unwrap();
+    let server = super::server::RedisServer::start(&[&user.replace(digest, ">known-here")]);
+    let servers = format!("redis://sakshi:known-here@{}/", server.address()).parse().unwrap();
+    let universe = super::connected(server, servers, RETENTION);
+    run(async {
+        used_for_everything(&universe).await;
+        let gone = crate::redis::NodeId::generate();
+        universe.store.shared.take_over(&gone).await.unwrap();
+        universe.store().leave().await.unwrap();
+    });
+}
+
+#[test]
+fn a_used_store_has_run_every_script() {
+    let universe = universe();
+    run(async {
+        used_for_everything(&universe).await;
+        let store = universe.store();
+        store.list_clients(ALL).await.unwrap();
+        let nobody = crate::redis::NodeId::generate();
+        let shared = &universe.store.shared;
+        shared.bury(&Gone { node: nobody, beat: Some("1".into()) }).await.unwrap();
+        shared.beat(false).await.unwrap();
+        shared.holders().await.unwrap();
+        let (pending, _) = completed(&universe, &client_with(&universe, 1).await).await;
+        store.load_transaction(pending.id).await.unwrap();
+    });
+    let called = universe.store.shared.drill.called.lock().unwrap().clone();
+    // Beats and those who miss them have tests of their own.
+    let of_nodes = ["beat", "forget_node", "holders"];
+    let all: BTreeSet<_> = script::ALL.iter().map(|script| script.name).filter(|name| !of_nodes.contains(name)).collect();
+    assert!(called.is_superset(&all), "{:?}", all.difference(&called).collect::<Vec<_>>());
+}
+
+#[test]
+fn nothing_personal_or_secret_is_readable_in_redis() {
+    // What is written to the disk is what is in memory, when it is not compressed.
+    let universe = universe_on(&["rdbcompression no"], RETENTION);
+    let vault = std::sync::Arc::clone(&universe.store.shared.vault);
+    run(async {
+        used_for_everything(&universe).await;
+        let client = client_with(&universe, 1).await;
+        let pending = opened(&universe, &client).await;
+        let claims = serde_json::json!({"residentName": "Planted Resident"});
+        let outcome: Outcome = serde_json::from_value(serde_json::json!({"verified": claims})).unwrap();
+        let sealed = vault.seal(pending.id.as_bytes(), &serde_json::to_vec(&outcome).unwrap());
+        let complete = CompleteTransaction { outcome: sealed, ..completing(pending.id, 1) };
+        assert!(matches!(universe.store().complete_transaction(complete).await, Ok(CompleteOutcome::Completed { .. })));
+        let moved = universe.store().move_credits(client, crate::conformance::fixture::grant(1, "a reference in the clear")).await;
+        assert!(matches!(moved, Ok(CreditOutcome::Moved(_))));
+    });
+    universe.server.answer(&["SAVE"]);
+    let directory = universe.server.answer(&["CONFIG", "GET", "dir"]).field("dir").unwrap();
+    let file = std::fs::read(std::path::Path::new(&directory).join("dump.rdb")).unwrap();
+    let has = |planted: &str| file.windows(planted.len()).any(|window| window == planted.as_bytes());
+    // What may be read is found, so that what is not found is not there.
+    for clear in ["a reference in the clear", "https://hooks.example"] {
+        assert!(has(clear), "{clear}");
+    }
+    // A claim, a name hint, the name of an event, and the paths of every webhook.
+    for planted in ["Planted Resident", "Asha", "Planted name", "secret-path", "guest-list", "planted-path", "key=1"] {
+        assert!(!has(planted), "{planted}");
+    }
+}

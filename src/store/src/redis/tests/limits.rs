@@ -1,0 +1,111 @@
+//! Numbers at their edges, and records at the edges of their time.
+
+use std::time::Duration;
+
+use sakshi_domain::credits::{CreditMove, EntryKind};
+use sakshi_domain::event::EventPatch;
+
+use super::{universe, universe_keeping};
+use crate::conformance::fixture::{
+    EVENT, RETENTION, WINDOW, audited_balance, client_with, counts, created, declining, event, grant, opened, opening, passing, patched,
+    scan, scanned,
+};
+use crate::conformance::{World, run};
+use crate::transition::{CompleteOutcome, CreditOutcome, OpenOutcome, PageRequest, Retention};
+
+fn adjust(amount: i64, reference: &str) -> CreditMove {
+    CreditMove { kind: EntryKind::Adjust, amount, reference: reference.into() }
+}
+
+#[test]
+fn a_balance_is_exact_to_its_last_credit_beyond_what_lua_counts() {
+    run(async {
+        let world = &universe();
+        let client = client_with(world, 0).await;
+        let moves = [
+            (grant((1 << 53) - 1, "a"), Some((1 << 53) - 1)),
+            (grant(2, "b"), Some((1 << 53) + 1)),
+            (adjust(i64::MAX - (1 << 53) - 1, "c"), Some(i64::MAX as u64)),
+            (grant(1, "d"), None),
+            (adjust(i64::MIN, "e"), None),
+            (adjust(-i64::MAX, "f"), Some(0)),
+            (adjust(-1, "g"), None),
+            (adjust(0, "h"), Some(0)),
+            (grant(i64::MAX, "i"), Some(i64::MAX as u64)),
+            (adjust(i64::MIN, "j"), None),
+        ];
+        for (movement, after) in moves {
+            let outcome = world.store().move_credits(client.clone(), movement.clone()).await.unwrap();
+            match after {
+                Some(after) => assert!(matches!(&outcome, CreditOutcome::Moved(entry) if entry.balance_after == after), "{outcome:?}"),
+                None => assert_eq!(outcome, CreditOutcome::OutOfRange, "{movement:?}"),
+            }
+        }
+        opened(world, &client).await;
+        assert_eq!(audited_balance(world, &client).await, i64::MAX as u64 - 1);
+    });
+}
+
+#[test]
+fn a_cost_of_any_size_is_paid_exactly_or_not_at_all() {
+    run(async {
+        let world = &universe();
+        let client = client_with(world, i64::MAX).await;
+        for cost in [u64::MAX, i64::MAX as u64 + 1] {
+            let mut open = opening(world, &client);
+            open.cost = cost;
+            assert_eq!(world.store().open_transaction(open).await, Ok(OpenOutcome::InsufficientCredits));
+        }
+        for (cost, left) in [(0, i64::MAX as u64), (i64::MAX as u64 - 1, 1), (2, 1), (1, 0)] {
+            let mut open = opening(world, &client);
+            open.cost = cost;
+            let outcome = world.store().open_transaction(open).await.unwrap();
+            let expected = if cost == 2 { OpenOutcome::InsufficientCredits } else { OpenOutcome::Opened { balance: left } };
+            assert_eq!(outcome, expected);
+        }
+        assert_eq!(audited_balance(world, &client).await, 0);
+    });
+}
+
+#[test]
+fn a_ledger_longer_than_a_slice_is_audited_to_its_end_and_damage_is_found() {
+    run(async {
+        let world = &universe();
+        let client = client_with(world, 5_000).await;
+        for slice in 0..25 {
+            let opens = (0..100).map(|_| world.store().open_transaction(opening(world, &client)));
+            futures_util::future::join_all(opens).await;
+            assert_eq!(world.store().balance(client.clone()).await, Ok(Some(5_000 - (slice + 1) * 100)));
+        }
+        assert_eq!(audited_balance(world, &client).await, 2_500);
+        let last = world.store().statement(client.clone(), PageRequest { page: 26, page_size: 100 }).await.unwrap();
+        assert_eq!((last.total, last.items.len(), last.items[0].balance_after), (2_501, 1, 2_500));
+        let ledger = format!("{{p{:02}}}l:{client}", client.partition().number());
+        world.server.answer(&["LSET", &ledger, "1500", "a 7 9 9 damage"]);
+        let audit = world.store().audit().await.unwrap().remove(0);
+        assert!(!audit.is_clean() && audit.faults > 0 && audit.entries == 2_501, "{audit:?}");
+    });
+}
+
+#[test]
+fn an_event_that_is_kept_for_no_time_still_outlives_its_scans() {
+    run(async {
+        let world = &universe_keeping(Retention { events: Duration::ZERO, ..RETENTION });
+        let client = client_with(world, 9).await;
+        let event = created(world, event(world, &client, 9)).await;
+        world.advance(EVENT - Duration::from_secs(1));
+        let (late, other) = (scanned(world, &event).await, scanned(world, &event).await);
+        // A new end that is nearer than the scans' does not take it from under them.
+        let nearer = Some(world.now() + Duration::from_millis(1));
+        patched(world, &event, EventPatch { expires_at: nearer, ..EventPatch::default() }).await;
+        world.advance(WINDOW - Duration::from_millis(1));
+        let outcome = world.store().complete_transaction(declining(late, 1)).await.unwrap();
+        assert!(matches!(outcome, CompleteOutcome::Completed { .. }));
+        let outcome = world.store().complete_transaction(passing(other, 1)).await.unwrap();
+        assert!(matches!(&outcome, CompleteOutcome::Completed { record, .. } if record.refused.is_some()), "{outcome:?}");
+        assert_eq!(counts(world, &event).await.scans, 2);
+        world.advance(RETENTION.expired + Duration::from_millis(1));
+        assert_eq!(world.store().load_event(event.id).await, Ok(None));
+        assert_eq!(world.store().open_transaction(scan(world, &event)).await, Ok(OpenOutcome::EventNotFound));
+    });
+}

@@ -1,0 +1,82 @@
+//! Several nodes on one Redis, each with a store of its own, on the server's clock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sakshi_domain::clock::{Clock, SystemClock};
+use sakshi_domain::delivery::DeliveryId;
+use sakshi_domain::ids::ClientId;
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::Pending;
+use zeroize::Zeroizing;
+
+use super::server::{PLENTY, RedisServer, eventually};
+use crate::conformance::World;
+use crate::conformance::fixture::{RETENTION, client_with, completed};
+use crate::redis::{NodeId, RedisClock, RedisOptions, RedisServers, RedisStore};
+use crate::store::Store;
+use crate::vault::Vault;
+
+/// One node.
+pub(super) struct Node {
+    pub(super) store: RedisStore,
+    pub(super) id: NodeId,
+}
+
+impl Node {
+    /// A node that beats this often.
+    pub(super) async fn start(servers: RedisServers, every: Duration) -> Self {
+        let id = NodeId::generate();
+        let options = RedisOptions {
+            servers,
+            wait_replicas: 0,
+            node: id,
+            vault: Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap()),
+            retention: RETENTION,
+            max_waiting: 4_096,
+            clock: RedisClock::Server,
+        };
+        Self { store: RedisStore::open_beating(options, every).await.unwrap(), id }
+    }
+
+    /// A delivery that waits for this node.
+    pub(super) async fn queue(&self, client: &ClientId) -> (Pending, DeliveryId) {
+        completed(self, client).await
+    }
+
+    /// Which deliveries wait for it.
+    pub(super) async fn due(&self) -> Vec<DeliveryId> {
+        self.store.due_deliveries(None, None, 100).await.unwrap().into_iter().map(|delivery| delivery.id).collect()
+    }
+
+    pub(super) async fn client(&self) -> ClientId {
+        client_with(self, 100).await
+    }
+
+    /// Its latest beat, if it has one.
+    pub(super) fn beat(&self, server: &RedisServer) -> Option<String> {
+        server.answer(&["ZSCORE", "{nodes}beats", &self.id.to_string()]).text()
+    }
+
+    /// Waits until it has beaten so many times more.
+    pub(super) fn await_beats(&self, server: &RedisServer, times: usize) {
+        for _ in 0..times {
+            let before = self.beat(server);
+            eventually("a beat", PLENTY, || (self.beat(server) != before).then_some(()));
+        }
+    }
+}
+
+impl World for Node {
+    fn store(&self) -> &dyn Store {
+        &self.store
+    }
+
+    fn now(&self) -> Timestamp {
+        SystemClock.now()
+    }
+
+    fn advance(&self, _: Duration) {
+        unreachable!("the server's clock is not moved");
+    }
+}

@@ -1,0 +1,189 @@
+//! Deliveries between nodes: who has which, and what becomes of those of a node that is gone.
+
+use std::sync::atomic::Ordering;
+
+use futures_util::future::join_all;
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome};
+use sakshi_domain::ids::{ClientId, TxnId};
+
+use super::{Universe, universe};
+use crate::conformance::fixture::{client_with, completed, completing, opened, opening_with_hook};
+use crate::conformance::{World, run};
+use crate::redis::outbox::TakenOver;
+use crate::store::Store;
+use crate::transition::CompleteOutcome;
+
+async fn of_many_clients(world: &Universe, count: usize) -> Vec<ClientId> {
+    join_all((0..count).map(|_| client_with(world, 1_000))).await
+}
+
+async fn due(store: &impl Store, after: Option<DeliveryId>, origin: Option<&str>, limit: usize) -> Vec<DeliveryId> {
+    let due = store.due_deliveries(after, origin.map(str::to_owned), limit).await.unwrap();
+    due.into_iter().map(|delivery| delivery.id).collect()
+}
+
+async fn queued(world: &Universe, client: &ClientId, hook: &str) -> (TxnId, DeliveryId) {
+    let open = opening_with_hook(world, client, Some(hook));
+    let id = open.pending.id;
+    world.store().open_transaction(open).await.unwrap();
+    match world.store().complete_transaction(completing(id, 1)).await.unwrap() {
+        CompleteOutcome::Completed { queued: Some(delivery), .. } => (id, delivery.id),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn pages_over_all_partitions_have_every_delivery_once_and_in_order() {
+    run(async {
+        let world = &universe();
+        let clients = of_many_clients(world, 40).await;
+        let mut all = Vec::new();
+        for round in 0..6 {
+            for (number, client) in clients.iter().enumerate() {
+                let (_, id) = queued(world, client, &format!("https://host{}.example/", number % 3)).await;
+                all.push((id, number % 3));
+            }
+            // Several rounds are of one moment.
+            if round % 2 == 0 {
+                world.advance(std::time::Duration::from_millis(1));
+            }
+        }
+        all.sort_unstable();
+        for limit in [1, 7, 100, 1_000] {
+            for origin in [None, Some(0), Some(2)] {
+                let expected: Vec<_> = all.iter().filter(|(_, of)| origin.is_none_or(|origin| *of == origin)).map(|(id, _)| *id).collect();
+                let origin = origin.map(|number| format!("https://host{number}.example"));
+                let mut read = Vec::new();
+                loop {
+                    let page = due(&world.store, read.last().copied(), origin.as_deref(), limit).await;
+                    assert!(page.len() <= limit);
+                    read.extend(page.iter().copied());
+                    if page.len() < limit || (limit == 1 && read.len() == 20) {
+                        break;
+                    }
+                }
+                assert_eq!(read, expected[..read.len()], "{limit} {origin:?}");
+                assert!(limit == 1 || read.len() == expected.len());
+            }
+        }
+        assert_eq!(due(&world.store, None, None, 0).await, []);
+    });
+}
+
+#[test]
+fn a_delivery_waits_for_the_node_that_completed_its_transaction_alone() {
+    run(async {
+        let world = &universe();
+        let other = world.another_node().await;
+        let client = client_with(world, 10).await;
+        let (_, ours) = completed(world, &client).await;
+        let theirs = opened(world, &client).await.id;
+        let outcome = other.complete_transaction(completing(theirs, 1)).await.unwrap();
+        let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
+        assert_eq!(due(&world.store, None, None, 10).await, [ours]);
+        assert_eq!(due(&other, None, None, 10).await, [delivery.id]);
+        // Whoever claims it has it: which node it waits for is no permission.
+        let claims = [world.store.claim_delivery(delivery.id, theirs), other.claim_delivery(delivery.id, theirs)];
+        let claims = join_all(claims).await;
+        assert_eq!(claims.iter().filter(|claimed| **claimed == Ok(true)).count(), 1);
+    });
+}
+
+#[test]
+fn what_a_dead_node_had_waiting_is_taken_over_and_what_it_had_under_way_is_unknown() {
+    run(async {
+        let world = &universe();
+        let (dead, heir) = (world.another_node().await, world.another_node().await);
+        let clients = of_many_clients(world, 12).await;
+        let (mut waiting, mut under_way) = (Vec::new(), Vec::new());
+        for number in 0..240 {
+            let id = opened(world, &clients[number % 12]).await.id;
+            let outcome = dead.complete_transaction(completing(id, 1)).await.unwrap();
+            let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
+            if number % 20 == 0 {
+                assert!(dead.claim_delivery(delivery.id, id).await.unwrap());
+                under_way.push((delivery.id, id));
+            } else {
+                waiting.push(delivery.id);
+            }
+        }
+        let (mine, _) = queued(world, &clients[0], "https://other.example/").await;
+        waiting.sort_unstable();
+        let taken = heir.shared.take_over(&dead.shared.node).await;
+        assert_eq!(taken, Ok(TakenOver { deliveries: 228, unknown: 12 }));
+        assert_eq!(due(&heir, None, None, 1_000).await, waiting);
+        assert_eq!(due(&dead, None, None, 1_000).await, []);
+        assert_eq!(due(&world.store, None, None, 1_000).await.len(), 1, "the living keep theirs");
+        for (id, txn) in &under_way {
+            let attempt = heir.load_delivery(*txn).await.unwrap().unwrap().attempt.unwrap();
+            assert_eq!(attempt.outcome, DeliveryOutcome::Unknown);
+            assert_eq!(heir.claim_delivery(*id, *txn).await, Ok(false));
+        }
+        assert_eq!(heir.shared.take_over(&dead.shared.node).await, Ok(TakenOver::default()));
+        // It was not dead after all, and says how one of its attempts ended.
+        let (id, txn) = under_way[0];
+        let delivered = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 9 };
+        dead.settle_delivery(id, txn, delivered).await.unwrap();
+        assert_eq!(heir.load_delivery(txn).await.unwrap().unwrap().attempt, Some(delivered));
+        assert_eq!(world.store.load_delivery(mine).await.unwrap().unwrap().attempt, None);
+    });
+}
+
+#[test]
+fn a_take_over_whose_answers_are_lost_moves_everything_once() {
+    run(async {
+        let world = &universe();
+        let (dead, heir) = (world.another_node().await, world.another_node().await);
+        let client = client_with(world, 1_000).await;
+        let mut waiting = Vec::new();
+        for _ in 0..250 {
+            let id = opened(world, &client).await.id;
+            let outcome = dead.complete_transaction(completing(id, 1)).await.unwrap();
+            let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
+            waiting.push(delivery.id);
+        }
+        heir.shared.drill.answers_are_lost.store(true, Ordering::SeqCst);
+        heir.shared.take_over(&dead.shared.node).await.unwrap();
+        assert_eq!(due(&heir, None, None, 1_000).await, waiting);
+        assert_eq!(due(&dead, None, None, 1_000).await, []);
+    });
+}
+
+#[test]
+fn positions_rise_when_the_clock_is_set_back_and_when_a_millisecond_is_full() {
+    run(async {
+        let world = &universe();
+        let client = client_with(world, 100).await;
+        let stream = format!("{{p{:02}}}out", client.partition().number());
+        let (_, first) = completed(world, &client).await;
+        // A later moment's last place is taken.
+        let later = world.now().millis() + 5_000;
+        world.server.answer(&["XADD", &stream, &format!("{later}-16383"), "t", "x"]);
+        let (_, second) = completed(world, &client).await;
+        world.server.answer(&["XADD", &stream, &format!("{}-7", later + 1_000), "t", "x"]);
+        let (_, third) = completed(world, &client).await;
+        let positions = [first, second, third].map(crate::redis::position::of);
+        assert_eq!(positions[1..], [format!("{}-0", later + 1), format!("{}-8", later + 1_000)]);
+        assert!(first < second && second < third);
+        // The clock arrives at a full millisecond.
+        world.server.answer(&["XADD", &stream, &format!("{}-16383", later + 10_000), "t", "x"]);
+        world.advance(std::time::Duration::from_millis(15_000));
+        let (txn, fourth) = completed(world, &client).await;
+        assert_eq!(crate::redis::position::of(fourth), format!("{}-0", later + 10_001));
+        assert!(world.store().claim_delivery(fourth, txn.id).await.unwrap());
+    });
+}
+
+#[test]
+fn eight_nodes_racing_for_each_delivery_make_one_attempt() {
+    run(async {
+        let world = &universe();
+        let nodes = join_all((0..8).map(|_| world.another_node())).await;
+        let client = client_with(world, 50).await;
+        for _ in 0..50 {
+            let (pending, id) = completed(world, &client).await;
+            let claims = join_all(nodes.iter().map(|node| node.claim_delivery(id, pending.id))).await;
+            assert_eq!(claims.iter().filter(|claimed| **claimed == Ok(true)).count(), 1);
+        }
+    });
+}

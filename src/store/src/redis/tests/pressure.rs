@@ -1,0 +1,96 @@
+//! A server that takes no writes: full, or a replica.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use sakshi_domain::clock::{Clock, ManualClock, SystemClock};
+use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
+use sakshi_domain::transaction::AnswerDigest;
+
+use super::server::{PLENTY, RedisServer};
+use super::{options, universe, universe_on};
+use crate::conformance::fixture::{RETENTION, audited_balance, client_with, completed, completing, opened, opening};
+use crate::conformance::{World, run};
+use crate::error::StoreError;
+use crate::redis::RedisStore;
+use crate::transition::{CompleteOutcome, CompleteTransaction, OpenOutcome, PresentedCredential};
+
+#[test]
+fn a_full_server_refuses_what_adds_to_it_whole_and_lets_deliveries_end() {
+    run(async {
+        let world = &universe_on(&["maxmemory-policy noeviction"], RETENTION);
+        let client = client_with(world, 10).await;
+        let pending = opened(world, &client).await;
+        let (delivered, id) = completed(world, &client).await;
+        world.server.answer(&["CONFIG", "SET", "maxmemory", "1"]);
+        let credential = Some(PresentedCredential { digest: AnswerDigest([3; 32]), holder_bound: false });
+        let complete = CompleteTransaction { credential, ..completing(pending.id, 1) };
+        for _ in 0..3 {
+            assert_eq!(world.store().open_transaction(opening(world, &client)).await, Err(StoreError::Full));
+            assert_eq!(world.store().complete_transaction(complete.clone()).await, Err(StoreError::Full));
+            assert_eq!(world.store().check().await, Err(StoreError::Full));
+        }
+        assert!(world.store().load_transaction(pending.id).await.unwrap().is_some());
+        assert_eq!(audited_balance(world, &client).await, 8);
+        assert!(world.store().claim_delivery(id, delivered.id).await.unwrap());
+        let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
+        world.store().settle_delivery(id, delivered.id, attempt).await.unwrap();
+        assert_eq!(world.store().load_delivery(delivered.id).await.unwrap().unwrap().attempt, Some(attempt));
+        world.server.answer(&["CONFIG", "SET", "maxmemory", "0"]);
+        assert_eq!(world.store().check().await, Ok(()));
+        let outcome = world.store().complete_transaction(complete).await.unwrap();
+        assert!(matches!(outcome, CompleteOutcome::Completed { repeated: false, .. }), "{outcome:?}");
+    });
+}
+
+#[test]
+fn a_server_that_fills_up_under_load_charges_for_what_it_opened_and_for_nothing_else() {
+    run(async {
+        let world = &universe_on(&["maxmemory-policy noeviction", "maxmemory 6mb"], RETENTION);
+        let client = client_with(world, 100_000).await;
+        let (mut opened, mut full) = (0, 0);
+        while full < 200 {
+            let opens = (0..200).map(|_| world.store().open_transaction(opening(world, &client)));
+            for outcome in join_all(opens).await {
+                match outcome {
+                    Ok(OpenOutcome::Opened { .. }) => opened += 1,
+                    Err(StoreError::Full) => full += 1,
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        assert!(opened > 0);
+        assert_eq!(audited_balance(world, &client).await, 100_000 - opened);
+    });
+}
+
+#[test]
+fn a_server_that_became_a_replica_is_unavailable_and_not_written_to() {
+    run(async {
+        let world = &universe();
+        let client = client_with(world, 3).await;
+        world.server.answer(&["CONFIG", "SET", "replica-serve-stale-data", "yes"]);
+        world.server.answer(&["REPLICAOF", "127.0.0.1", "1"]);
+        let checked = world.store().check().await;
+        assert!(matches!(checked, Err(StoreError::Unavailable(_))), "{checked:?}");
+        world.server.answer(&["REPLICAOF", "NO", "ONE"]);
+        let back = async {
+            while world.store().check().await.is_err() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PLENTY, back).await.unwrap();
+        opened(world, &client).await;
+        assert_eq!(audited_balance(world, &client).await, 2);
+    });
+}
+
+#[test]
+fn a_server_that_evicts_is_refused_when_the_store_is_opened() {
+    run(async {
+        let server = RedisServer::start(&["maxmemory 64mb", "maxmemory-policy allkeys-lru"]);
+        let clock = Arc::new(ManualClock::starting_at(SystemClock.now()));
+        let refused = RedisStore::open(options(server.url().parse().unwrap(), clock, RETENTION)).await.map(drop);
+        assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("noeviction")), "{refused:?}");
+    });
+}

@@ -1,0 +1,102 @@
+#!/bin/bash
+# Runs what deploy/ holds as far as one machine can: programs start with their files, manifests are built and looked at.
+#
+#   tests/deploy/check.sh                    all of it
+#   tests/deploy/check.sh redis systemd      some of it
+#   DEPLOY=/some/copy tests/deploy/check.sh  the same for a copy, see faults.sh
+#
+# What needs a program that is not here is skipped and says so; a check that does not hold fails the run.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+deploy=${DEPLOY:-$root/deploy}
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+failed=0
+
+"$here/setup.sh" || exit 1
+python=$root/target/deploy/venv/bin/python3
+look() { "$python" "$here/look.py" "$deploy" "$root" "$@"; }
+
+# Seconds that SIGTERM may take by default; whoever kills the service must wait longer.
+drain=$(sed -n 's/^drain_timeout_s = //p' "$root/config/default.toml")
+
+haproxy_syntax() {
+  # Every form of the file: plain, TLS, names that are asked for again. -dW: a warning is an error.
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
+    -keyout "$temp/key.pem" -out "$temp/chain.pem" 2>/dev/null
+  cat "$temp/chain.pem" "$temp/key.pem" >"$temp/tls.pem"
+  local nodes="SAKSHI_NODE1=127.0.0.1:1 SAKSHI_NODE2=127.0.0.1:2 SAKSHI_NODE3=127.0.0.1:3"
+  local form
+  for form in "SAKSHI_HTTP=127.0.0.1:9" "SAKSHI_PEM=$temp/tls.pem" "SAKSHI_RESOLVER=127.0.0.1:53"; do
+    # shellcheck disable=SC2086
+    env $nodes "$form" haproxy -c -dW -f "$deploy/haproxy/haproxy.cfg" >"$temp/said" 2>&1 || { cat "$temp/said"; return 1; }
+  done
+}
+
+proxy() { haproxy_syntax && "$python" "$here/proxy.py" "$deploy/haproxy/haproxy.cfg"; }
+
+redis() { "$here/redis.sh" "$deploy/redis"; }
+
+kubernetes() {
+  local version
+  version=$(kubectl version --client 2>/dev/null | grep -oE 'v1\.[0-9]+|Minor:"[0-9]+' | grep -oE '[0-9]+$' | head -1)
+  if [ "${version:-0}" -lt 21 ]; then
+    echo "kubectl 1.21 or newer is needed to build these overlays"
+    return 3
+  fi
+  local overlay
+  for overlay in base stage production; do
+    kubectl kustomize "$deploy/kubernetes/$overlay" >"$temp/$overlay.yaml" 2>"$temp/said" || { cat "$temp/said"; return 1; }
+    # What kustomize calls deprecated today fails tomorrow.
+    if [ -s "$temp/said" ]; then cat "$temp/said"; return 1; fi
+  done
+  look kubernetes "$temp/stage.yaml" "$temp/production.yaml"
+}
+
+systemd() {
+  # A copy that names a program which exists, and the same as a template with its instances.
+  mkdir -p "$temp/units/sakshi@.service.d"
+  sed -e 's#^ExecStart=/usr/local/bin/sakshi#ExecStart=/bin/true#' -e '/^Documentation=/d' \
+    "$deploy/systemd/sakshi.service" | tee "$temp/units/sakshi@.service" >"$temp/units/sakshi.service"
+  cp "$deploy/systemd/sakshi@.service.d/instance.conf" "$temp/units/sakshi@.service.d/"
+  local unit said
+  for unit in sakshi.service sakshi@1.service; do
+    said=$(cd "$temp/units" && SYSTEMD_UNIT_PATH="$temp/units:" systemd-analyze verify --man=no "$unit" 2>&1)
+    if [ $? -ne 0 ] || [ -n "$said" ]; then echo "$said"; return 1; fi
+  done
+  # 1.2 of 10 today; a line that is taken away shows.
+  systemd-analyze security --offline=true --threshold=15 "$temp/units/sakshi.service" >"$temp/said" 2>&1 \
+    || { tail -1 "$temp/said"; return 1; }
+  local stop
+  stop=$(sed -n 's/^TimeoutStopSec=//p' "$deploy/systemd/sakshi.service")
+  [ "$stop" -gt "$drain" ] || { echo "TimeoutStopSec=$stop is not longer than the drain ($drain s)"; return 1; }
+}
+
+compose() {
+  look compose || return 1
+  if docker compose version >/dev/null 2>&1; then
+    mkdir -p "$temp/compose" && cp -r "$deploy" "$temp/compose/"
+    docker compose -f "$temp/compose/$(basename "$deploy")/compose/compose.yaml" config --quiet
+  fi
+}
+
+container() { "$root/target/deploy/venv/bin/hadolint" "$deploy/container/Dockerfile" && look container; }
+
+metrics() { look metrics; }
+
+alerts() {
+  command -v promtool >/dev/null || { echo "promtool is not here (Debian package prometheus, 96 MB)"; return 3; }
+  promtool check config "$deploy/prometheus/prometheus.yaml" >"$temp/said" 2>&1 || { cat "$temp/said"; return 1; }
+  cp "$here/alerts_test.yaml" "$deploy/prometheus/alerts.yaml" "$temp/" && cd "$temp" && promtool test rules alerts_test.yaml
+}
+
+for check in ${*:-proxy redis kubernetes systemd compose container metrics alerts}; do
+  said=$("$check" 2>&1)
+  case $? in
+    0) echo "ok       $check" ;;
+    3) echo "skipped  $check: $said" ;;
+    *) echo "FAILED   $check"; printf '%s\n' "$said" | sed 's/^/         /'; failed=1 ;;
+  esac
+done
+exit $failed

@@ -1,0 +1,66 @@
+#!/bin/bash
+# Whether the checks can fail: plants one fault at a time in a copy of deploy/ and expects the check that is named to notice.
+# Not part of `make test`; run it after changing a check.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+missed=0
+
+plant() {
+  local check=$1 file=$2 change=$3 said
+  rm -rf "$temp/deploy" && cp -r "$here/../../deploy" "$temp/deploy"
+  sed -i -E "$change" "$temp/deploy/$file"
+  if cmp -s "$temp/deploy/$file" "$here/../../deploy/$file"; then
+    echo "NOTHING PLANTED  $check: $change"; missed=1; return
+  fi
+  said=$(DEPLOY=$temp/deploy "$here/check.sh" "$check" 2>&1)
+  case $? in
+    0) echo "NOT NOTICED      $check: $change ($said)"; missed=1 ;;
+    *) echo "noticed          $check: $change"; printf '%s\n' "$said" | sed -n '2,$p' | tail -1 | sed 's/^ */                 -> /' ;;
+  esac
+}
+
+plant proxy haproxy/haproxy.cfg 's/timeout connect 3s/timeout connekt 3s/'
+plant proxy haproxy/haproxy.cfg '/set-header X-Forwarded-For/s/set-header X-Forwarded-For %\[src\]/add-header X-Forwarded-For %[src]/'
+plant proxy haproxy/haproxy.cfg '/disable-l7-retry/d'
+plant proxy haproxy/haproxy.cfg 's#path_beg /api/ /v/#path_beg /api/ /e/ /v/#'
+plant proxy haproxy/haproxy.cfg 's/is_post once_key once_path/is_post once_path/'
+plant proxy haproxy/haproxy.cfg 's/^(    retry-on) .*/\1 none/'
+plant proxy haproxy/haproxy.cfg 's#uri /readyz#uri /api/ping#; s/http-check expect status 200/http-check expect rstatus .*/'
+plant proxy haproxy/haproxy.cfg 's/%ci %HM %ST/%ci %HM %HP %ST/'
+plant proxy haproxy/haproxy.cfg '/http-error status 503/d'
+plant proxy haproxy/haproxy.cfg '/use_backend unready/d'
+plant proxy haproxy/haproxy.cfg 's/retries 2/retries 0/'
+plant redis redis/redis.conf 's/^maxmemory-policy noeviction/maxmemory-policy allkeys-lru/'
+plant redis redis/redis.conf 's/^appendonly yes/appendonly no/'
+plant redis redis/redis.conf 's/^hz 10/herz 10/'
+plant redis redis/users.acl 's/ -@dangerous -@admin//'
+plant redis redis/users.acl 's/\+@write //'
+plant redis redis/users.acl 's/user default off/user default on nopass +@all/'
+plant redis redis/sentinel.conf 's/^sentinel monitor sakshi/sentinel monitor somebody/'
+plant kubernetes kubernetes/base/deployment.yaml 's/terminationGracePeriodSeconds: 45/terminationGracePeriodSeconds: 30/'
+plant kubernetes kubernetes/base/deployment.yaml 's#path: /readyz, port: internal#path: /readyz, port: public#'
+plant kubernetes kubernetes/base/deployment.yaml 's/runAsUser: 65532/runAsUser: 0/'
+plant kubernetes kubernetes/base/deployment.yaml 's/kind: Deployment/kind Deployment/'
+plant kubernetes kubernetes/base/disruption.yaml 's#app.kubernetes.io/name: sakshi#app.kubernetes.io/name: other#'
+plant kubernetes kubernetes/production/kustomization.yaml 's/SAKSHI__PROFILE=production/SAKSHI__PROFILE=stage/'
+plant kubernetes kubernetes/stage/kustomization.yaml 's/SAKSHI__AUTHORITY__ISSUER=/SAKSHI__AUTHORITY__ISUER=/'
+plant kubernetes kubernetes/stage/kustomization.yaml 's/count: 2/count: 1/'
+plant systemd systemd/sakshi.service 's/^TimeoutStopSec=45/TimeoutStopSec=20/'
+plant systemd systemd/sakshi.service 's/^Restart=on-failure/Restart=sometimes/'
+plant systemd systemd/sakshi.service '/^(CapabilityBoundingSet|SystemCallFilter|DynamicUser|ProtectSystem)=/d'
+plant systemd systemd/sakshi@.service.d/instance.conf 's/^Environment=SAKSHI__STORE__PATH/Enviroment=SAKSHI__STORE__PATH/'
+plant compose compose/compose.yaml 's/^  cap_drop: \[ALL\]/  privileged: true/'
+plant compose compose/compose.yaml 's/stop_grace_period: 45s/stop_grace_period: 10s/'
+plant compose compose/compose.yaml 's#\.\./redis/redis\.conf:#../redis/redis.cfg:#'
+plant compose compose/compose.yaml 's/^  node3:/ node3:/'
+plant container container/Dockerfile 's/^USER .*/USER root/'
+plant container container/Dockerfile 's/^WORKDIR .*/WORKDIR source/'
+plant container container/Dockerfile.dockerignore '/^!actors/d'
+plant metrics prometheus/alerts.yaml 's/sakshi_actor_restarts_total/sakshi_actors_restarted_total/'
+plant metrics grafana/sakshi.json 's/"panels": \[/"panels": [,/'
+plant metrics runbook.md 's/`SakshiStoreRefuses`//'
+plant alerts prometheus/alerts.yaml 's/histogram_quantile\(0.99, /histogram_quantile(/'
+plant alerts prometheus/alerts.yaml 's/offset 15m/offset 1s/'
+exit $missed

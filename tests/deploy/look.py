@@ -1,0 +1,160 @@
+"""Looks at manifests, compose file, rules and dashboard: whether they hold to what the service needs. Takes the folder deploy/,
+the repository's root, what to look at, and for Kubernetes the built overlays."""
+
+import json
+import pathlib
+import re
+import sys
+
+import yaml
+
+deploy, root = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+PUBLIC, INTERNAL = 8080, 8081
+
+
+def expect(held, what):
+    if not held:
+        sys.exit(what)
+
+
+def settings():
+    """Every environment name that the service takes, from the file that documents them."""
+    names, section = {"SAKSHI__PROFILE"}, ""
+    for line in (root / "config/default.toml").read_text().splitlines():
+        if found := re.match(r"\[(\w+)\]", line):
+            section = found[1]
+        elif section and (found := re.match(r"(\w+) = ", line)):
+            names.add(f"SAKSHI__{section}__{found[1]}".upper())
+    return names
+
+
+def default(key):
+    return int(re.search(rf"^{key} = (\d+)", (root / "config/default.toml").read_text(), re.M)[1])
+
+
+def seconds(text):
+    return int(re.fullmatch(r"(\d+)s", text)[1])
+
+
+def kubernetes(*built):
+    for path in built:
+        objects = [item for item in yaml.safe_load_all(open(path)) if item]
+        of = lambda kind: [item for item in objects if item["kind"] == kind]
+        name = pathlib.Path(path).stem
+        (deployment,), (config,) = of("Deployment"), of("ConfigMap")
+        pod = deployment["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        environment = config["data"]
+        for key in environment:
+            expect(key in settings(), f"{name}: {key} is no setting")
+        held = [key for key in environment if key.endswith(("TOKEN", "ENCRYPTION_KEY", "ENCRYPTION_KEYS", "REDIS_URL"))]
+        expect(not held, f"{name}: {held} belong into a secret")
+        expect(environment["SAKSHI__PROFILE"] == name, f"{name}: the profile is {environment['SAKSHI__PROFILE']}")
+
+        ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+        expect(ports == {"public": PUBLIC, "internal": INTERNAL}, f"{name}: the ports are {ports}")
+        for listener, port in ports.items():
+            address = environment[f"SAKSHI__SERVER__{listener.upper()}_ADDR"]
+            expect(address.endswith(f":{port}"), f"{name}: the {listener} listener is elsewhere")
+        for probe, path_wanted in (("livenessProbe", "/livez"), ("startupProbe", "/livez"), ("readinessProbe", "/readyz")):
+            asked = container[probe]["httpGet"]
+            expect((asked["path"], asked["port"]) == (path_wanted, "internal"), f"{name}: {probe} asks {asked}")
+
+        pause = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+        drain, grace = int(environment["SAKSHI__SERVER__DRAIN_TIMEOUT_S"]), pod["terminationGracePeriodSeconds"]
+        expect(pause >= 3, f"{name}: {pause} s are too few for every proxy to learn that a pod is leaving")
+        expect(grace > pause + drain, f"{name}: {grace} s of grace are not longer than pause ({pause} s) and drain ({drain} s)")
+
+        may = {**pod["securityContext"], **container["securityContext"]}
+        expect(may["runAsNonRoot"] and may["runAsUser"] > 0, f"{name}: runs as root")
+        expect(may["allowPrivilegeEscalation"] is False and may["readOnlyRootFilesystem"] is True, f"{name}: may write or gain privileges")
+        expect(may["capabilities"] == {"drop": ["ALL"]}, f"{name}: has capabilities")
+        expect(may["seccompProfile"] == {"type": "RuntimeDefault"}, f"{name}: may make any system call")
+        expect(pod["automountServiceAccountToken"] is False and not pod.get("hostNetwork"), f"{name}: reaches the cluster or its machine")
+        for source in container["envFrom"]:
+            if "configMapRef" in source:
+                expect(source["configMapRef"]["name"] == config["metadata"]["name"], f"{name}: the map of the environment is another")
+        expect(not of("Secret"), f"{name}: a secret stands in the repository")
+
+        labels = deployment["spec"]["template"]["metadata"]["labels"].items()
+        chosen = [item["spec"]["selector"] for item in of("Service")]
+        chosen += [item["spec"]["selector"]["matchLabels"] for item in of("PodDisruptionBudget")]
+        chosen += [item["spec"]["podSelector"]["matchLabels"] for item in of("NetworkPolicy")]
+        expect(len(chosen) == 4 and all(one.items() <= labels for one in chosen), f"{name}: something selects other pods: {chosen}")
+        services = {item["metadata"]["name"]: item["spec"] for item in of("Service")}
+        targets = [port["targetPort"] for port in services["sakshi-public"]["ports"]]
+        expect(targets == ["public"], f"{name}: the public service leads to {targets}")
+        expect(services["sakshi-internal"]["clusterIP"] == "None", f"{name}: the internal service is balanced")
+        spaces = {item["metadata"].get("namespace") for item in objects if item["kind"] != "Namespace"}
+        expect(spaces == {f"sakshi-{name}"}, f"{name}: objects are in {spaces}")
+        enough = [item["spec"]["minReplicas"] for item in of("HorizontalPodAutoscaler")] or [deployment["spec"].get("replicas", 1)]
+        expect(enough[0] >= 2, f"{name}: one node is no cluster")
+
+
+def compose():
+    file = yaml.safe_load((deploy / "compose/compose.yaml").read_text())
+    drain = default("drain_timeout_s")
+    nodes = [name for name in file["services"] if name.startswith("node")]
+    expect(len(nodes) == 3, "three nodes")
+    for name, service in file["services"].items():
+        expect(not service.get("privileged") and not service.get("cap_add"), f"{name}: is privileged")
+        expect(service.get("cap_drop") == ["ALL"], f"{name}: has capabilities")
+        expect(service.get("read_only") is True, f"{name}: may write to its image")
+        expect("no-new-privileges:true" in service.get("security_opt", []), f"{name}: may gain privileges")
+        expect(int(service["user"].split(":")[0]) > 0, f"{name}: runs as root")
+        expect("healthcheck" in service and "limits" in service["deploy"]["resources"], f"{name}: has no health check or no limits")
+        expect(("ports" in service) == (name == "haproxy"), f"{name}: only haproxy is reachable from outside")
+        for secret in service.get("secrets", []):
+            expect(secret in file["secrets"], f"{name}: there is no secret {secret}")
+        for mount in service.get("volumes", []):
+            source = mount.split(":")[0]
+            expect(not source.startswith(".") or (deploy / "compose" / source).is_file(), f"{name}: {source} does not exist")
+        for network in service["networks"]:
+            expect(network in file["networks"], f"{name}: there is no network {network}")
+    for name in nodes:
+        service = file["services"][name]
+        expect(seconds(service["stop_grace_period"]) > drain, f"{name}: is killed before it has drained")
+        for key in service["environment"]:
+            expect(key in settings(), f"{name}: {key} is no setting")
+    build = file["services"]["node1"]["build"]
+    expect((root / "deploy/compose" / build["context"] / build["dockerfile"]).is_file(), f"there is no {build['dockerfile']}")
+    expect(file["networks"]["data"]["internal"] is True, "Redis can be reached from outside")
+    expect("edge" not in file["services"]["redis"]["networks"], "Redis stands at the edge")
+
+
+def container():
+    text = (deploy / "container/Dockerfile").read_text()
+    last = text[text.rindex("\nFROM ") :]
+    user = re.search(r"^USER (\d+)", last, re.M)
+    expect(user and int(user[1]) > 0, "the image runs as root")
+    expect("HEALTHCHECK" in last and "STOPSIGNAL SIGTERM" in last, "no health check, or another signal than the drain's")
+    toolchain = re.search(r'rust-version = "([\d.]+)"', (root / "Cargo.toml").read_text())[1]
+    expect(f"FROM rust:{toolchain}." in text, f"the build does not use Rust {toolchain}")
+    # Nothing that a manifest of the workspace names is kept out of the build.
+    ignored = (deploy / "container/Dockerfile.dockerignore").read_text().split()
+    members = re.search(r"^members = \[(.*)\]", (root / "Cargo.toml").read_text(), re.M)[1]
+    for member in re.findall(r'"([^"]+)"', members):
+        expect(f"!{member.split('/')[0]}" in ignored, f"the build does not see {member}")
+
+
+def metrics():
+    """Every metric that a rule or a panel names is one that the code counts; what is not ours must be known here."""
+    code = "".join(path.read_text() for folder in ("src", "actors") for path in (root / folder).rglob("*.rs"))
+    ours = set(re.findall(r'!\(\s*"(\w+)"', code))
+    theirs = {"up", "haproxy_server_status", "haproxy_backend_retry_warnings_total"}
+    rules = yaml.safe_load((deploy / "prometheus/alerts.yaml").read_text())
+    every = [rule for group in rules["groups"] for rule in group["rules"]]
+    panels = json.loads((deploy / "grafana/sakshi.json").read_text())["panels"]
+    said = [rule["expr"] for rule in every] + [target["expr"] for panel in panels for target in panel["targets"]]
+    used = {re.sub(r"_bucket$", "", name) for text in said for name in re.findall(r"\b([a-z_]+)\{", text)}
+    expect(used, "no rule names a metric")
+    unknown = used - ours - theirs
+    expect(not unknown, f"nobody counts {sorted(unknown)}")
+    runbook = (deploy / "runbook.md").read_text()
+    for rule in every:
+        expect(f"`{rule['alert']}`" in runbook, f"the runbook does not know {rule['alert']}")
+        expect(rule["labels"]["severity"] in ("page", "ticket"), f"{rule['alert']}: who is told?")
+    expect(len({panel["id"] for panel in panels}) == len(panels), "two panels have one id")
+
+
+{"kubernetes": kubernetes, "compose": compose, "container": container, "metrics": metrics}[sys.argv[3]](*sys.argv[4:])
