@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use sakshi_actors::{Doors, Escalation, Ground, LaneBounds, MoveCredits, Tree, TreeBounds};
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
+use sakshi_domain::profile::Profile;
 use sakshi_outbound::client::{ClientError, WebhookClient, WebhookClientOptions};
 use sakshi_sandbox::app::SandboxApp;
 use sakshi_store::{CreditOutcome, Retention, Store, StoreError, StoreFuture};
@@ -30,8 +32,9 @@ use crate::internal::{self, CreditDesk, InternalDeps};
 use crate::material::{self, MaterialError};
 use crate::public;
 use crate::service::{Rules, Service};
-use crate::settings::Settings;
+use crate::settings::{Settings, StoreKind};
 use crate::storage::Storage;
+use crate::store_path;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4_096;
@@ -51,6 +54,14 @@ pub enum StartError {
     /// The agreement with the authority cannot be carried out.
     #[error(transparent)]
     Agreement(#[from] AgreementError),
+    /// The store's directory is none that can be written to.
+    #[error("store.path {path} cannot be used: {error}")]
+    StorePath {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// The store does not open.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -106,6 +117,11 @@ impl Node {
     /// # Errors
     /// The first part that does not start; what had started ends.
     pub async fn start(settings: &Settings, metrics: PrometheusHandle) -> Result<Self, StartError> {
+        // A sandbox keeps its keys there, whatever its store is.
+        if settings.profile == Profile::Sandbox || matches!(settings.store.kind, StoreKind::Embedded) {
+            let path = &settings.store.path;
+            store_path::prepare(path).map_err(|error| StartError::StorePath { path: path.clone(), error })?;
+        }
         let material = material::gather(settings)?;
         let (public, public_addr) = listen(settings.server.public_addr)?;
         let (internal, internal_addr) = listen(settings.server.internal_addr)?;
@@ -302,6 +318,7 @@ fn rules(settings: &Settings) -> Rules {
         result_ttl: settings.ovse.result_ttl,
         replay_window: settings.authority.credential_replay_window,
         schemes: settings.webhooks.schemes,
+        has_one_name: settings.server.public_base_url.is_some(),
         callback_bytes: settings.limits.callback_bytes,
     }
 }

@@ -43,6 +43,8 @@ pub struct Rules {
     pub replay_window: Duration,
     /// The URL schemes that clients may give.
     pub schemes: Schemes,
+    /// Whether the public knows the service under one name, as `server.public_base_url` says.
+    pub has_one_name: bool,
     /// Bytes of a callback.
     pub callback_bytes: usize,
 }

@@ -1,5 +1,5 @@
 //! The edge around every route: the request's id, one log line, metrics by route pattern, and the
-//! one body for every refusal.
+//! one body for every refusal. What does not say that it may be kept is not stored by anybody.
 //!
 //! On a good answer it costs one header, one counter and one histogram entry; whatever else it
 //! does is paid for by refusals only.
@@ -84,6 +84,9 @@ fn finish<B: MessageBody + 'static>(mut response: ServiceResponse<EitherBody<B>>
     }
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         response.headers_mut().insert(X_REQUEST_ID, value);
+    }
+    if !response.headers().contains_key(header::CACHE_CONTROL) {
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     let duration = started.elapsed();
     let status = response.status().as_u16();
