@@ -66,6 +66,10 @@ async fn production_trusts_no_sandbox_and_serves_none() {
     assert_eq!(operator.get("/admin/v1/clients").await.ok()["total"], 1);
     let plain = json!({"claims": ["name"], "channel": "qr", "webhook_url": "http://client.example/"});
     assert_eq!(backend.init(&plain).await.refused_fields(), ["webhook_url"]);
+    for host in ["127.0.0.1", "169.254.169.254", "[::1]", "localhost"] {
+        let internal = json!({"claims": ["name"], "channel": "qr", "webhook_url": format!("https://{host}/hook")});
+        assert_eq!(backend.init(&internal).await.refused_fields(), ["webhook_url"], "{host}");
+    }
     let opened = backend.open(&["name"]).await;
     assert_eq!(opened.answer["requestUrl"], format!("https://verify.example/v/{}", opened.txn));
     let phone = crate::harness::phone::Phone::with_new_issuer(universe.http.clone(), universe.reach.clone(), universe.secrets.clone());
@@ -87,7 +91,7 @@ fn check_config_lists_every_problem_at_once() {
             ("ADMIN__TOKEN", "short"),
         ],
     );
-    assert_eq!(ending.status.code(), Some(1));
+    assert_eq!(ending.status.code(), Some(2));
     for key in ["server.workers", "ovse.window_s", "authority.key_binding", "store.colour", "admin.token"] {
         assert!(ending.out.contains(key), "{key} is missing:\n{}", ending.out);
     }
@@ -114,7 +118,7 @@ fn check_config_says_what_production_demands_and_serve_refuses_to_start_without(
         "authority.ios_host",
     ];
     let (checked, served) = (run(&["check-config"], &bare), run(&["serve"], &bare));
-    assert_eq!((checked.status.code(), served.status.code()), (Some(1), Some(2)));
+    assert_eq!((checked.status.code(), served.status.code()), (Some(2), Some(2)));
     for key in keys {
         assert!(checked.out.contains(key), "{key} is missing:\n{}", checked.out);
         assert!(served.err.contains(key), "{key} is missing:\n{}", served.err);
@@ -137,7 +141,7 @@ fn production_refuses_the_sandboxs_tokens_and_issuer() {
         let good = settings.insert(key, value.to_owned());
         let pairs: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
         let ending = run(&["check-config"], &pairs);
-        assert_eq!(ending.status.code(), Some(1), "{key}");
+        assert_eq!(ending.status.code(), Some(2), "{key}");
         assert!(ending.out.contains(named) && ending.out.contains("1 problem "), "{key}:\n{}", ending.out);
         match good {
             Some(good) => settings.insert(key, good),

@@ -176,11 +176,11 @@ async fn a_receiver_that_is_not_there_is_recorded_as_unreachable() {
 
 #[tokio::test]
 async fn internal_addresses_are_blocked_where_the_operator_does_not_allow_them() {
-    let universe = Universe::with(&[("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false")]).await;
+    let mut universe = Universe::start().await;
     let (backend, phone, operator) = (universe.backend(20).await, universe.phone(), universe.operator());
     let receiver = receiver(Behaviour::Answer(200)).await;
     let port = receiver.address().port();
-    for host in [
+    let hosts = [
         "127.0.0.1",
         "localhost",
         "127.1",
@@ -199,10 +199,19 @@ async fn internal_addresses_are_blocked_where_the_operator_does_not_allow_them()
         "[fd00::1]",
         "[64:ff9b::7f00:1]",
         "224.0.0.1",
-    ] {
-        let opened = backend.open_reported(&["name"], &format!("http://{host}:{port}/")).await;
-        phone.approve(&opened, "asha").await;
-        assert_eq!(operator.delivery(&opened.txn).await["attempt"]["outcome"], "blocked", "{host}");
+    ];
+    let webhook = |host: &str| format!("http://{host}:{port}/");
+    let mut all = Vec::new();
+    for host in hosts {
+        all.push(backend.open_reported(&["name"], &webhook(host)).await);
+    }
+    universe.set("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false");
+    universe.restart().await;
+    for (host, opened) in hosts.into_iter().zip(&all) {
+        assert_eq!(phone.fail(opened, "301", "User Reject").await.status, 200);
+        assert_eq!(operator.delivery(&opened.txn).await["attempt"]["outcome"], "blocked", "{host}, given before it was forbidden");
+        let again = json!({"claims": ["name"], "channel": "qr", "webhook_url": webhook(host)});
+        assert_eq!(backend.init(&again).await.refused_fields(), ["webhook_url"], "{host}");
     }
     assert!(receiver.received().is_empty());
 }

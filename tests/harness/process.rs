@@ -41,7 +41,17 @@ pub(crate) struct Ending {
 impl Process {
     /// Starts the binary with nothing of the test's own environment but what is given.
     pub(crate) fn start(arguments: &[&str], environment: &BTreeMap<String, String>, directory: &Path) -> Self {
-        let mut command = Command::new(SAKSHI);
+        Self::spawn(Command::new(SAKSHI), arguments, environment, directory)
+    }
+
+    /// As [`Process::start`] for a process that may open so many files and no more.
+    pub(crate) fn start_with_descriptors(most: u32, environment: &BTreeMap<String, String>, directory: &Path) -> Self {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\""), SAKSHI]);
+        Self::spawn(shell, &["serve"], environment, directory)
+    }
+
+    fn spawn(mut command: Command, arguments: &[&str], environment: &BTreeMap<String, String>, directory: &Path) -> Self {
         command.args(arguments).env_clear().envs(environment).current_dir(directory);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
         let shared = Arc::new((Mutex::new(Seen { open_pipes: 2, ..Seen::default() }), Condvar::new()));

@@ -184,6 +184,14 @@ impl Universe {
         self.process = Some(process);
     }
 
+    /// Starts the process, which may open so many files.
+    pub(crate) async fn launch_with_descriptors(&mut self, most: u32) {
+        let process = Process::start_with_descriptors(most, &self.environment, self.directory.path());
+        let addresses = process.listening().await;
+        *self.reach.0.write().unwrap() = addresses;
+        self.process = Some(process);
+    }
+
     /// Starts the process and kills it while it may still be starting.
     pub(crate) async fn launch_and_kill(&mut self, after: Duration) {
         self.process = Some(Process::start(&["serve"], &self.environment, self.directory.path()));

@@ -42,6 +42,8 @@ pub enum DeliveryOutcome {
     Blocked,
     /// The host name did not resolve.
     Unresolved,
+    /// This machine could open no connection for want of descriptors, ports or memory; not a byte left it.
+    LocalFailure,
     /// No connection, or no TLS session, could be made.
     Unreachable,
     /// The connection broke before an answer.
@@ -61,6 +63,7 @@ impl DeliveryOutcome {
             Self::Rejected => "rejected",
             Self::Blocked => "blocked",
             Self::Unresolved => "unresolved",
+            Self::LocalFailure => "local_failure",
             Self::Unreachable => "unreachable",
             Self::Broken => "broken",
             Self::TimedOut => "timed_out",

@@ -3,6 +3,9 @@
 //! Every attempt opens a connection of its own: a receiver that closes a kept-alive connection at
 //! the moment of sending would lose a delivery that is never repeated. Redirects, proxies, retries
 //! and HTTP/2 are off. Once a status has arrived it alone decides, whatever the body does.
+//!
+//! When this machine has no descriptor, port or memory for a connection, nothing has reached the
+//! receiver: the attempt has not begun for it, and goes on until its time is over.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -14,15 +17,20 @@ use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::limits::WEBHOOK_RESPONSE_BYTES_MAX;
 use sakshi_domain::web_address::WebhookUrl;
 use thiserror::Error as ThisError;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use url::Url;
 
 use crate::guard::AddressPolicy;
+use crate::local::{is_local, is_starved};
 use crate::resolver::{GuardedResolver, ResolveError};
 
 /// How long a receiver's body is read for after its status has arrived. Reading lets an ordinary
 /// receiver finish its answer; one that takes longer is hung up on.
 const BODY_TIME_MAX: Duration = Duration::from_millis(500);
+
+/// Between two tries to open a connection for which this machine had no means, growing twofold.
+const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// How webhooks are sent.
 #[derive(Clone, Debug)]
@@ -94,16 +102,26 @@ impl WebhookClient {
         if !self.policy.permits_host(&url) {
             return ended(DeliveryOutcome::Blocked, None);
         }
-        let request = self.http.post(url).header(CONTENT_TYPE, HeaderValue::from_static("application/json")).body(body);
-        match timeout(self.total_timeout, request.send()).await {
-            Err(_elapsed) => ended(DeliveryOutcome::TimedOut, None),
-            Ok(Err(error)) => ended(classify(&error), None),
-            Ok(Ok(response)) => {
-                let status = response.status();
-                let outcome = if status.is_success() { DeliveryOutcome::Delivered } else { DeliveryOutcome::Rejected };
-                let attempt = ended(outcome, Some(status.as_u16()));
-                discard_body(response).await;
-                attempt
+        let mut pause = PAUSE;
+        loop {
+            let request = self.http.post(url.clone()).header(CONTENT_TYPE, HeaderValue::from_static("application/json")).body(body.clone());
+            match timeout(self.total_timeout.saturating_sub(started.elapsed()), request.send()).await {
+                Err(_elapsed) => return ended(DeliveryOutcome::TimedOut, None),
+                Ok(Err(error)) => {
+                    let outcome = classify(&error);
+                    if outcome != DeliveryOutcome::LocalFailure || started.elapsed() + pause >= self.total_timeout {
+                        return ended(outcome, None);
+                    }
+                    sleep(pause).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+                Ok(Ok(response)) => {
+                    let status = response.status();
+                    let outcome = if status.is_success() { DeliveryOutcome::Delivered } else { DeliveryOutcome::Rejected };
+                    let attempt = ended(outcome, Some(status.as_u16()));
+                    discard_body(response).await;
+                    return attempt;
+                }
             }
         }
     }
@@ -114,7 +132,9 @@ impl WebhookClient {
 fn classify(error: &reqwest::Error) -> DeliveryOutcome {
     match resolve_error(error) {
         Some(ResolveError::Blocked) => DeliveryOutcome::Blocked,
+        Some(ResolveError::NotFound(_)) if is_local(error) || is_starved() => DeliveryOutcome::LocalFailure,
         Some(ResolveError::NotFound(_)) => DeliveryOutcome::Unresolved,
+        None if error.is_connect() && is_local(error) => DeliveryOutcome::LocalFailure,
         None if error.is_connect() => DeliveryOutcome::Unreachable,
         None if error.is_timeout() => DeliveryOutcome::TimedOut,
         None => DeliveryOutcome::Broken,

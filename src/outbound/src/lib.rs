@@ -6,4 +6,5 @@
 
 pub mod client;
 pub mod guard;
+mod local;
 pub mod resolver;

@@ -5,6 +5,7 @@
 pub mod agreement;
 pub mod cli;
 pub mod demo;
+pub mod descriptors;
 pub mod drain;
 pub mod first_client;
 pub mod health;

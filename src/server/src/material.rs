@@ -13,13 +13,15 @@ use sakshi_authority::sdjwt::{Jwks, JwksError, TrustedIssuer};
 use sakshi_domain::profile::Profile;
 use sakshi_sandbox::issuer::SandboxIssuer;
 use sakshi_sandbox::keys::KeyError;
-use sakshi_store::{Vault, VaultError};
+use sakshi_store::{Vault, VaultError, embedded};
 use zeroize::Zeroizing;
 
 use crate::settings::Settings;
 
 /// The `iss` of the sandbox issuer's credentials.
 const SANDBOX_ISSUER: &str = "https://issuer.sandbox.invalid";
+/// The file of the key that a sandbox makes for itself.
+const ENCRYPTION_KEY: &str = "encryption.key";
 
 /// Keys and trust.
 #[derive(Debug)]
@@ -40,14 +42,27 @@ pub struct Material {
 /// Why keys and trust could not be gathered.
 #[derive(Debug, thiserror::Error)]
 pub enum MaterialError {
-    /// A file cannot be read or written.
-    #[error("{path}: {error}")]
-    File {
+    /// A file that is named, or that was made, cannot be read.
+    #[error("{key}: the file cannot be read: {path}: {error}")]
+    Unreadable {
+        /// The setting that leads to it.
+        key: &'static str,
         /// Which.
         path: PathBuf,
         /// Why.
         error: std::io::Error,
     },
+    /// A file cannot be written.
+    #[error("{path} cannot be written: {error}")]
+    Unwritable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The sandbox has a store, and the key that sealed it is gone.
+    #[error("store.encryption_key: {0} is gone, and the store beside it was sealed with it; put it back, or set the key")]
+    KeyLost(PathBuf),
     /// The intent key is no key.
     #[error("authority.intent_key_path: {0}")]
     IntentKey(#[from] IntentKeyError),
@@ -70,36 +85,74 @@ pub enum MaterialError {
 /// # Errors
 /// What is missing, unreadable or no key.
 pub fn gather(settings: &Settings) -> Result<Material, MaterialError> {
-    let kept = (settings.profile == Profile::Sandbox).then(|| Kept { directory: settings.store.path.join("sandbox-keys") });
-    let main_key = match (&settings.store.encryption_key, &kept) {
-        (Some(key), _) => key.bytes().clone(),
-        (None, Some(kept)) => kept.read_or_make("encryption.key", random_key)?,
-        (None, None) => return Err(MaterialError::Missing("store.encryption_key")),
-    };
-    let previous = settings.store.previous_encryption_keys.iter().map(|key| key.bytes().clone());
-    let keys: Vec<Zeroizing<Vec<u8>>> = std::iter::once(main_key).chain(previous).collect();
+    let kept = Kept::of(settings, Lacking::IsMade);
+    let keys = encryption_keys(settings, kept.as_ref())?.ok_or(MaterialError::Missing("store.encryption_key"))?;
     let callback_secrets = keys.iter().map(|key| derive(key, b"sakshi callback capability 1")).collect();
     let vault = Arc::new(Vault::new(&keys)?);
-
-    let intent_pem = match (&settings.authority.intent_key_path, &kept) {
-        (Some(path), _) => read(path)?,
-        (None, Some(kept)) => kept.read_or_make("intent.pem", || Ok(IntentKey::generate_rs256()?.1.into_bytes()))?,
-        (None, None) => return Err(MaterialError::Missing("authority.intent_key_path")),
-    };
-    let intent_key = IntentKey::from_pem(&String::from_utf8_lossy(&intent_pem))?;
-
-    let mut issuers = Vec::new();
-    if let (Some(issuer), Some(path)) = (&settings.authority.issuer, &settings.authority.jwks_path) {
-        issuers.push(TrustedIssuer { issuer: issuer.clone(), jwks: Jwks::parse(&read(path)?)? });
-    }
-    let mut sandbox_issuer = None;
-    if let Some(kept) = &kept {
-        let pkcs8 = kept.read_or_make("issuer.p8", || Ok(SandboxIssuer::generate(SANDBOX_ISSUER)?.to_pkcs8()?))?;
-        let issuer = SandboxIssuer::from_pkcs8(SANDBOX_ISSUER, &pkcs8)?;
-        issuers.push(TrustedIssuer { issuer: SANDBOX_ISSUER.into(), jwks: Jwks::parse(issuer.jwks_json().as_bytes())? });
-        sandbox_issuer = Some(Arc::new(issuer));
-    }
+    let intent_key = intent_key(settings, kept.as_ref())?.ok_or(MaterialError::Missing("authority.intent_key_path"))?;
+    let mut issuers: Vec<TrustedIssuer> = trusted_issuer(settings)?.into_iter().collect();
+    let sandbox = sandbox_issuer(kept.as_ref())?;
+    let sandbox_issuer = sandbox.map(|(issuer, trusted)| {
+        issuers.push(trusted);
+        Arc::new(issuer)
+    });
     Ok(Material { vault, callback_secrets, intent_key, issuers, sandbox_issuer })
+}
+
+/// Everything that [`gather`] would stumble over, without writing or making anything. What the
+/// sandbox would make is no problem.
+#[must_use]
+pub fn examine(settings: &Settings) -> Vec<MaterialError> {
+    let kept = Kept::of(settings, Lacking::IsPassedOver);
+    let vault = encryption_keys(settings, kept.as_ref()).and_then(|keys| Ok(keys.map(|keys| Vault::new(&keys)).transpose()?));
+    let found =
+        [vault.err(), intent_key(settings, kept.as_ref()).err(), trusted_issuer(settings).err(), sandbox_issuer(kept.as_ref()).err()];
+    found.into_iter().flatten().collect()
+}
+
+/// The key that seals, and those that still open; `None` when there is none yet.
+fn encryption_keys(settings: &Settings, kept: Option<&Kept>) -> Result<Option<Vec<Zeroizing<Vec<u8>>>>, MaterialError> {
+    let store = &settings.store;
+    let main = match (&store.encryption_key, kept) {
+        (Some(key), _) => key.bytes().clone(),
+        (None, Some(kept)) => {
+            let path = kept.path(ENCRYPTION_KEY);
+            if !path.exists() && embedded::exists(&store.path) {
+                return Err(MaterialError::KeyLost(path));
+            }
+            match kept.read_or_make(ENCRYPTION_KEY, random_key)? {
+                Some(key) => key,
+                None => return Ok(None),
+            }
+        }
+        (None, None) => return Ok(None),
+    };
+    let previous = store.previous_encryption_keys.iter().map(|key| key.bytes().clone());
+    Ok(Some(std::iter::once(main).chain(previous).collect()))
+}
+
+fn intent_key(settings: &Settings, kept: Option<&Kept>) -> Result<Option<IntentKey>, MaterialError> {
+    let pem = match (&settings.authority.intent_key_path, kept) {
+        (Some(path), _) => Some(read("authority.intent_key_path", path)?),
+        (None, Some(kept)) => kept.read_or_make("intent.pem", || Ok(IntentKey::generate_rs256()?.1.into_bytes()))?,
+        (None, None) => None,
+    };
+    pem.map(|pem| Ok(IntentKey::from_pem(&String::from_utf8_lossy(&pem))?)).transpose()
+}
+
+fn trusted_issuer(settings: &Settings) -> Result<Option<TrustedIssuer>, MaterialError> {
+    let (Some(issuer), Some(path)) = (&settings.authority.issuer, &settings.authority.jwks_path) else { return Ok(None) };
+    let jwks = Jwks::parse(&read("authority.jwks_path", path)?)?;
+    Ok(Some(TrustedIssuer { issuer: issuer.clone(), jwks }))
+}
+
+fn sandbox_issuer(kept: Option<&Kept>) -> Result<Option<(SandboxIssuer, TrustedIssuer)>, MaterialError> {
+    let Some(kept) = kept else { return Ok(None) };
+    let made = kept.read_or_make("issuer.p8", || Ok(SandboxIssuer::generate(SANDBOX_ISSUER)?.to_pkcs8()?))?;
+    let Some(pkcs8) = made else { return Ok(None) };
+    let issuer = SandboxIssuer::from_pkcs8(SANDBOX_ISSUER, &pkcs8)?;
+    let trusted = TrustedIssuer { issuer: SANDBOX_ISSUER.into(), jwks: Jwks::parse(issuer.jwks_json().as_bytes())? };
+    Ok(Some((issuer, trusted)))
 }
 
 /// A key for one purpose from the main key (HMAC as a PRF).
@@ -110,33 +163,56 @@ fn derive(key: &[u8], purpose: &[u8]) -> Zeroizing<Vec<u8>> {
 
 fn random_key() -> Result<Vec<u8>, MaterialError> {
     let mut bytes = vec![0; 32];
-    let failed = |_| MaterialError::File { path: "/dev/urandom".into(), error: ErrorKind::Other.into() };
+    let failed = |_| MaterialError::Unreadable { key: "store.encryption_key", path: "/dev/urandom".into(), error: ErrorKind::Other.into() };
     rand::fill(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }
 
-fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, MaterialError> {
+fn read(key: &'static str, path: &Path) -> Result<Zeroizing<Vec<u8>>, MaterialError> {
     let mut bytes = Zeroizing::new(Vec::new());
     let read = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
-    read.map_err(|error| MaterialError::File { path: path.to_owned(), error })?;
+    read.map_err(|error| MaterialError::Unreadable { key, path: path.to_owned(), error })?;
     Ok(bytes)
+}
+
+/// What becomes of a file that the sandbox should have and has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lacking {
+    IsMade,
+    IsPassedOver,
 }
 
 /// Where the sandbox keeps what it generated.
 struct Kept {
     directory: PathBuf,
+    lacking: Lacking,
 }
 
 impl Kept {
-    /// The file's bytes; made now, for the owner alone, when there is no such file.
-    fn read_or_make(&self, name: &str, make: impl FnOnce() -> Result<Vec<u8>, MaterialError>) -> Result<Zeroizing<Vec<u8>>, MaterialError> {
-        let path = self.directory.join(name);
-        if path.exists() {
-            return read(&path);
+    fn of(settings: &Settings, lacking: Lacking) -> Option<Self> {
+        (settings.profile == Profile::Sandbox).then(|| Self { directory: settings.store.path.join("sandbox-keys"), lacking })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// The file's bytes. When there is no such file it is made now, for the owner alone, or passed
+    /// over.
+    fn read_or_make(
+        &self,
+        name: &str,
+        make: impl FnOnce() -> Result<Vec<u8>, MaterialError>,
+    ) -> Result<Option<Zeroizing<Vec<u8>>>, MaterialError> {
+        let path = self.path(name);
+        if !path.exists() {
+            if self.lacking == Lacking::IsPassedOver {
+                return Ok(None);
+            }
+            let bytes = Zeroizing::new(make()?);
+            self.write(&path, &bytes).map_err(|error| MaterialError::Unwritable { path: path.clone(), error })?;
         }
-        let bytes = Zeroizing::new(make()?);
-        self.write(&path, &bytes).map_err(|error| MaterialError::File { path: path.clone(), error })?;
-        read(&path)
+        read("store.path", &path).map(Some)
     }
 
     /// Writes a whole file or none: under another name first, and never over an existing one.

@@ -16,6 +16,7 @@ use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::profile::Profile;
 use sakshi_outbound::client::{ClientError, WebhookClient, WebhookClientOptions};
+use sakshi_outbound::guard::AddressPolicy;
 use sakshi_sandbox::app::SandboxApp;
 use sakshi_store::{CreditOutcome, Retention, Store, StoreError, StoreFuture};
 use socket2::SockRef;
@@ -24,6 +25,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use crate::agreement::{self, AgreementError};
+use crate::descriptors::Shares;
 use crate::drain::Drain;
 use crate::health::Health;
 use crate::http::ovse::callback_body::Intake;
@@ -31,7 +33,7 @@ use crate::http::rate::{Rate, Rates};
 use crate::internal::{self, CreditDesk, InternalDeps};
 use crate::material::{self, MaterialError};
 use crate::public;
-use crate::service::{Rules, Service};
+use crate::service::{GivenAddresses, Rules, Service};
 use crate::settings::{Settings, StoreKind};
 use crate::storage::Storage;
 use crate::store_path;
@@ -122,6 +124,7 @@ impl Node {
             let path = &settings.store.path;
             store_path::prepare(path).map_err(|error| StartError::StorePath { path: path.clone(), error })?;
         }
+        let shares = Shares::claim(workers(settings), settings.webhooks.max_in_flight);
         let material = material::gather(settings)?;
         let (public, public_addr) = listen(settings.server.public_addr)?;
         let (internal, internal_addr) = listen(settings.server.internal_addr)?;
@@ -139,7 +142,7 @@ impl Node {
             extra_roots_pem: None,
         })?;
         let ground = Ground { store: Arc::clone(&store), vault: Arc::clone(&material.vault), clock: Arc::clone(&clock), client };
-        let (tree, escalations) = Tree::start(ground, bounds(settings)).await?;
+        let (tree, escalations) = Tree::start(ground, bounds(settings, &shares)).await?;
 
         let sandbox = match &material.sandbox_issuer {
             Some(issuer) => Some(Data::new(SandboxApp::new(Arc::clone(issuer), &public_base, Arc::clone(&clock))?)),
@@ -170,6 +173,7 @@ impl Node {
         let public_socket = public.try_clone()?;
         let public_server = HttpServer::new(move || public::app(&shared))
             .workers(workers(settings))
+            .max_connections(shares.public_per_worker)
             .disable_signals()
             .shutdown_timeout(settings.server.drain_timeout.as_secs())
             .listen(public)?
@@ -196,6 +200,7 @@ impl Node {
                 .configure(move |config| internal::configure(config, deps))
         })
         .workers(1)
+        .max_connections(shares.internal)
         .disable_signals()
         .listen(internal)?
         .run();
@@ -295,14 +300,14 @@ fn workers(settings: &Settings) -> usize {
     .min(256)
 }
 
-fn bounds(settings: &Settings) -> TreeBounds {
+fn bounds(settings: &Settings, shares: &Shares) -> TreeBounds {
     TreeBounds {
         shards: workers(settings),
         live_transactions: settings.limits.max_live_transactions,
         in_flight: settings.limits.max_in_flight,
         mailbox_depth: settings.limits.mailbox_depth,
         patience: ASK_PATIENCE,
-        lanes: LaneBounds { in_flight: settings.webhooks.max_in_flight, in_flight_per_host: settings.webhooks.max_in_flight_per_host },
+        lanes: LaneBounds { in_flight: shares.webhooks, in_flight_per_host: settings.webhooks.max_in_flight_per_host.min(shares.webhooks) },
         live_events: settings.limits.max_live_transactions,
         retention: retention(settings),
     }
@@ -317,8 +322,11 @@ fn rules(settings: &Settings) -> Rules {
         window: settings.ovse.window,
         result_ttl: settings.ovse.result_ttl,
         replay_window: settings.authority.credential_replay_window,
-        schemes: settings.webhooks.schemes,
         has_one_name: settings.server.public_base_url.is_some(),
+        addresses: GivenAddresses {
+            schemes: settings.webhooks.schemes,
+            targets: AddressPolicy { allow_private: settings.webhooks.allow_private_targets },
+        },
         callback_bytes: settings.limits.callback_bytes,
     }
 }

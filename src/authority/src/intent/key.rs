@@ -3,6 +3,7 @@
 use std::fmt;
 
 use aws_lc_rs::encoding::AsDer;
+use aws_lc_rs::error::KeyRejected;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair};
@@ -53,10 +54,10 @@ impl IntentKey {
         let document = pem::parse(text).map_err(|_| IntentKeyError::NotPem)?;
         let der = document.contents();
         let rsa = match document.tag() {
-            "RSA PRIVATE KEY" => RsaKeyPair::from_der(der).map_err(|_| IntentKeyError::Unusable)?,
+            "RSA PRIVATE KEY" => RsaKeyPair::from_der(der).map_err(unusable)?,
             "PRIVATE KEY" => match EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der) {
                 Ok(pair) => return Ok(Self(Pair::Es256(Box::new(pair)))),
-                Err(_) => RsaKeyPair::from_pkcs8(der).map_err(|_| IntentKeyError::Unusable)?,
+                Err(_) => RsaKeyPair::from_pkcs8(der).map_err(unusable)?,
             },
             _ => return Err(IntentKeyError::OtherKind),
         };
@@ -117,6 +118,11 @@ impl IntentKey {
             Pair::Es256(pair) => Some(pair.sign(&SystemRandom::new(), message).ok()?.as_ref().to_vec()),
         }
     }
+}
+
+/// The library refuses small RSA keys by itself, and tells them from damaged ones by a word alone.
+fn unusable(rejected: KeyRejected) -> IntentKeyError {
+    if rejected.description_() == "TooSmall" { IntentKeyError::TooSmall } else { IntentKeyError::Unusable }
 }
 
 fn to_pem(der: &[u8]) -> String {

@@ -1,19 +1,26 @@
 //! `sakshi check-config`
 
-use std::fs::File;
-use std::io::Write;
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::process::ExitCode;
 
-use super::{CheckConfig, CliError};
-use crate::settings::{Authority, Problems, Sources, load};
+use super::{CheckConfig, CliError, SETTINGS_REFUSED};
+use crate::material;
+use crate::settings::{Sources, load};
 
-pub(super) fn run(options: CheckConfig, sources: &Sources, out: &mut dyn Write) -> Result<bool, CliError> {
+/// The exit code is the one with which `serve` would end for the same reason.
+pub(super) fn run(options: CheckConfig, sources: &Sources, out: &mut dyn Write) -> Result<ExitCode, CliError> {
     let loaded = match load(sources) {
         Ok(loaded) => loaded,
-        Err(problems) => return refuse(&problems, out),
+        Err(problems) => {
+            refuse(&problems.0, out)?;
+            return Ok(ExitCode::from(SETTINGS_REFUSED));
+        }
     };
-    let problems = unreadable(&loaded.settings.authority);
-    if !problems.0.is_empty() {
-        return refuse(&problems, out);
+    let lacking = material::examine(&loaded.settings);
+    if !lacking.is_empty() {
+        refuse(&lacking, out)?;
+        return Ok(ExitCode::FAILURE);
     }
     if options.show {
         let mut section = "";
@@ -32,26 +39,14 @@ pub(super) fn run(options: CheckConfig, sources: &Sources, out: &mut dyn Write) 
     }
     let warnings = counted(loaded.warnings.len(), "warning");
     writeln!(out, "The settings of the {} profile are good; {warnings}.", loaded.settings.profile.as_str())?;
-    Ok(true)
+    Ok(ExitCode::SUCCESS)
 }
 
-fn refuse(problems: &Problems, out: &mut dyn Write) -> Result<bool, CliError> {
-    for problem in &problems.0 {
+fn refuse(problems: &[impl Display], out: &mut dyn Write) -> io::Result<()> {
+    for problem in problems {
         writeln!(out, "problem: {problem}")?;
     }
-    writeln!(out, "{} to solve; the service would not start.", counted(problems.0.len(), "problem"))?;
-    Ok(false)
-}
-
-/// Files that the settings name and that this user cannot open.
-fn unreadable(authority: &Authority) -> Problems {
-    let mut problems = Problems::default();
-    for (key, path) in [("authority.jwks_path", &authority.jwks_path), ("authority.intent_key_path", &authority.intent_key_path)] {
-        if let Some(Err(error)) = path.as_ref().map(File::open) {
-            problems.add(key, format!("the file cannot be read: {error}"));
-        }
-    }
-    problems
+    writeln!(out, "{} to solve; the service would not start.", counted(problems.len(), "problem"))
 }
 
 fn counted(number: usize, thing: &str) -> String {

@@ -1,7 +1,8 @@
 //! The command line: what can be typed, and what each command does.
 //!
 //! Commands write to the writer they are given and answer with an exit code: 0 when all is well,
-//! 1 when the answer is "no", 2 when the question could not be asked.
+//! 1 when the answer is "no", 2 when the question could not be asked. `check-config` ends as `serve`
+//! would: with 2 when the settings are not good, with 1 when a file that they name is not.
 
 mod admin;
 mod api;
@@ -20,6 +21,9 @@ use crate::settings::{Loaded, Problems, Sources, load};
 use crate::{demo, serve};
 
 pub use admin::Admin;
+
+/// The settings are not good, or the service cannot be asked; starting again helps nobody.
+const SETTINGS_REFUSED: u8 = 2;
 
 /// Identity verification and callback service.
 #[derive(Debug, Parser)]
@@ -42,7 +46,7 @@ pub enum Command {
     Demo,
     /// Manage clients, apps, keys and credits of a running service.
     Admin(Admin),
-    /// Report every problem of the settings; exit code 1 when there is one.
+    /// Report every problem of the settings and of the files they name; ends with the code that `serve` would end with.
     CheckConfig(CheckConfig),
     /// Ask a running service whether it is ready; exit code 1 when it is not.
     Healthcheck(Healthcheck),
@@ -110,7 +114,10 @@ pub async fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> ExitCod
         },
         Command::Demo => return demo::run(&cli.sources(), out, err).await,
         Command::Admin(admin) => admin::run(admin, &cli.sources(), out).await,
-        Command::CheckConfig(options) => check::run(*options, &cli.sources(), out),
+        Command::CheckConfig(options) => match check::run(*options, &cli.sources(), out) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Command::Healthcheck(options) => health::run(options, &cli.sources(), out).await,
     };
     conclude(done, err)
@@ -125,7 +132,7 @@ pub fn conclude(done: Result<bool, CliError>, err: &mut dyn Write) -> ExitCode {
             let refused = matches!(error, CliError::Refused(_));
             // A closed pipe leaves nobody to tell.
             let _ = writeln!(err, "error: {error}");
-            ExitCode::from(if refused { 1 } else { 2 })
+            ExitCode::from(if refused { 1 } else { SETTINGS_REFUSED })
         }
     }
 }

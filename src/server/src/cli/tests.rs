@@ -127,7 +127,7 @@ async fn check_config_lists_every_problem_and_shows_no_secret() {
     file.write_all(b"[server]\npublic_addr = \"here\"\ncolour = \"red\"\n").unwrap();
     let path = file.path().to_str().unwrap().to_owned();
     let (code, out, _) = typed(&["--config", &path, "check-config"]).await;
-    assert_eq!(code, ExitCode::from(1));
+    assert_eq!(code, ExitCode::from(2));
     assert!(out.contains("problem: server.public_addr") && out.contains("problem: server.colour"), "{out}");
     let mut absent = tempfile::NamedTempFile::new().unwrap();
     absent.write_all(b"[authority]\nissuer = \"i\"\njwks_path = \"/nonexistent/jwks.json\"\n").unwrap();

@@ -4,10 +4,11 @@ use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::event::MaxGuests;
 use sakshi_domain::language::Language;
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::web_address::{Schemes, WebAddress};
+use sakshi_domain::web_address::{Schemes, WebAddress, WebhookUrl};
 
 use super::fields::{Problem, text};
 use super::json::Json;
+use crate::service::GivenAddresses;
 
 /// The claims to ask for.
 ///
@@ -53,7 +54,17 @@ pub fn timestamp(value: &Json) -> Result<Timestamp, Problem> {
     moment.ok_or_else(|| "must be an RFC 3339 timestamp such as 2026-12-31T18:30:00Z".into())
 }
 
-/// A URL that a webhook or a person is sent to.
+/// A URL of the operator's choosing that a webhook is sent to.
 pub fn address(schemes: Schemes) -> impl FnOnce(&Json) -> Result<WebAddress, Problem> {
     text(move |url| WebAddress::parse(url, schemes))
+}
+
+/// A URL that a webhook is sent to.
+pub fn webhook(addresses: GivenAddresses) -> impl FnOnce(&Json) -> Result<WebhookUrl, Problem> {
+    text(move |url| addresses.webhook(url))
+}
+
+/// A URL that a person is sent to.
+pub fn page(addresses: GivenAddresses) -> impl FnOnce(&Json) -> Result<WebAddress, Problem> {
+    text(move |url| addresses.page(url))
 }

@@ -31,7 +31,7 @@ use crate::first_client::{self, FirstClient};
 use crate::http::rate::{Rate, Rates};
 use crate::material;
 use crate::public::{self, Shared};
-use crate::service::{Rules, Service};
+use crate::service::{GivenAddresses, Rules, Service};
 use crate::settings::{Settings, Sources, load};
 
 const BASE: &str = "https://v.example";
@@ -258,8 +258,8 @@ fn rules() -> Rules {
         window: WINDOW,
         result_ttl: Duration::from_secs(3_600),
         replay_window: Duration::from_secs(3_600),
-        schemes: Schemes::HttpsOnly,
         has_one_name: true,
+        addresses: GivenAddresses::PUBLIC,
         callback_bytes: 4_096,
     }
 }

@@ -21,10 +21,10 @@ impl Problems {
         self.0.push(Problem { key: key.into(), message: message.into() });
     }
 
-    /// Whether something is wrong with this key already.
+    /// Whether something is wrong with this key, or with an item of its list, already.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
-        self.0.iter().any(|problem| problem.key == key)
+        self.0.iter().any(|problem| problem.key.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('[')))
     }
 
     /// A single problem.

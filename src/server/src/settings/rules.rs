@@ -1,6 +1,8 @@
 //! Rules between settings: what contradicts, what a profile demands, and what is allowed but
 //! deserves a warning.
 
+use std::time::Duration;
+
 use secrecy::{ExposeSecret, SecretString};
 
 use sakshi_domain::profile::Profile;
@@ -11,6 +13,8 @@ use super::{Settings, StoreKind};
 
 /// Characters below which a token can be guessed.
 const TOKEN_CHARS_MIN: usize = 32;
+/// An intent is set back by 10 s against clock skew (protocol, section 1), and somebody has to scan it.
+const INTENT_LIFETIME_MIN: Duration = Duration::from_secs(30);
 /// Every token and issuer of the sandbox begins like this.
 const SANDBOX_MARK: &str = "sandbox";
 
@@ -58,6 +62,12 @@ fn contradictions(settings: &Settings, problems: &mut Problems) {
     if authority.issuer.is_some() != authority.jwks_path.is_some() {
         problems.add("authority.issuer", "must be set together with authority.jwks_path, or neither");
     }
+    if authority.intent_lifetime < INTENT_LIFETIME_MIN && !problems.has("authority.intent_lifetime_s") {
+        problems.add(
+            "authority.intent_lifetime_s",
+            "must be at least 30: 10 seconds are gone when an intent is signed, because `iat` is set back",
+        );
+    }
     let webhooks = &settings.webhooks;
     if webhooks.connect_timeout > webhooks.timeout {
         problems.add("webhooks.connect_timeout_ms", "must not be longer than webhooks.timeout_ms");
@@ -66,10 +76,11 @@ fn contradictions(settings: &Settings, problems: &mut Problems) {
         problems.add("webhooks.max_in_flight_per_host", "must not be more than webhooks.max_in_flight");
     }
     let store = &settings.store;
-    if store.encryption_key.is_none() && matches!(store.kind, StoreKind::Redis(_)) {
+    let unset = store.encryption_key.is_none() && !problems.has("store.encryption_key");
+    if unset && matches!(store.kind, StoreKind::Redis(_)) {
         problems.add("store.encryption_key", "must be set while store.kind is \"redis\": every node needs the same");
     }
-    if store.encryption_key.is_none() && !store.previous_encryption_keys.is_empty() {
+    if unset && !store.previous_encryption_keys.is_empty() {
         problems.add("store.previous_encryption_keys", "need a store.encryption_key beside them");
     }
 }

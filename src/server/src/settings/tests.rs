@@ -87,7 +87,7 @@ fn every_problem_is_reported_at_once_with_its_key() {
             "server.public_addr",
             "server.workers",
             "server.trusted_proxies[1]",
-            "store.kind",
+            "store.redis_url[0]",
             "store.encryption_key",
             "webhooks.allow_http",
             "telemetry.otlp_endpoint",
@@ -166,6 +166,16 @@ fn risky_settings_are_warned_of() {
     assert_eq!(warned(&[("SAKSHI__SERVER__PUBLIC_ADDR", "0.0.0.0:80")]), ["server.public_addr"]);
     assert_eq!(warned(&[("SAKSHI__SERVER__INTERNAL_ADDR", "0.0.0.0:81")]), ["server.internal_addr"]);
     assert_eq!(warned(&[("SAKSHI__OVSE__WINDOW_S", "60")]), ["authority.intent_lifetime_s"]);
+}
+
+#[test]
+fn an_intent_that_is_over_when_it_is_scanned_is_refused_with_the_reason() {
+    for seconds in ["1", "10", "29"] {
+        let problems = load(&environment(&[("SAKSHI__AUTHORITY__INTENT_LIFETIME_S", seconds)])).unwrap_err();
+        assert_eq!(keys(&problems), ["authority.intent_lifetime_s"]);
+        assert!(problems.to_string().contains("at least 30: 10 seconds are gone"), "{problems}");
+    }
+    assert!(load(&environment(&[("SAKSHI__AUTHORITY__INTENT_LIFETIME_S", "30")])).is_ok());
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::error::StoreError;
 use crate::sealing::{open_terms, open_webhook};
 use crate::vault::{Sealed, Vault};
 
-const OUTCOMES: [DeliveryOutcome; 8] = [
+const OUTCOMES: [DeliveryOutcome; 9] = [
     DeliveryOutcome::Delivered,
     DeliveryOutcome::Rejected,
     DeliveryOutcome::Blocked,
@@ -26,6 +26,7 @@ const OUTCOMES: [DeliveryOutcome; 8] = [
     DeliveryOutcome::Broken,
     DeliveryOutcome::TimedOut,
     DeliveryOutcome::Unknown,
+    DeliveryOutcome::LocalFailure,
 ];
 
 const QUEUE: &str = "INSERT INTO deliveries (txn, origin, queued_at, address) VALUES (?1, ?2, ?3, ?4) RETURNING id";

@@ -22,7 +22,7 @@ use crate::sealing::{open_terms, open_webhook};
 /// Entries that one command moves, marks or reads.
 const SLICE: usize = 100;
 
-const OUTCOMES: [DeliveryOutcome; 8] = [
+const OUTCOMES: [DeliveryOutcome; 9] = [
     DeliveryOutcome::Delivered,
     DeliveryOutcome::Rejected,
     DeliveryOutcome::Blocked,
@@ -31,6 +31,7 @@ const OUTCOMES: [DeliveryOutcome; 8] = [
     DeliveryOutcome::Broken,
     DeliveryOutcome::TimedOut,
     DeliveryOutcome::Unknown,
+    DeliveryOutcome::LocalFailure,
 ];
 
 /// What a node that is gone has left to this one.

@@ -5,7 +5,6 @@ use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::event::{Event, EventCounts, EventName, EventTerms, check_end};
 use sakshi_domain::ids::EventId;
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::web_address::Schemes;
 use sakshi_store::{CreateEvent, CreateEventOutcome};
 use serde::Serialize;
 
@@ -15,8 +14,8 @@ use crate::http::error::ApiError;
 use crate::http::fields::{Fields, text};
 use crate::http::idempotency::{OnceOnly, replayed};
 use crate::http::requests::CreateEventRequest;
-use crate::http::terms::{address, claims, language, max_guests, timestamp};
-use crate::service::Service;
+use crate::http::terms::{claims, language, max_guests, timestamp, webhook};
+use crate::service::{GivenAddresses, Service};
 
 /// The created event.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -43,7 +42,7 @@ pub async fn create(called: Called<Body>, request: HttpRequest, service: Data<Se
     let Called { caller, sent: body } = called;
     let once = OnceOnly::of(&request, &caller, "events", &body.bytes)?;
     let now = service.clock.now();
-    let terms = read(body.fields, now, service.rules.schemes)?;
+    let terms = read(body.fields, now, service.rules.addresses)?;
     let id = service.events.new_id(&caller.client);
     let answer = CreateEventResponse { event_id: id, qr_url: service.agreement.event_url(id) };
     let json = serde_json::to_vec(&answer).map_err(|error| ApiError::Internal(error.to_string()))?;
@@ -67,13 +66,13 @@ pub async fn create(called: Called<Body>, request: HttpRequest, service: Data<Se
 ///
 /// # Errors
 /// Every field that is not acceptable, at once.
-fn read(mut fields: Fields, now: Timestamp, schemes: Schemes) -> Result<EventTerms, ApiError> {
+fn read(mut fields: Fields, now: Timestamp, addresses: GivenAddresses) -> Result<EventTerms, ApiError> {
     let name = fields.required("name", text(EventName::parse));
     let claims = fields.required("claims", claims);
     let language = fields.optional("language", language).unwrap_or_default();
     let max_guests = fields.required("max_guests", max_guests);
     let expires_at = fields.required("expires_at", |value| Ok(check_end(timestamp(value)?, now)?));
-    let webhook_url = fields.optional("webhook_url", address(schemes));
+    let webhook_url = fields.optional("webhook_url", webhook(addresses));
     let terms = name.zip(claims).zip(max_guests.zip(expires_at)).map(|((name, claims), (max_guests, expires_at))| EventTerms {
         name,
         claims,
@@ -92,7 +91,7 @@ mod tests {
 
     fn refused(json: &str) -> Vec<String> {
         let now = Timestamp::parse_rfc3339("2026-01-01T00:00:00Z").unwrap();
-        let read = read(Fields::of(json.as_bytes()).unwrap(), now, Schemes::HttpsOnly);
+        let read = read(Fields::of(json.as_bytes()).unwrap(), now, GivenAddresses::PUBLIC);
         let Err(ApiError::Validation(invalid)) = read else { panic!("{json}") };
         invalid.fields().iter().map(|problem| problem.field.clone()).collect()
     }

@@ -4,7 +4,6 @@ use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};
 use sakshi_domain::event::{EventName, EventPatch};
 use sakshi_domain::ids::EventId;
-use sakshi_domain::web_address::Schemes;
 use sakshi_store::PatchEventOutcome;
 
 use super::EventResponse;
@@ -13,8 +12,8 @@ use crate::http::called::Called;
 use crate::http::error::ApiError;
 use crate::http::fields::{Fields, Spellings, flag, text};
 use crate::http::requests::PatchEventRequest;
-use crate::http::terms::{address, max_guests, timestamp};
-use crate::service::Service;
+use crate::http::terms::{max_guests, timestamp, webhook};
+use crate::service::{GivenAddresses, Service};
 
 /// Changes an event; every node knows before the answer leaves.
 ///
@@ -30,7 +29,7 @@ use crate::service::Service;
 pub async fn patch(called: Called<Body>, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     let Called { caller, sent: body } = called;
     let id: EventId = path.parse().map_err(|_| ApiError::NotFound("event"))?;
-    let (change, spellings) = read(body.fields, service.rules.schemes)?;
+    let (change, spellings) = read(body.fields, service.rules.addresses)?;
     match service.events.patch(id, caller.app.app_id.clone(), change).await? {
         PatchEventOutcome::Patched(event) => {
             Ok(HttpResponse::Ok().json(EventResponse::new(&event, &service.agreement, service.clock.now())))
@@ -44,13 +43,13 @@ pub async fn patch(called: Called<Body>, path: Path<String>, service: Data<Servi
 ///
 /// # Errors
 /// Every field that is not acceptable, at once.
-fn read(mut fields: Fields, schemes: Schemes) -> Result<(EventPatch, Spellings), ApiError> {
+fn read(mut fields: Fields, addresses: GivenAddresses) -> Result<(EventPatch, Spellings), ApiError> {
     let patch = EventPatch {
         is_active: fields.changed("is_active", flag),
         max_guests: fields.changed("max_guests", max_guests),
         expires_at: fields.changed("expires_at", timestamp),
         name: fields.changed("name", text(EventName::parse)),
-        webhook_url: fields.replaced("webhook_url", address(schemes)),
+        webhook_url: fields.replaced("webhook_url", webhook(addresses)),
     };
     let spellings = fields.spellings();
     fields.finish(Some((patch, spellings)))
@@ -61,7 +60,7 @@ mod tests {
     use super::*;
 
     fn changed(json: &str) -> Result<EventPatch, ApiError> {
-        read(Fields::of(json.as_bytes())?, Schemes::HttpsOnly).map(|(patch, _)| patch)
+        read(Fields::of(json.as_bytes())?, GivenAddresses::PUBLIC).map(|(patch, _)| patch)
     }
 
     #[test]

@@ -7,7 +7,6 @@ use sakshi_domain::limits::{CLIENT_REFERENCE_CHARS_MAX, CREDITS_PER_VERIFICATION
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Extras, Pending, Terms};
-use sakshi_domain::web_address::Schemes;
 use sakshi_store::{OpenOutcome, OpenTransaction};
 use serde::Serialize;
 
@@ -19,8 +18,8 @@ use crate::http::idempotency::{OnceOnly, replayed};
 use crate::http::rate::Rates;
 use crate::http::request_id::request_id;
 use crate::http::requests::InitRequest;
-use crate::http::terms::{address, claims, language};
-use crate::service::Service;
+use crate::http::terms::{claims, language, page, webhook};
+use crate::service::{GivenAddresses, Service};
 
 /// The opened transaction.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -67,7 +66,7 @@ pub async fn init(
     let Called { caller, sent: body } = called;
     rates.init.take(&caller.app.app_id)?;
     let once = OnceOnly::of(&request, &caller, "init", &body.bytes)?;
-    let terms = read(body.fields, request_id(&request), service.rules.schemes)?;
+    let terms = read(body.fields, request_id(&request), service.rules.addresses)?;
     request.extensions_mut().insert(terms.request_id.clone());
     if let Some(once) = &once
         && let Some(kept) = service.store.load_idempotent_answer(once.scope).await?
@@ -148,7 +147,7 @@ fn answer(service: &Service, pending: &Pending, now: Timestamp) -> Result<InitRe
 ///
 /// # Errors
 /// Every field that is not acceptable, at once.
-fn read(mut fields: Fields, minted: RequestId, schemes: Schemes) -> Result<Terms, ApiError> {
+fn read(mut fields: Fields, minted: RequestId, addresses: GivenAddresses) -> Result<Terms, ApiError> {
     let claims = fields.required("claims", claims);
     let channel = fields.required("channel", |value| string(value).map_err(|_| "must be web, qr or app".into()));
     let app_id = fields.optional("app_id", string);
@@ -156,8 +155,8 @@ fn read(mut fields: Fields, minted: RequestId, schemes: Schemes) -> Result<Terms
     let channel = channel.and_then(|word| fields.agreed(Channel::parse(&word, app_id.as_deref(), app_signature.as_deref())));
     let language = fields.optional("language", language).unwrap_or_default();
     let face_auth = fields.optional("face_auth", flag).unwrap_or(true);
-    let webhook_url = fields.optional("webhook_url", address(schemes));
-    let redirect_url = fields.optional("redirect_url", address(schemes));
+    let webhook_url = fields.optional("webhook_url", webhook(addresses));
+    let redirect_url = fields.optional("redirect_url", page(addresses));
     let name_hint = fields.optional("name_hint", words(NAME_HINT_CHARS_MAX));
     let client_reference_id = fields.optional("client_reference_id", words(CLIENT_REFERENCE_CHARS_MAX));
     let request_id = fields.optional("request_id", text(RequestId::parse)).unwrap_or(minted);
@@ -172,7 +171,7 @@ mod tests {
     use super::*;
 
     fn asked(json: &str) -> Result<Terms, ApiError> {
-        read(Fields::of(json.as_bytes())?, RequestId::mint(), Schemes::HttpsOnly)
+        read(Fields::of(json.as_bytes())?, RequestId::mint(), GivenAddresses::PUBLIC)
     }
 
     #[test]

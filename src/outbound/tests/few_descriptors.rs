@@ -1,0 +1,97 @@
+//! A machine that has no descriptor left for a connection: not the receiver's fault, and no attempt
+//! in its eyes.
+//!
+//! The limit belongs to a process, so each test runs this binary once more under `ulimit`.
+
+#![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
+
+mod receiver;
+
+use std::fs::File;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use receiver::{client, options, read_request, receiver, url};
+use sakshi_domain::delivery::DeliveryOutcome;
+use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use tokio::io::AsyncWriteExt as _;
+use tokio::time::timeout;
+
+const BODY: Bytes = Bytes::from_static(b"{}");
+const LIMITED: &str = "SAKSHI_TEST_LIMITED";
+
+/// Runs a test of this file once more in a process that may open 64 files.
+fn run_limited(test: &str) {
+    let me = std::env::current_exe().unwrap();
+    let mut shell = Command::new("sh");
+    let again = shell.args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""]).arg(me).args([test, "--exact", "--nocapture"]).env(LIMITED, "1");
+    let output = again.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && told.contains("1 passed"), "{told}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn is_limited() -> bool {
+    std::env::var_os(LIMITED).is_some()
+}
+
+/// Every descriptor that is left.
+fn all_descriptors() -> Vec<File> {
+    let taken: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    assert!(!taken.is_empty());
+    taken
+}
+
+async fn counting() -> (std::net::SocketAddr, Arc<AtomicUsize>) {
+    let received = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&received);
+    let address = receiver(move |mut stream| {
+        let counter = Arc::clone(&counter);
+        async move {
+            if read_request(&mut stream).await.is_some() {
+                counter.fetch_add(1, Ordering::SeqCst);
+            }
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+        }
+    })
+    .await;
+    (address, received)
+}
+
+#[tokio::test]
+async fn a_webhook_is_sent_once_as_soon_as_there_is_a_descriptor_for_it() {
+    if !is_limited() {
+        return run_limited("a_webhook_is_sent_once_as_soon_as_there_is_a_descriptor_for_it");
+    }
+    let (address, received) = counting().await;
+    for host in [address.to_string(), format!("localhost:{}", address.port())] {
+        received.store(0, Ordering::SeqCst);
+        let (client, target, taken) = (client(), url(&format!("http://{host}/")), all_descriptors());
+        let mut attempt = std::pin::pin!(client.attempt(&target, BODY));
+        assert!(timeout(Duration::from_millis(300), &mut attempt).await.is_err(), "it goes on");
+        drop(taken);
+        let attempt = attempt.await;
+        assert_eq!((attempt.outcome, received.load(Ordering::SeqCst)), (DeliveryOutcome::Delivered, 1), "{host}");
+        assert!(attempt.duration_ms >= 300, "the wait belongs to the attempt");
+    }
+}
+
+#[tokio::test]
+async fn without_a_descriptor_for_its_whole_time_an_attempt_is_a_local_failure() {
+    if !is_limited() {
+        return run_limited("without_a_descriptor_for_its_whole_time_an_attempt_is_a_local_failure");
+    }
+    let (address, received) = counting().await;
+    let limited = WebhookClientOptions { total_timeout: Duration::from_secs(1), ..options() };
+    let client = WebhookClient::new(&limited).unwrap();
+    for host in [address.to_string(), format!("localhost:{}", address.port())] {
+        let taken = all_descriptors();
+        let attempt = client.attempt(&url(&format!("http://{host}/")), BODY).await;
+        assert_eq!((attempt.outcome, attempt.status), (DeliveryOutcome::LocalFailure, None), "{host}");
+        assert!((300..=1_000).contains(&attempt.duration_ms), "{}", attempt.duration_ms);
+        drop(taken);
+    }
+    assert_eq!(received.load(Ordering::SeqCst), 0);
+}

@@ -1,0 +1,57 @@
+//! A process that may open few files, and strangers who take as many as they are let.
+
+use std::time::Duration;
+
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+
+use crate::harness::universe::Universe;
+use crate::harness::waiting::{PLENTY, eventually};
+
+/// 96 of these are left to the public, 96 to webhooks.
+const DESCRIPTORS: u32 = 400;
+const STRANGERS: usize = 300;
+const WEBHOOKS: usize = 20;
+
+#[tokio::test]
+async fn strangers_who_take_every_connection_cost_no_webhook_and_leave_the_operator_his() {
+    let mut universe = Universe::unlaunched(&[]);
+    universe.launch_with_descriptors(DESCRIPTORS).await;
+    let warning = universe.log().into_iter().find(|line| line.contains("may open few files")).expect("a warning");
+    for figure in ["descriptors.limit=400", "descriptors.public=96", "descriptors.webhooks=96"] {
+        assert!(warning.contains(figure), "{warning}");
+    }
+    let (backend, phone, operator) = (universe.backend(20).await, universe.phone(), universe.operator());
+    let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
+    let mut all = Vec::new();
+    for number in 0..WEBHOOKS {
+        let request = json!({"claims": ["name"], "channel": "web", "webhook_url": receiver.url(&format!("/{number}"))});
+        all.push(backend.open_with(&request).await);
+    }
+
+    let address = universe.reach.public("").trim_start_matches("http://").to_owned();
+    let mut strangers = Vec::new();
+    for _ in 0..STRANGERS {
+        let mut stranger = TcpStream::connect(&address).await.expect("a place in the queue");
+        let _ = stranger.write_all(b"GET /api/ping HTTP/1.1\r\nhost: x\r\nx: ").await;
+        strangers.push(stranger);
+    }
+    for path in ["/livez", "/readyz"] {
+        let asked = universe.http.get(universe.reach.internal(path)).timeout(Duration::from_secs(3)).send().await;
+        assert_eq!(asked.expect("an answer, for new connections too").status(), 200, "{path}");
+    }
+    // Whoever does not finish his request is hung up on after a while, and the next in the queue is served.
+    for opened in &all {
+        assert_eq!(phone.fail(opened, "301", "User Reject").await.status, 200);
+    }
+    for opened in &all {
+        let outcome = eventually("the attempt", PLENTY, || async {
+            let delivery = operator.get(&format!("/admin/v1/transactions/{}/delivery", opened.txn)).await.ok();
+            delivery["attempt"]["outcome"].as_str().map(str::to_owned)
+        });
+        assert_eq!(outcome.await, "delivered");
+    }
+    drop(strangers);
+}

@@ -1,0 +1,93 @@
+//! Files that the settings name: `check-config` refuses what `serve` would refuse, with the same
+//! words and the same code, and writes nothing.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::harness::forge::Forge;
+use crate::harness::process::{Ending, Process};
+use crate::harness::universe::{Universe, environment};
+
+/// An RSA key of 1,024 bits, made for this test.
+const SMALL_KEY: &str = include_str!("golden/rsa_1024.pem");
+
+fn both(directory: &Path, settings: &[(&str, &str)]) -> (Ending, Ending) {
+    let environment = environment(directory, settings);
+    let checked = Process::run(&["check-config"], &environment, directory);
+    assert!(!directory.join("store").exists(), "checking writes nothing");
+    (checked, Process::run(&["serve"], &environment, directory))
+}
+
+#[test]
+fn a_key_file_that_serve_refuses_is_refused_by_check_config_in_the_same_words_and_with_the_same_code() {
+    let private = json!({"keys": [{"kty": "EC", "crv": "P-256", "kid": "a", "d": "AA"}]}).to_string();
+    for (setting, key, content, words) in [
+        ("AUTHORITY__INTENT_KEY_PATH", "authority.intent_key_path", Some(SMALL_KEY), "at least 2048 bits"),
+        ("AUTHORITY__INTENT_KEY_PATH", "authority.intent_key_path", Some("root:x:0:0"), "not a PEM document"),
+        ("AUTHORITY__INTENT_KEY_PATH", "authority.intent_key_path", Some(""), "not a PEM document"),
+        ("AUTHORITY__INTENT_KEY_PATH", "authority.intent_key_path", None, "the file cannot be read"),
+        ("AUTHORITY__JWKS_PATH", "authority.jwks_path", Some("{}"), "not a JSON object with an array of keys"),
+        ("AUTHORITY__JWKS_PATH", "authority.jwks_path", Some("{\"keys\": []}"), "no P-256 signing key"),
+        ("AUTHORITY__JWKS_PATH", "authority.jwks_path", Some(&private), "a private key"),
+        ("AUTHORITY__JWKS_PATH", "authority.jwks_path", None, "the file cannot be read"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("jwks.json"), Forge::new().jwks().to_string()).unwrap();
+        let path = directory.path().join("the-file");
+        if let Some(content) = content {
+            std::fs::write(&path, content).unwrap();
+        }
+        let path = path.display().to_string();
+        let (checked, served) = both(directory.path(), &[(setting, &path)]);
+        assert_eq!((checked.status.code(), served.status.code()), (Some(1), Some(1)), "{words}");
+        let problem = checked.out.lines().find_map(|line| line.strip_prefix("problem: ")).expect("a problem");
+        assert!(problem.starts_with(key) && problem.contains(words), "{problem}");
+        assert!(served.err.contains(problem), "{problem}\n{}", served.err);
+    }
+}
+
+#[tokio::test]
+async fn a_sandbox_whose_key_is_lost_or_another_is_refused_and_nothing_is_made_in_its_place() {
+    let mut universe = Universe::start().await;
+    if universe.redis.is_some() {
+        return;
+    }
+    universe.stop();
+    let key = universe.store().join("sandbox-keys/encryption.key");
+    let good = std::fs::read(&key).unwrap();
+    let run = |command: &str| Process::run(&[command], universe.environment(), universe.directory.path());
+    assert_eq!(run("check-config").status.code(), Some(0));
+
+    std::fs::remove_file(&key).unwrap();
+    for ending in [run("check-config"), run("serve")] {
+        let told = format!("{}{}", ending.out, ending.err);
+        assert!(ending.status.code() == Some(1) && told.contains("store.encryption_key"), "{told}");
+        assert!(!key.exists());
+    }
+
+    std::fs::write(&key, [7; 32]).unwrap();
+    let ending = run("serve");
+    assert!(ending.status.code() == Some(1) && ending.err.contains("store.encryption_key"), "{}", ending.err);
+
+    std::fs::write(&key, good).unwrap();
+    universe.launch().await;
+}
+
+#[tokio::test]
+async fn a_store_is_not_opened_under_a_key_that_did_not_write_it() {
+    let (one, other) = ("MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=");
+    let mut universe = Universe::with(&[("STORE__ENCRYPTION_KEY", one)]).await;
+    if universe.redis.is_some() {
+        return;
+    }
+    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let opened = backend.open(&["name"]).await;
+    universe.stop();
+    universe.set("STORE__ENCRYPTION_KEY", other);
+    let refused = Process::run(&["serve"], universe.environment(), universe.directory.path());
+    assert!(refused.status.code() == Some(1) && refused.err.contains("store.encryption_key"), "{}", refused.err);
+    universe.set("STORE__PREVIOUS_ENCRYPTION_KEYS", one);
+    universe.launch().await;
+    assert_eq!(phone.fail(&opened, "301", "User Reject").await.status, 200);
+}
