@@ -107,7 +107,7 @@ impl RedisSettings {
     }
 
     fn check(&self, reader: &mut Reader) {
-        if self.addresses.is_empty() && !reader.problems.has("store.redis_url[0]") {
+        if self.addresses.is_empty() && !reader.problems.has("store.redis_url") {
             reader.problems.add("store.redis_url", "must be set while store.kind is \"redis\"");
         }
         if self.topology == Topology::Standalone && self.addresses.len() > 1 {
