@@ -39,7 +39,9 @@ pub enum AppError {
 }
 
 impl AppError {
-    fn code(self) -> &'static str {
+    /// The stable word for it.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
         match self {
             Self::Unreadable => "unreadable_intent",
             Self::MalformedBody => "malformed_body",
