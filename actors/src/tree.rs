@@ -19,6 +19,7 @@ use actix::dev::channel::channel;
 use actix::{Actor, Addr, Context, Supervised};
 use actix_rt::Arbiter;
 use sakshi_domain::clock::Clock;
+use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_outbound::client::WebhookClient;
 use sakshi_store::{Retention, Store, StoreError, Vault};
 use tokio::sync::mpsc;
@@ -108,6 +109,7 @@ impl Tree {
     pub async fn start(ground: Ground, bounds: TreeBounds) -> Result<(Self, mpsc::UnboundedReceiver<Escalation>), StoreError> {
         let unfinished = ground.store.abandon_attempts().await?;
         if unfinished > 0 {
+            metrics::counter!("sakshi_webhook_attempts_total", "outcome" => DeliveryOutcome::Unknown.as_str()).increment(unfinished);
             tracing::warn!(count = unfinished, "webhook attempts were under way when the process ended; their fate is unknown");
         }
         let (root, escalations) = Root::new();

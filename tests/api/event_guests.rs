@@ -21,6 +21,13 @@ async fn looking_at_an_event_never_spends_a_credit() {
             }
         }
         assert_eq!(Answer::to(venue.visit(Method::HEAD, IDENTITY_APP)).await.status, 200);
+        for accept in ["application/jwt;q=0, text/html", "text/html, application/jwt;q=0.1", "text/html, application/jwt"] {
+            assert_eq!(Answer::to(venue.visit(Method::GET, accept)).await.header("content-type"), Some("text/html; charset=utf-8"));
+        }
+        for (name, purpose) in [("sec-purpose", "prefetch"), ("purpose", "prefetch"), ("x-moz", "prefetch")] {
+            let ahead = Answer::to(venue.visit(Method::GET, IDENTITY_APP).header(name, purpose)).await;
+            assert_eq!((ahead.status, ahead.header("content-type")), (200, Some("text/html; charset=utf-8")), "{name}");
+        }
     }
     let get = universe.get(&format!("/e/{}/start", venue.id)).await;
     let page = format!("/e/{}", venue.id);
@@ -35,15 +42,18 @@ async fn without_credits_a_guest_reads_unavailable_with_200_and_a_program_gets_4
     let (organiser, phone) = (universe.backend(1).await, universe.phone());
     let venue = Venue::open(&universe, &organiser, &terms(5)).await;
     let paid = venue.scan().await;
-    let page = venue.press(None).await;
-    assert_eq!((page.status, page.header("location"), page.header(SET_COOKIE.as_str())), (200, None, None), "{}", page.text);
-    assert!(page.text.contains("This event is not available"), "{}", page.text);
-    for hint in ["credit", "balance", "billing", "payment"] {
-        assert!(!page.text.to_lowercase().contains(hint), "{hint} is no concern of a guest");
+    for page in [venue.press(None).await, Answer::to(venue.visit(Method::GET, BROWSER)).await] {
+        assert_eq!((page.status, page.header("location"), page.header(SET_COOKIE.as_str())), (200, None, None), "{}", page.text);
+        assert!(page.text.contains("This event is not available") && !page.text.contains("<form"), "{}", page.text);
+        for hint in ["credit", "balance", "billing", "payment"] {
+            assert!(!page.text.to_lowercase().contains(hint), "{hint} is no concern of a guest");
+        }
     }
-    assert_eq!(Answer::to(venue.button(PROGRAM)).await.refusal(402), "insufficient_credits");
-    let app = Answer::to(venue.visit(Method::GET, IDENTITY_APP)).await;
-    assert_eq!((app.status, &*app.text), (402, "event_unavailable"));
+    let kiosk = universe.get(&format!("/e/{}/kiosk", venue.id)).await;
+    assert!(kiosk.status == 200 && kiosk.text.contains("data-state=\"unavailable\""), "{}", kiosk.text);
+    for refused in [venue.button(PROGRAM), venue.visit(Method::GET, PROGRAM), venue.visit(Method::GET, IDENTITY_APP)] {
+        assert_eq!(Answer::to(refused).await.refusal(402), "insufficient_credits");
+    }
     assert_eq!(venue.counts().await, ("active".to_owned(), 0, 1, 0), "a scan that was not paid for is none");
     phone.approve(&paid, "asha").await;
     universe.operator().grant(&organiser.client, 1, "later").await;
@@ -80,7 +90,7 @@ async fn another_site_cannot_press_the_button() {
         assert_eq!(refused.refusal(403), "cross_site", "{headers:?}");
         assert_eq!(Answer::to(ask(venue.bare_button()).header(ACCEPT, BROWSER)).await.status, 403, "{headers:?}");
         let fetched = Answer::to(ask(venue.visit(Method::GET, IDENTITY_APP))).await;
-        assert_eq!((fetched.status, &*fetched.text), (403, "cross_site"), "{headers:?}");
+        assert_eq!(fetched.refusal(403), "cross_site", "{headers:?}");
     }
     assert_eq!((venue.counts().await.2, universe.operator().balance(&organiser.client).await), (0, 3));
     let own = universe.reach.public("");
@@ -129,7 +139,7 @@ async fn the_identity_app_that_scans_the_code_itself_gets_an_intent() {
     phone.approve(&opened, "asha").await;
     assert_eq!(venue.registered().await, [opened.txn]);
     let late = Answer::to(venue.visit(Method::GET, IDENTITY_APP)).await;
-    assert_eq!((late.status, &*late.text), (409, "event_full"));
+    assert_eq!(late.refusal(409), "event_full");
     assert_eq!(universe.operator().balance(&organiser.client).await, 2);
 }
 

@@ -51,6 +51,7 @@ fn a_key_file_that_serve_refuses_is_refused_by_check_config_in_the_same_words_an
 async fn a_sandbox_whose_key_is_lost_or_another_is_refused_and_nothing_is_made_in_its_place() {
     let mut universe = Universe::start().await;
     if universe.redis.is_some() {
+        // Nodes on one Redis are given their key; none of them makes one.
         return;
     }
     universe.stop();
@@ -78,9 +79,6 @@ async fn a_sandbox_whose_key_is_lost_or_another_is_refused_and_nothing_is_made_i
 async fn a_store_is_not_opened_under_a_key_that_did_not_write_it() {
     let (one, other) = ("MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=");
     let mut universe = Universe::with(&[("STORE__ENCRYPTION_KEY", one)]).await;
-    if universe.redis.is_some() {
-        return;
-    }
     let (backend, phone) = (universe.backend(1).await, universe.phone());
     let opened = backend.open(&["name"]).await;
     universe.stop();

@@ -15,12 +15,23 @@ async fn raw(backend: &Backend, content_type: &str, body: Vec<u8>) -> Answer {
 async fn a_body_that_is_not_json_is_a_400_and_costs_nothing() {
     let universe = Universe::start().await;
     let backend = universe.backend(1).await;
-    for body in ["", "{", "nul", "{}{}", "{\"claims\":[\"name\"],\"channel\":\"qr\"} x", "\u{feff}{", "{\"a\":\"\u{0}\"}"] {
+    for body in [
+        "",
+        "{",
+        "nul",
+        "{}{}",
+        "{\"claims\":[\"name\"],\"channel\":\"qr\"} x",
+        "\u{feff}{",
+        "{\"a\":\"\u{0}\"}",
+        "1x",
+        "[{]",
+        "{\"claims\":[}",
+    ] {
         let answer = raw(&backend, "application/json", body.as_bytes().to_vec()).await;
         assert_eq!(answer.refusal(400), "malformed_request", "{}", answer.text);
     }
     for body in [vec![b'"', 0xff, b'"'], vec![b'['; 60_000]] {
-        assert_eq!(raw(&backend, "application/json", body).await.status, 400);
+        assert_eq!(raw(&backend, "application/json", body).await.refusal(400), "malformed_request");
     }
     // Some readers take an array for an object whose members come in the order of their declaration.
     let array = format!("[[\"name\"],\"qr\"{}]", ",null".repeat(9));
@@ -121,4 +132,25 @@ async fn answers_of_the_api_are_json() {
     assert_eq!(opened.header("content-type"), Some("application/json"));
     let refused = backend.init(&json!({})).await;
     assert_eq!((refused.status, refused.header("content-type")), (400, Some("application/json")));
+}
+
+#[tokio::test]
+async fn the_sandbox_app_says_why_it_does_not_answer_to_programs_in_the_envelope_and_to_people_on_a_page() {
+    let (universe, other) = (Universe::start().await, Universe::start().await);
+    let (backend, elsewhere) = (universe.backend(1).await, other.backend(1).await);
+    let (own, foreign) = (backend.open(&["name"]).await, elsewhere.open(&["name"]).await);
+    let path = universe.reach.public("/sandbox/app/answer");
+    for (body, status, code, words) in [
+        (json!({"intent": own.answer["intentJwt"], "action": "zap"}), 400, "unknown_action", "the actions are approve, decline, abort"),
+        (json!({"intent": foreign.answer["intentJwt"]}), 403, "foreign_callback", "made for another address"),
+        (json!({"intent": "x.y.z"}), 400, "unreadable_intent", "Give an intent JWT"),
+        (json!({}), 400, "malformed_body", "needs an intent"),
+    ] {
+        let refused = Answer::to(universe.http.post(&path).json(&body)).await;
+        assert_eq!(refused.refusal(status), code, "{}", refused.text);
+        assert!(refused.json()["message"].as_str().unwrap().contains(words), "{}", refused.text);
+    }
+    let page = universe.get(&format!("/sandbox/app?req={}", foreign.answer["intentJwt"].as_str().unwrap())).await;
+    assert!(page.status == 403 && page.text.contains("made for another address"), "{}", page.text);
+    assert!(page.header("content-type").unwrap().starts_with("text/html"));
 }

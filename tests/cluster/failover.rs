@@ -118,6 +118,33 @@ impl Failover {
     }
 }
 
+/// What a failover took back.
+#[derive(Clone, Copy, Debug, Default)]
+struct Undone {
+    /// Transactions that were opened and are unknown.
+    transactions: usize,
+    /// Answers that were accepted and are forgotten.
+    answers: usize,
+    /// Webhooks that came more than once.
+    webhooks_twice: usize,
+}
+
+impl Judge<'_> {
+    /// What the store has forgotten of what was answered, and what was told twice.
+    async fn undone(&self, entries: &Entries) -> Undone {
+        let mut undone = Undone::default();
+        for txn in entries.opened.keys() {
+            let result = self.backend.result(txn).await;
+            match result.status {
+                404 => undone.transactions += 1,
+                _ => undone.answers += usize::from(entries.accepted.contains_key(txn) && result.json()["pending"] == true),
+            }
+        }
+        undone.webhooks_twice = self.arrived().values().filter(|times| **times > 1).count();
+        undone
+    }
+}
+
 #[tokio::test]
 async fn with_every_replica_waited_for_a_failover_undoes_nothing() {
     let (seed, mut random) = Random::of_this_run();

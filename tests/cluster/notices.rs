@@ -39,6 +39,15 @@ async fn a_long_poll_on_one_node_ends_when_another_accepts_the_answer() {
 }
 
 #[tokio::test]
+async fn the_metrics_of_a_node_tell_what_it_asks_of_redis() {
+    let nodes = Nodes::start().await;
+    nodes.backend(1).await.open(&["name"]).await;
+    let metrics = nodes.all[0].operator().probe("/metrics").await.text;
+    let calls = metrics.lines().find_map(|line| line.strip_prefix("sakshi_redis_calls_total{script=\"open_transaction\"} "));
+    assert_eq!(calls, Some("1"), "{metrics}");
+}
+
+#[tokio::test]
 async fn a_poll_on_any_node_sees_what_any_other_has_answered() {
     let nodes = Nodes::start().await;
     let (backend, phone) = (nodes.backend(50).await, nodes.all[0].phone());

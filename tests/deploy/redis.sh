@@ -39,7 +39,7 @@ set_to appendonly yes
 set_to appendfsync always
 set_to no-appendfsync-on-rewrite no
 set_to stop-writes-on-bgsave-error no
-set_to hash-max-listpack-value 1024
+set_to hash-max-listpack-value 2048
 set_to client-output-buffer-limit "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"
 
 # The service's user does its work, also within scripts, and no harm.

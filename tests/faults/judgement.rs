@@ -71,7 +71,7 @@ impl Judge<'_> {
     }
 
     /// How often the webhook of each transaction came.
-    fn arrived(&self) -> BTreeMap<String, u64> {
+    pub(crate) fn arrived(&self) -> BTreeMap<String, u64> {
         let mut arrived = BTreeMap::new();
         for request in self.receiver.received() {
             let body: Value = serde_json::from_slice(&request.body).expect("JSON");
@@ -105,29 +105,4 @@ impl Judge<'_> {
         }
         (unknown, lost)
     }
-
-    /// What the store has forgotten of what was answered, and what was told twice.
-    pub(crate) async fn undone(&self, entries: &Entries) -> Undone {
-        let mut undone = Undone::default();
-        for txn in entries.opened.keys() {
-            let result = self.backend.result(txn).await;
-            match result.status {
-                404 => undone.transactions += 1,
-                _ => undone.answers += usize::from(entries.accepted.contains_key(txn) && result.json()["pending"] == true),
-            }
-        }
-        undone.webhooks_twice = self.arrived().values().filter(|times| **times > 1).count();
-        undone
-    }
-}
-
-/// What a failover took back.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Undone {
-    /// Transactions that were opened and are unknown.
-    pub(crate) transactions: usize,
-    /// Answers that were accepted and are forgotten.
-    pub(crate) answers: usize,
-    /// Webhooks that came more than once.
-    pub(crate) webhooks_twice: usize,
 }

@@ -41,6 +41,8 @@ pub const WEBHOOK_RESPONSE_BYTES_MAX: usize = 64 * 1_024;
 pub const CALLBACK_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 /// Bytes that the bodies of all callbacks together may hold of the memory.
 pub const CALLBACK_BYTES_HELD_MAX: usize = 64 * 1_024 * 1_024;
+/// Bytes that those of one transaction may hold: an answer and its redelivery.
+pub const CALLBACK_BYTES_OF_ONE_MAX: usize = 2 * CALLBACK_BYTES_MAX;
 /// How long the body of a callback may take to arrive.
 pub const CALLBACK_ARRIVAL_MAX: Duration = Duration::from_secs(30);
 /// Bytes of an SD-JWT.

@@ -12,6 +12,7 @@ use actix_web::http::header::CONTENT_TYPE;
 use actix_web::test::{TestRequest, call_service, init_service};
 use sakshi_authority::callback::{CallbackBody, CallbackForm, CallbackMessage, parse};
 use sakshi_authority::qr::{qr_digits, qr_payload};
+use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_sandbox::app::configure;
 use sakshi_sandbox::receiver::{Behaviour, Received};
 use scene::Scene;
@@ -205,7 +206,7 @@ async fn what_cannot_be_read_is_a_400_and_a_silent_service_a_502() {
         (json!({"intent": "nonsense"}), "unreadable_intent"),
         (json!({"intent": "12345"}), "unreadable_intent"),
         (json!({}), "malformed_body"),
-        (json!({"intent": scene.intent(), "action": "explode"}), "malformed_body"),
+        (json!({"intent": scene.intent(), "action": "explode"}), "unknown_action"),
         (json!({"intent": scene.intent(), "key_bindings": true}), "malformed_body"),
         (json!({"intent": scene.intent(), "resident": "nobody"}), "unknown_resident"),
     ] {
@@ -216,6 +217,30 @@ async fn what_cannot_be_read_is_a_400_and_a_silent_service_a_502() {
     scene.service.set_behaviour(Behaviour::Drop);
     let (status, answer) = script(&scene, json!({"intent": scene.intent()})).await;
     assert_eq!((status, answer["code"].clone()), (502, json!("callback_unanswered")));
+}
+
+#[actix_web::test]
+async fn an_expired_intent_is_not_answered_as_the_real_app_would_not() {
+    let scene = Scene::new().await;
+    let intent = scene.intent_of(SystemClock.now().seconds() - 900, &scene.service.url("/cb/x/y"));
+    let (status, answer) = script(&scene, json!({"intent": intent})).await;
+    assert_eq!((status, answer["code"].clone()), (410, json!("intent_expired")));
+    let form = [("intent", intent.as_str()), ("resident", "asha"), ("action", "approve")];
+    assert_eq!(call(&scene, TestRequest::post().uri("/sandbox/app").set_form(form)).await.status(), 410);
+    assert!(scene.service.received().is_empty());
+}
+
+#[actix_web::test]
+async fn an_unknown_action_is_told_which_there_are() {
+    let scene = Scene::new().await;
+    let (_, answer) = script(&scene, json!({"intent": scene.intent(), "action": "explode"})).await;
+    assert_eq!(
+        answer["message"],
+        "There is no such action; the actions are approve, decline, abort, fail_liveness, fail_match, walk_away."
+    );
+    for action in ["approve", "decline", "abort", "fail_liveness", "fail_match", "walk_away"] {
+        assert_eq!(script(&scene, json!({"intent": scene.intent(), "action": action})).await.0, 200, "{action}");
+    }
 }
 
 #[actix_web::test]

@@ -5,21 +5,22 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use metrics_exporter_prometheus::PrometheusHandle;
 use reqwest::{Client, Response};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
 use serde_json::{Value, json};
 
 use crate::first_client::{self, FirstClient};
-use crate::node::Node;
+use crate::node::{Node, StartError};
 use crate::serve::{self, Signals};
 use crate::settings::{LogFormat, Sources, load};
 use crate::telemetry;
 
 /// How long the walk waits for its webhook.
 const WEBHOOK_PATIENCE: Duration = Duration::from_secs(10);
-/// The documented ports; any free ones are taken when these are not.
-const PORTS: [(&str, &str); 2] = [("127.0.0.1:8080", "127.0.0.1:8081"), ("127.0.0.1:0", "127.0.0.1:0")];
+/// Where the demo listens when the addresses of the settings are taken.
+const ANYWHERE: [(&str, &str); 2] = [("server.public_addr", "127.0.0.1:0"), ("server.internal_addr", "127.0.0.1:0")];
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -39,7 +40,7 @@ pub async fn run(sources: &Sources, out: &mut dyn Write, err: &mut dyn Write) ->
 async fn walk(sources: &Sources, out: &mut dyn Write) -> Result<(Node, Signals, WebhookReceiver, tempfile::TempDir), Failure> {
     let directory = tempfile::Builder::new().prefix("sakshi-demo-").tempdir()?;
     let signals = Signals::listen()?;
-    let node = start(sources, directory.path()).await?;
+    let node = start(sources, directory.path(), serve::recorder()?).await?;
     let first = first_client::ensure(&*node.store, SystemClock.now()).await?.ok_or("the fresh store has a client already")?;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await?;
 
@@ -52,27 +53,19 @@ async fn walk(sources: &Sources, out: &mut dyn Write) -> Result<(Node, Signals, 
     Ok((node, signals, receiver, directory))
 }
 
-/// Starts a node on the documented ports, or on free ones.
-async fn start(sources: &Sources, directory: &std::path::Path) -> Result<Node, Failure> {
-    let metrics = serve::recorder()?;
-    let mut refused: Failure = "no address to listen on".into();
-    for (public, internal) in PORTS {
-        let mut sources = sources.clone();
-        let set = [
-            ("profile", "sandbox"),
-            ("store.path", &*directory.to_string_lossy()),
-            ("server.public_addr", public),
-            ("server.internal_addr", internal),
-        ];
-        sources.overrides.extend(set.map(|(key, value)| (key.to_owned(), value.to_owned())));
-        let settings = load(&sources)?.settings;
-        match Node::start(&settings, metrics.clone()).await {
-            Ok(node) => return Ok(node),
-            Err(error @ crate::node::StartError::Listen { .. }) => refused = error.into(),
-            Err(error) => return Err(error.into()),
+/// Starts a node where the settings say, or on free ports of this machine when that is taken.
+async fn start(sources: &Sources, directory: &std::path::Path, metrics: PrometheusHandle) -> Result<Node, Failure> {
+    let mut sources = sources.clone();
+    let mut set = |key: &str, value: &str| sources.overrides.push((key.to_owned(), value.to_owned()));
+    set("profile", "sandbox");
+    set("store.path", &directory.to_string_lossy());
+    match Node::start(&load(&sources)?.settings, metrics.clone()).await {
+        Err(StartError::Listen { .. }) => {
+            sources.overrides.extend(ANYWHERE.map(|(key, value)| (key.to_owned(), value.to_owned())));
+            Ok(Node::start(&load(&sources)?.settings, metrics).await?)
         }
+        started => Ok(started?),
     }
-    Err(refused)
 }
 
 /// One verification as client backend, resident and webhook receiver see it.
@@ -194,4 +187,35 @@ Ctrl-C ends it; nothing is kept."#,
         client = first.client,
     )?;
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{SocketAddr, TcpListener};
+
+    use metrics_exporter_prometheus::PrometheusBuilder;
+
+    use super::*;
+
+    /// Where the demo serves the public when its settings say `public`.
+    async fn serves_at(public: SocketAddr) -> SocketAddr {
+        let directory = tempfile::tempdir().unwrap();
+        let mut sources = Sources::default();
+        for (name, value) in [("PUBLIC_ADDR", public.to_string()), ("INTERNAL_ADDR", "127.0.0.1:0".into()), ("WORKERS", "1".into())] {
+            sources.environment.insert(format!("SAKSHI__SERVER__{name}"), value);
+        }
+        let node = start(&sources, directory.path(), PrometheusBuilder::new().build_recorder().handle()).await.unwrap();
+        let address = node.public_addr;
+        node.stop().await;
+        address
+    }
+
+    #[actix_web::test]
+    async fn the_demo_serves_where_the_environment_says_unless_that_is_taken() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = taken.local_addr().unwrap();
+        assert_ne!(serves_at(address).await, address);
+        drop(taken);
+        assert_eq!(serves_at(address).await, address);
+    }
 }

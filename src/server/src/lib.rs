@@ -19,6 +19,7 @@ pub mod serve;
 pub mod service;
 pub mod settings;
 pub mod storage;
+pub mod store_path;
 pub mod telemetry;
 
 #[cfg(test)]

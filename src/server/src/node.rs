@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use sakshi_actors::{Doors, Escalation, Ground, LaneBounds, MoveCredits, Tree, TreeBounds};
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
+use sakshi_domain::profile::Profile;
 use sakshi_outbound::client::{ClientError, WebhookClient, WebhookClientOptions};
 use sakshi_outbound::guard::AddressPolicy;
 use sakshi_sandbox::app::SandboxApp;
@@ -32,8 +34,9 @@ use crate::internal::{self, CreditDesk, InternalDeps};
 use crate::material::{self, MaterialError};
 use crate::public;
 use crate::service::{GivenAddresses, Rules, Service};
-use crate::settings::Settings;
+use crate::settings::{Settings, StoreKind};
 use crate::storage::Storage;
+use crate::store_path;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4_096;
@@ -53,6 +56,14 @@ pub enum StartError {
     /// The agreement with the authority cannot be carried out.
     #[error(transparent)]
     Agreement(#[from] AgreementError),
+    /// The store's directory is none that can be written to.
+    #[error("store.path {path} cannot be used: {error}")]
+    StorePath {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// The store does not open.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -108,6 +119,11 @@ impl Node {
     /// # Errors
     /// The first part that does not start; what had started ends.
     pub async fn start(settings: &Settings, metrics: PrometheusHandle) -> Result<Self, StartError> {
+        // A sandbox keeps its keys there, whatever its store is.
+        if settings.profile == Profile::Sandbox || matches!(settings.store.kind, StoreKind::Embedded) {
+            let path = &settings.store.path;
+            store_path::prepare(path).map_err(|error| StartError::StorePath { path: path.clone(), error })?;
+        }
         let shares = Shares::claim(workers(settings), settings.webhooks.max_in_flight);
         let material = material::gather(settings)?;
         let (public, public_addr) = listen(settings.server.public_addr)?;
@@ -172,6 +188,7 @@ impl Node {
                 Arc::new(move || serde_json::to_value(tree.view()).unwrap_or_default())
             },
             metrics,
+            figures: storage.figures(),
             admin_token: settings.admin.token.clone(),
             schemes: settings.webhooks.schemes,
             body_bytes: settings.limits.body_bytes,
@@ -305,6 +322,7 @@ fn rules(settings: &Settings) -> Rules {
         window: settings.ovse.window,
         result_ttl: settings.ovse.result_ttl,
         replay_window: settings.authority.credential_replay_window,
+        has_one_name: settings.server.public_base_url.is_some(),
         addresses: GivenAddresses {
             schemes: settings.webhooks.schemes,
             targets: AddressPolicy { allow_private: settings.webhooks.allow_private_targets },

@@ -43,6 +43,8 @@ pub struct Rules {
     pub result_ttl: Duration,
     /// How long a credential is refused under another transaction.
     pub replay_window: Duration,
+    /// Whether the public knows the service under one name, as `server.public_base_url` says.
+    pub has_one_name: bool,
     /// The URLs that clients may give.
     pub addresses: GivenAddresses,
     /// Bytes of a callback.

@@ -7,9 +7,10 @@
 use std::sync::Arc;
 
 use actix_web::web;
+use metrics::{counter, gauge};
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::redis::{NodeId, RedisClock, RedisOptions, RedisServers, RedisStore, RedisTopology};
+use sakshi_store::redis::{CallFigures, LinkFigures, NodeId, RedisClock, RedisOptions, RedisServers, RedisStore, RedisTopology};
 use sakshi_store::{Retention, Store, StoreError, Vault};
 use secrecy::ExposeSecret;
 
@@ -22,7 +23,13 @@ pub struct Storage {
     pub store: Arc<dyn Store>,
     /// Tells the time to everything that the store does not decide.
     pub clock: Arc<dyn Clock>,
-    embedded: Option<EmbeddedStore>,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Embedded(EmbeddedStore),
+    Redis(RedisStore),
 }
 
 impl Storage {
@@ -38,12 +45,21 @@ impl Storage {
                 let directory = settings.store.path.clone();
                 let options = EmbeddedOptions { directory, clock: Arc::clone(&clock), vault, max_waiting, max_pages: None };
                 let embedded = EmbeddedStore::open(options)?;
-                Ok(Self { store: Arc::new(embedded.clone()), clock, embedded: Some(embedded) })
+                Ok(Self { store: Arc::new(embedded.clone()), clock, kind: Kind::Embedded(embedded) })
             }
             StoreKind::Redis(redis) => {
                 let store = RedisStore::open(redis_options(redis, vault, retention, max_waiting)?).await?;
-                Ok(Self { clock: store.clock(), store: Arc::new(store), embedded: None })
+                Ok(Self { clock: store.clock(), store: Arc::new(store.clone()), kind: Kind::Redis(store) })
             }
+        }
+    }
+
+    /// What brings the store's own figures up to date, to be called before metrics are shown.
+    #[must_use]
+    pub fn figures(&self) -> Arc<dyn Fn() + Send + Sync> {
+        match self.kind.clone() {
+            Kind::Embedded(_) => Arc::new(|| {}),
+            Kind::Redis(store) => Arc::new(move || show(&store.figures())),
         }
     }
 
@@ -52,12 +68,26 @@ impl Storage {
         if let Err(error) = self.store.leave().await {
             tracing::warn!(%error, "the other nodes could not be told that this one has left; they will find out");
         }
-        if let Some(store) = self.embedded
+        if let Kind::Embedded(store) = self.kind
             // Closing waits for the last commit, which must not block the arbiter that it answers to.
             && web::block(move || store.close()).await.is_err()
         {
             tracing::error!("the store could not be closed in good order");
         }
+    }
+}
+
+/// The link to Redis in metrics.
+fn show(figures: &LinkFigures) {
+    let under_way = u32::try_from(figures.in_flight).unwrap_or(u32::MAX);
+    gauge!("sakshi_redis_calls_in_flight").set(under_way);
+    counter!("sakshi_redis_repeats_total").absolute(figures.repeats);
+    counter!("sakshi_redis_refused_total").absolute(figures.refused);
+    for CallFigures { name, calls, failures, took } in &figures.calls {
+        counter!("sakshi_redis_calls_total", "script" => *name).absolute(*calls);
+        counter!("sakshi_redis_call_failures_total", "script" => *name).absolute(*failures);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        counter!("sakshi_redis_call_microseconds_total", "script" => *name).absolute(micros);
     }
 }
 

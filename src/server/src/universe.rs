@@ -79,6 +79,7 @@ impl Universe {
             credits: Arc::new(Direct(self.store.clone())),
             health: self.fit.clone(),
             tree: Arc::new(|| json!({"name": "root", "kind": "root", "state": "running", "live": 1, "restarts": 0, "children": []})),
+            figures: Arc::new(|| {}),
             metrics: PrometheusBuilder::new().build_recorder().handle(),
             admin_token: SecretString::from(TOKEN),
             schemes: Schemes::HttpsOnly,

@@ -20,8 +20,7 @@ pub(super) const CALLBACK_TIME_MAX: Duration = Duration::from_secs(20);
 const REPLY_BYTES_MAX: usize = 16 * 1_024;
 
 /// What the tester lets the user do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Action {
     /// The face matches and the user consents.
     #[default]
@@ -39,6 +38,25 @@ pub enum Action {
 }
 
 impl Action {
+    /// Their names.
+    pub(super) const WORDS: [&'static str; 6] = ["approve", "decline", "abort", "fail_liveness", "fail_match", "walk_away"];
+
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// There is no such action.
+    pub(super) fn named(word: &str) -> Result<Self, AppError> {
+        Ok(match word {
+            "approve" => Self::Approve,
+            "decline" => Self::Decline,
+            "abort" => Self::Abort,
+            "fail_liveness" => Self::FailLiveness,
+            "fail_match" => Self::FailMatch,
+            "walk_away" => Self::WalkAway,
+            _ => return Err(AppError::UnknownAction),
+        })
+    }
+
     /// The authority's code and message for a failure.
     const fn failure(self) -> Option<(u16, &'static str)> {
         match self {
@@ -84,8 +102,11 @@ pub(super) struct Reply {
 /// Carries a decision out. `None` means that the user walked away and nothing was sent.
 ///
 /// # Errors
-/// The credential could not be signed, or the service could not be reached.
+/// The intent has expired, the credential could not be signed, or the service could not be reached.
 pub(super) async fn carry_out(app: &SandboxApp, intent: &Intent, decision: &Decision) -> Result<Option<Reply>, AppError> {
+    if intent.is_expired(app.clock.now()) {
+        return Err(AppError::Expired);
+    }
     let outcome = match (decision.action, decision.action.failure()) {
         (Action::WalkAway, _) => return Ok(None),
         (_, Some((code, message))) => Outcome::Failure { code, message },

@@ -6,6 +6,7 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError};
 use serde_json::json;
 
+use super::answer::Action;
 use super::pages;
 
 /// Why the app does not answer.
@@ -15,11 +16,17 @@ pub enum AppError {
     #[error("Give an intent JWT, or the qrPayload that holds one.")]
     Unreadable,
     /// The form or JSON body cannot be read.
-    #[error("The body needs an intent; resident, action, form and key_binding must have values that the sandbox knows.")]
+    #[error("The body needs an intent, and may have resident, action, form (xml or json) and key_binding (true or false).")]
     MalformedBody,
     /// The intent's callback is not the service's.
-    #[error("This intent wants its answer at another service; the sandbox answers only to its own.")]
+    #[error("This intent was made for another address; the sandbox answers only to the service at its own host and port.")]
     ForeignCallback,
+    /// The intent's time is over.
+    #[error("This intent has expired; open a new transaction.")]
+    Expired,
+    /// There is no such action.
+    #[error("There is no such action; the actions are {}.", Action::WORDS.join(", "))]
+    UnknownAction,
     /// There is no such resident.
     #[error("There is no such resident; GET /sandbox/residents lists them.")]
     UnknownResident,
@@ -32,11 +39,15 @@ pub enum AppError {
 }
 
 impl AppError {
-    fn code(self) -> &'static str {
+    /// The stable word for it.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
         match self {
             Self::Unreadable => "unreadable_intent",
             Self::MalformedBody => "malformed_body",
             Self::ForeignCallback => "foreign_callback",
+            Self::Expired => "intent_expired",
+            Self::UnknownAction => "unknown_action",
             Self::UnknownResident => "unknown_resident",
             Self::Signing => "signing_failed",
             Self::NoAnswer => "callback_unanswered",
@@ -52,8 +63,9 @@ impl AppError {
 impl ResponseError for AppError {
     fn status_code(&self) -> StatusCode {
         match self {
-            Self::Unreadable | Self::MalformedBody | Self::UnknownResident => StatusCode::BAD_REQUEST,
+            Self::Unreadable | Self::MalformedBody | Self::UnknownAction | Self::UnknownResident => StatusCode::BAD_REQUEST,
             Self::ForeignCallback => StatusCode::FORBIDDEN,
+            Self::Expired => StatusCode::GONE,
             Self::Signing => StatusCode::INTERNAL_SERVER_ERROR,
             Self::NoAnswer => StatusCode::BAD_GATEWAY,
         }

@@ -4,6 +4,7 @@ use sakshi_authority::intent::{IntentClaims, decode_unverified};
 use sakshi_authority::qr::decode_qr_payload;
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::ids::TxnId;
+use sakshi_domain::time::Timestamp;
 use url::Url;
 
 use super::error::AppError;
@@ -39,6 +40,11 @@ impl Intent {
             return Err(AppError::ForeignCallback);
         }
         Ok(Self { jwt, says, txn, callback })
+    }
+
+    /// Whether the real app would not answer it any more.
+    pub(super) fn is_expired(&self, now: Timestamp) -> bool {
+        self.says.exp <= now.seconds()
     }
 
     /// The claims that are asked for.

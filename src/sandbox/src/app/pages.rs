@@ -31,7 +31,7 @@ pub(super) struct Given {
 pub(super) struct DecisionForm {
     intent: String,
     resident: String,
-    action: Action,
+    action: String,
     #[serde(default)]
     form: Form,
     /// A check box: present when ticked.
@@ -96,7 +96,7 @@ pub(super) async fn show(app: Data<SandboxApp>, given: Query<Given>) -> Result<H
         claims: requested.iter().map(wording::claim).collect(),
         residents: residents.collect(),
         face_scan: intent.says.m != 0,
-        expired: intent.says.exp <= now.seconds(),
+        expired: intent.is_expired(now),
         intent: &intent,
     };
     Ok(page(StatusCode::OK, &consent))
@@ -105,12 +105,13 @@ pub(super) async fn show(app: Data<SandboxApp>, given: Query<Given>) -> Result<H
 /// Carries out what the tester decided and shows the service's reply.
 pub(super) async fn decide(app: Data<SandboxApp>, form: FormBody<DecisionForm>) -> Result<HttpResponse, PageError> {
     let form = form.into_inner();
+    let action = Action::named(&form.action)?;
     let intent = Intent::read(&form.intent, &app.public_base)?;
     let resident = Resident::find(&form.resident).ok_or(AppError::UnknownResident)?;
-    let decision = Decision { resident, action: form.action, form: form.form, key_binding: form.key_binding.is_some() };
+    let decision = Decision { resident, action, form: form.form, key_binding: form.key_binding.is_some() };
     let reply = carry_out(&app, &intent, &decision).await?;
     let outcome = OutcomePage {
-        approved: form.action == Action::Approve,
+        approved: action == Action::Approve,
         accepted: reply.as_ref().is_some_and(|reply| (200..300).contains(&reply.status)),
         reply: reply.as_ref(),
         verify_page: format!("{}/v/{}", app.public_base.as_str().trim_end_matches('/'), intent.txn),

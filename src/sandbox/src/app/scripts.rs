@@ -21,8 +21,7 @@ pub(super) struct AnswerRequest {
     /// The intent JWT or a QR payload.
     intent: String,
     resident: Option<String>,
-    #[serde(default)]
-    action: Action,
+    action: Option<String>,
     #[serde(default)]
     form: Form,
     key_binding: Option<bool>,
@@ -31,10 +30,11 @@ pub(super) struct AnswerRequest {
 /// Answers an intent and says what the service replied.
 pub(super) async fn answer(app: Data<SandboxApp>, request: Json<AnswerRequest>) -> Result<HttpResponse, AppError> {
     let request = request.into_inner();
+    let action = request.action.as_deref().map_or(Ok(Action::default()), Action::named)?;
     let intent = Intent::read(&request.intent, &app.public_base)?;
     let resident = Resident::find(request.resident.as_deref().unwrap_or(DEFAULT_RESIDENT)).ok_or(AppError::UnknownResident)?;
     let key_binding = request.key_binding.unwrap_or(true);
-    let decision = Decision { resident, action: request.action, form: request.form, key_binding };
+    let decision = Decision { resident, action, form: request.form, key_binding };
     let reply = carry_out(&app, &intent, &decision).await?;
     Ok(HttpResponse::Ok().json(json!({"success": true, "txnId": intent.txn, "posted": reply.is_some(), "callback": reply})))
 }

@@ -41,7 +41,11 @@ impl Scene {
     }
 
     pub(crate) fn intent_to(&self, cb: &str) -> String {
-        let now = SystemClock.now().seconds();
+        self.intent_of(SystemClock.now().seconds(), cb)
+    }
+
+    /// An intent that was signed at this second and lasts for 15 minutes.
+    pub(crate) fn intent_of(&self, now: i64, cb: &str) -> String {
         let payload = json!({
             "txn": self.txn, "i": "credential", "lang": "20", "sc": scope_bitmap(Self::requested(), 64), "pop": 1, "ch": "web", "m": 1,
             "ac": "client-<7>", "sa": "REG-42", "cb": cb, "aud": self.service.url(""), "iss": "Example Bank & Sons",

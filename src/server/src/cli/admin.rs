@@ -41,6 +41,12 @@ enum Subject {
     /// Credits of a client.
     #[command(subcommand)]
     Credits(Credits),
+    /// The events of an app, oldest first, with their guests.
+    Events {
+        app_id: String,
+        #[command(flatten)]
+        paging: Paging,
+    },
     /// Where the wealth-data flow of an app reports; an empty text removes a URL.
     WealthUrls {
         app_id: String,
@@ -160,6 +166,7 @@ enum View {
 
 const CLIENT: &[&str] = &["client_id", "name", "created_at"];
 const APP: &[&str] = &["app_id", "name", "payload_spelling", "created_at"];
+const EVENT: &[&str] = &["event_id", "name", "status", "max_guests", "registrations", "scans", "abandoned", "expires_at"];
 const KEY: &[&str] = &["key_id", "label", "environments", "created_at", "expires_at", "revoked_at"];
 const ENTRY: &[&str] = &["seq", "kind", "amount", "balance_after", "reference", "at"];
 const AUDIT: &[&str] = &["client_id", "balance", "sum", "entries", "faults", "clean"];
@@ -198,6 +205,10 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         Subject::Apps(apps) => ask_apps(api, apps).await,
         Subject::Keys(keys) => ask_keys(api, keys).await,
         Subject::Credits(credits) => ask_credits(api, credits).await,
+        Subject::Events { app_id, paging } => {
+            let path = format!("/admin/v1/apps/{}/events", part(app_id));
+            Ok((api.get(&paged(&path, *paging)).await?, View::Rows("events", EVENT)))
+        }
         Subject::WealthUrls { app_id, consent, data, historical } => {
             let mut change = Map::new();
             for (name, url) in [("consent_webhook_url", consent), ("data_webhook_url", data), ("historical_webhook_url", historical)] {
@@ -237,6 +248,7 @@ async fn ask_apps(api: &Api, apps: &Apps) -> Result<(Value, View), CliError> {
 async fn ask_keys(api: &Api, keys: &Keys) -> Result<(Value, View), CliError> {
     match keys {
         Keys::Issue { client_id, label, environments, expires_at } => {
+            let environments = (!environments.is_empty()).then_some(environments);
             let body = json!({ "label": label, "environments": environments, "expires_at": expires_at });
             Ok((api.post(&of(client_id, "keys"), &body).await?, View::Pairs))
         }

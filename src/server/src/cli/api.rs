@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::{Client, Method, RequestBuilder};
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use url::Url;
@@ -11,6 +11,10 @@ use super::CliError;
 
 /// How long the service may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What is said when the service does not know the operator.
+const WRONG_TOKEN: &str = "the service does not take this admin token; give the one that it runs with by --token, SAKSHI_ADMIN_TOKEN or \
+                           admin.token of the settings";
 
 /// A connection to the internal listener.
 pub(super) struct Api {
@@ -60,6 +64,9 @@ impl Api {
         let good = response.status().is_success();
         let status = response.status();
         let body: Value = response.json().await.unwrap_or(Value::Null);
+        if status == StatusCode::UNAUTHORIZED {
+            return Err(CliError::Refused(WRONG_TOKEN.to_owned()));
+        }
         if good { Ok(body) } else { Err(CliError::Refused(refusal(&body).unwrap_or_else(|| format!("the service answered {status}")))) }
     }
 }

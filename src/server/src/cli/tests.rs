@@ -7,10 +7,13 @@ use std::sync::atomic::Ordering;
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpServer};
 use clap::Parser as _;
+use metrics_exporter_prometheus::PrometheusBuilder;
 
 use super::{Cli, run};
 use crate::http::request_id::edge;
 use crate::internal::configure;
+use crate::node::Node;
+use crate::settings::{Sources, load};
 use crate::universe::{TOKEN, Universe};
 
 /// Exit code, output, complaints.
@@ -49,6 +52,8 @@ async fn an_operator_works_through_the_command_line() {
     let app = word_after(&out, "app_id").to_owned();
     let (_, out, _) = admin(&url, &["apps", "patch", &app, "--spelling", "camelCase"]).await;
     assert_eq!(word_after(&out, "payload_spelling"), "camelCase");
+    let (code, out, _) = admin(&url, &["events", &app]).await;
+    assert!(code == ExitCode::SUCCESS && out == "none\n", "{out}");
     let (_, out, _) = admin(&url, &["wealth-urls", &app, "--consent", "https://a.example/c"]).await;
     assert_eq!(word_after(&out, "consent_webhook_url"), "https://a.example/c");
     let (_, out, _) = admin(&url, &["keys", "issue", &client, "--environments", "stage,production"]).await;
@@ -81,7 +86,7 @@ async fn a_refusal_is_told_with_its_fields_and_exit_code_1() {
     assert_eq!((code, out.as_str()), (ExitCode::from(1), ""));
     assert!(err.contains("name: must be 1 to 100 characters"), "{err}");
     let (code, _, err) = typed(&["admin", "--url", &url, "--token", "wrong", "tree"]).await;
-    assert!(code == ExitCode::from(1) && err.contains("Authorization") && !err.contains(TOKEN), "{err}");
+    assert!(code == ExitCode::from(1) && err.contains("admin token") && err.contains("--token") && !err.contains(TOKEN), "{err}");
 }
 
 #[actix_web::test]
@@ -102,6 +107,18 @@ async fn healthcheck_follows_readyz() {
     universe.fit.draining.store(true, Ordering::SeqCst);
     let (code, out, _) = typed(&["healthcheck", "--url", &url]).await;
     assert!(code == ExitCode::from(1) && out.contains("it is draining"), "{out}");
+}
+
+#[actix_web::test]
+async fn a_store_path_that_leads_nowhere_is_named_as_the_setting() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let overrides =
+        [("store.path", file.path().to_str().unwrap()), ("server.public_addr", "127.0.0.1:0"), ("server.internal_addr", "127.0.0.1:0")];
+    let overrides = overrides.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
+    let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;
+    let metrics = PrometheusBuilder::new().build_recorder().handle();
+    let error = Node::start(&settings, metrics).await.unwrap_err().to_string();
+    assert!(error.starts_with(&format!("store.path {} cannot be used: ", file.path().display())), "{error}");
 }
 
 #[actix_web::test]

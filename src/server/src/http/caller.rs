@@ -34,7 +34,12 @@ impl FromRequest for Caller {
         let Some(gate) = request.app_data::<Rc<KeyGate>>() else {
             return Either::Left(ready(Err(ApiError::Internal("no key gate is configured".to_owned()))));
         };
-        let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
+        // Of two keys, one proxy may judge the first and another the second; so neither is taken.
+        let header = |name: &str| {
+            let mut given = request.headers().get_all(name);
+            let text = given.next().and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
+            text.filter(|_| given.next().is_none())
+        };
         match (header("x-api-key"), header("x-api-app-id")) {
             (Some(key), Some(app)) => gate.admit(key, app),
             _ => Either::Left(ready(Err(ApiError::Unauthorized))),

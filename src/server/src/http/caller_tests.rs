@@ -81,6 +81,13 @@ async fn every_pair_that_is_not_good_gets_the_same_401() {
         assert_eq!(response.status(), 401);
         bodies.push(read_body(response).await);
     }
+    for (twice, value) in [("X-API-KEY", good.reveal()), ("X-API-KEY", unknown.reveal()), ("X-API-APP-ID", app.as_str())] {
+        let request = TestRequest::get().uri("/").insert_header(("x-request-id", "req-1")).insert_header(("X-API-KEY", good.reveal()));
+        let request = request.insert_header(("X-API-APP-ID", app.as_str())).append_header((twice, value));
+        let response = call_service(&service, request.to_request()).await;
+        assert_eq!(response.status(), 401, "two of {twice}");
+        bodies.push(read_body(response).await);
+    }
     bodies.dedup();
     assert_eq!(bodies.len(), 1, "{bodies:?}");
     let body: Value = serde_json::from_slice(&bodies[0]).unwrap();

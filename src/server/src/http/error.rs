@@ -12,6 +12,7 @@ use actix_web::{HttpResponse, ResponseError};
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::invalid::{FieldError, Invalid};
 use sakshi_domain::request_id::RequestId;
+use sakshi_sandbox::app::AppError;
 use sakshi_store::StoreError;
 use serde::Serialize;
 
@@ -79,6 +80,8 @@ pub enum ApiError {
     Unfit(String),
     /// More requests are under way than are admitted.
     Overloaded,
+    /// The sandbox's identity app does not answer.
+    Sandbox(AppError),
     /// Something broke; the text is for the log.
     Internal(String),
 }
@@ -138,6 +141,7 @@ impl ApiError {
             Self::Overloaded => {
                 row(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Too much is under way; come again after Retry-After seconds.")
             }
+            Self::Sandbox(error) => Row { status: error.status_code(), code: error.code(), message: error.to_string().into() },
             Self::Internal(_) => {
                 row(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "Something went wrong here; quote errorId when you ask about it.")
             }

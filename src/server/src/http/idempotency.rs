@@ -1,5 +1,5 @@
 //! `Idempotency-Key`: the first answer is kept, sealed, together with what it paid for, and given
-//! again to the same request.
+//! again to the same request: the same by its bytes, so that no two readers of JSON can disagree on it.
 
 use actix_web::http::header::HeaderName;
 use actix_web::{HttpRequest, HttpResponse};

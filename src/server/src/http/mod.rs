@@ -11,17 +11,20 @@ pub mod credits;
 pub mod docs;
 pub mod error;
 pub mod events;
+pub mod fields;
 pub mod idempotency;
+pub mod json;
 pub mod key_cache;
-pub mod language;
 pub mod openapi;
 pub mod ovse;
 pub mod query;
 pub mod rate;
 pub mod request_id;
+pub mod requests;
 pub mod routes;
 pub mod routing;
 pub mod schema;
+pub mod terms;
 
 #[cfg(test)]
 mod caller_tests;

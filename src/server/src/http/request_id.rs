@@ -1,5 +1,5 @@
 //! The edge around every route: the request's id, one log line, metrics by route pattern, and the
-//! one body for every refusal.
+//! one body for every refusal. What does not say that it may be kept is not stored by anybody.
 //!
 //! On a good answer it costs one header, one counter and one histogram entry; whatever else it
 //! does is paid for by refusals only.
@@ -16,6 +16,7 @@ use actix_web::{Error, HttpMessage, HttpRequest};
 use futures_util::FutureExt as _;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::request_id::RequestId;
+use sakshi_sandbox::app::AppError;
 
 use super::error::ApiError;
 use super::routing::RouteMeter;
@@ -85,6 +86,9 @@ fn finish<B: MessageBody + 'static>(mut response: ServiceResponse<EitherBody<B>>
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         response.headers_mut().insert(X_REQUEST_ID, value);
     }
+    if !response.headers().contains_key(header::CACHE_CONTROL) {
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
     let duration = started.elapsed();
     let status = response.status().as_u16();
     let request = response.request();
@@ -107,7 +111,9 @@ fn finish<B: MessageBody + 'static>(mut response: ServiceResponse<EitherBody<B>>
 /// The refusal to render, or `None` when the handler wrote a body of its own.
 fn refusal_of<B: MessageBody + 'static>(response: &ServiceResponse<EitherBody<B>>) -> Option<ApiError> {
     let inner = response.response();
-    if let Some(error) = inner.error() {
+    // The framework's own words are plain text; a page was written for whoever reads it.
+    let page = inner.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+    if let Some(error) = inner.error().filter(|_| !page) {
         return Some(refusal_from(error));
     }
     let bare = matches!(inner.body().size(), BodySize::None | BodySize::Sized(0));
@@ -116,7 +122,7 @@ fn refusal_of<B: MessageBody + 'static>(response: &ServiceResponse<EitherBody<B>
 
 /// Our own refusal, or the one that stands for an error of the framework's.
 fn refusal_from(error: &Error) -> ApiError {
-    let known = error.as_error::<ApiError>().cloned();
+    let known = error.as_error::<ApiError>().cloned().or_else(|| error.as_error::<AppError>().copied().map(ApiError::Sandbox));
     known.unwrap_or_else(|| match error.as_response_error().status_code() {
         status if status.is_server_error() => ApiError::Internal(error.to_string()),
         status => ApiError::from_status(status, None),

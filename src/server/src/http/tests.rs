@@ -21,8 +21,12 @@ async fn page() -> HttpResponse {
     HttpResponse::Gone().content_type("text/html").body("<p>too late</p>")
 }
 
-async fn take(body: Body<Value>) -> HttpResponse {
-    HttpResponse::Ok().json(body.value)
+async fn asset() -> HttpResponse {
+    HttpResponse::Ok().insert_header(("cache-control", "public, max-age=60")).body("asset")
+}
+
+async fn take(body: Body) -> HttpResponse {
+    HttpResponse::Ok().body(body.bytes)
 }
 
 async fn break_down() -> Result<HttpResponse, ApiError> {
@@ -39,6 +43,7 @@ async fn ask(request: TestRequest) -> ServiceResponse<impl MessageBody> {
         .app_data(RouteMeter::unmatched())
         .service(resource("/echo", vec![(Method::GET, web::to(echo)), (Method::DELETE, web::to(echo))]))
         .service(resource("/page", vec![(Method::GET, web::to(page))]))
+        .service(resource("/asset", vec![(Method::GET, web::to(asset))]))
         .service(resource("/take", vec![(Method::POST, web::to(take))]))
         .service(resource("/number/{n}", vec![(Method::GET, web::to(|_: web::Path<u32>| async { "ok" }))]))
         .service(resource("/broken", vec![(Method::GET, web::to(break_down))]))
@@ -69,6 +74,15 @@ async fn a_request_id_is_accepted_and_echoed_or_minted() {
     let minted = ask(TestRequest::get().uri("/echo")).await;
     let header = minted.headers().get("x-request-id").unwrap().clone();
     assert_eq!(read_body(minted).await, header.as_bytes());
+}
+
+#[actix_web::test]
+async fn an_answer_is_not_stored_by_anybody_unless_it_says_so() {
+    let kept = async |uri: &str| ask(TestRequest::get().uri(uri)).await.headers().get("cache-control").cloned().unwrap();
+    for uri in ["/echo", "/page", "/nowhere", "/broken"] {
+        assert_eq!(kept(uri).await, "no-store", "{uri}");
+    }
+    assert_eq!(kept("/asset").await, "public, max-age=60");
 }
 
 #[actix_web::test]

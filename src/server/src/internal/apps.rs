@@ -2,28 +2,25 @@
 
 use actix_web::{HttpResponse, web};
 use sakshi_domain::ids::{AppId, ClientId};
-use sakshi_domain::invalid::Invalid;
 use sakshi_domain::tenancy::{App, AppPatch, Spelling};
-use sakshi_domain::web_address::{Schemes, WebAddress};
-use serde::Deserialize;
+use sakshi_domain::web_address::Schemes;
 use serde_json::json;
 
-use super::clients::Named;
 use super::fields;
 use super::operator::Operator;
 use crate::http::body::Body;
 use crate::http::error::ApiError;
+use crate::http::fields::{Fields, one_of};
+use crate::http::terms::address;
 
-pub(super) async fn create(operator: Operator, path: web::Path<String>, body: Body<Named>) -> Result<HttpResponse, ApiError> {
+pub(super) async fn create(operator: Operator, path: web::Path<String>, body: Body) -> Result<HttpResponse, ApiError> {
     let Operator(deps) = operator;
     let client_id: ClientId = fields::id(&path, "client")?;
-    let mut invalid = Invalid::none();
-    let name = fields::label(&mut invalid, "name", body.value.name);
-    invalid.or_ok()?;
+    let name = fields::name(body)?;
     let app = App {
         app_id: AppId::generate(),
         client_id,
-        name: name.ok_or_else(fields::incomplete)?,
+        name,
         payload_spelling: Spelling::default(),
         consent_webhook_url: None,
         data_webhook_url: None,
@@ -50,49 +47,21 @@ pub(super) async fn show(operator: Operator, path: web::Path<String>) -> Result<
 }
 
 /// Absent fields stay as they are; `null` removes a URL.
-#[derive(Debug, Deserialize)]
-pub(super) struct Change {
-    #[serde(alias = "payloadSpelling")]
-    payload_spelling: Option<String>,
-    #[serde(default, alias = "consentWebhookUrl", deserialize_with = "fields::nullable")]
-    consent_webhook_url: Option<Option<String>>,
-    #[serde(default, alias = "dataWebhookUrl", deserialize_with = "fields::nullable")]
-    data_webhook_url: Option<Option<String>>,
-    #[serde(default, alias = "historicalWebhookUrl", deserialize_with = "fields::nullable")]
-    historical_webhook_url: Option<Option<String>>,
+fn change(mut fields: Fields, schemes: Schemes) -> Result<AppPatch, ApiError> {
+    let spellings = [("snake_case", Spelling::SnakeCase), ("camelCase", Spelling::CamelCase)];
+    let patch = AppPatch {
+        payload_spelling: fields.changed("payload_spelling", one_of(spellings)),
+        consent_webhook_url: fields.replaced("consent_webhook_url", address(schemes)),
+        data_webhook_url: fields.replaced("data_webhook_url", address(schemes)),
+        historical_webhook_url: fields.replaced("historical_webhook_url", address(schemes)),
+    };
+    fields.finish(Some(patch))
 }
 
-impl Change {
-    fn checked(self, schemes: Schemes) -> Result<AppPatch, Invalid> {
-        let mut invalid = Invalid::none();
-        let spelling = self.payload_spelling.and_then(|word| {
-            let known = match word.as_str() {
-                "snake_case" => Ok(Spelling::SnakeCase),
-                "camelCase" => Ok(Spelling::CamelCase),
-                _ => Err("must be snake_case or camelCase"),
-            };
-            invalid.check("payload_spelling", known)
-        });
-        let mut url = |field: &str, text: Option<Option<String>>| -> Option<Option<WebAddress>> {
-            match text? {
-                None => Some(None),
-                Some(text) => invalid.check(field, WebAddress::parse(&text, schemes)).map(Some),
-            }
-        };
-        let patch = AppPatch {
-            payload_spelling: spelling,
-            consent_webhook_url: url("consent_webhook_url", self.consent_webhook_url),
-            data_webhook_url: url("data_webhook_url", self.data_webhook_url),
-            historical_webhook_url: url("historical_webhook_url", self.historical_webhook_url),
-        };
-        invalid.or_ok().map(|()| patch)
-    }
-}
-
-pub(super) async fn patch(operator: Operator, path: web::Path<String>, body: Body<Change>) -> Result<HttpResponse, ApiError> {
+pub(super) async fn patch(operator: Operator, path: web::Path<String>, body: Body) -> Result<HttpResponse, ApiError> {
     let Operator(deps) = operator;
     let id: AppId = fields::id(&path, "app")?;
-    let patch = body.value.checked(deps.schemes)?;
+    let patch = change(body.fields, deps.schemes)?;
     let app = deps.store.patch_app(id, patch).await?.ok_or(ApiError::NotFound("app"))?;
     tracing::info!(app.id = %app.app_id, "app changed");
     Ok(HttpResponse::Ok().json(app))

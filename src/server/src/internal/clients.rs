@@ -2,9 +2,7 @@
 
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::ids::ClientId;
-use sakshi_domain::invalid::Invalid;
 use sakshi_domain::tenancy::Client;
-use serde::Deserialize;
 use serde_json::json;
 
 use super::fields;
@@ -13,17 +11,10 @@ use crate::http::body::Body;
 use crate::http::error::ApiError;
 use crate::http::query::page_of;
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Named {
-    pub(super) name: Option<String>,
-}
-
-pub(super) async fn create(operator: Operator, body: Body<Named>) -> Result<HttpResponse, ApiError> {
+pub(super) async fn create(operator: Operator, body: Body) -> Result<HttpResponse, ApiError> {
     let Operator(deps) = operator;
-    let mut invalid = Invalid::none();
-    let name = fields::label(&mut invalid, "name", body.value.name);
-    invalid.or_ok()?;
-    let client = Client { client_id: ClientId::generate(), name: name.ok_or_else(fields::incomplete)?, created_at: deps.clock.now() };
+    let name = fields::name(body)?;
+    let client = Client { client_id: ClientId::generate(), name, created_at: deps.clock.now() };
     let id = client.client_id.clone();
     deps.store.create_client(client).await?;
     tracing::info!(client.id = %id, "client created");

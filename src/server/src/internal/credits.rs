@@ -3,10 +3,8 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::ids::ClientId;
-use sakshi_domain::invalid::Invalid;
-use sakshi_domain::limits::CREDITS_PER_MOVE_MAX;
+use sakshi_domain::limits::{CLIENT_REFERENCE_CHARS_MAX, CREDITS_PER_MOVE_MAX};
 use sakshi_store::CreditOutcome;
-use serde::Deserialize;
 use serde_json::json;
 
 use super::fields;
@@ -14,43 +12,31 @@ use super::operator::Operator;
 use crate::http::body::Body;
 use crate::http::credits::{Balance, Statement};
 use crate::http::error::ApiError;
+use crate::http::fields::{Fields, Problem, one_of, words};
+use crate::http::json::Json;
 use crate::http::query::page_of;
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Movement {
-    kind: Option<String>,
-    amount: Option<i64>,
-    reference: Option<String>,
+/// Reads a movement of credits; a grant unless it says otherwise.
+fn movement(mut fields: Fields) -> Result<CreditMove, ApiError> {
+    let kind = fields.optional("kind", one_of([("grant", EntryKind::Grant), ("adjust", EntryKind::Adjust)])).unwrap_or(EntryKind::Grant);
+    let amount = fields.required("amount", |value| amount(value, kind));
+    let reference = fields.required("reference", words(CLIENT_REFERENCE_CHARS_MAX));
+    fields.finish(amount.zip(reference).map(|(amount, reference)| CreditMove { kind, amount, reference }))
 }
 
-impl Movement {
-    fn checked(self) -> Result<CreditMove, ApiError> {
-        let mut invalid = Invalid::none();
-        let kind = match self.kind.as_deref() {
-            None | Some("grant") => Ok(EntryKind::Grant),
-            Some("adjust") => Ok(EntryKind::Adjust),
-            Some(_) => Err("must be grant or adjust"),
-        };
-        let kind = invalid.check("kind", kind);
-        let amount = self.amount.unwrap_or(0);
-        let good = match kind {
-            Some(EntryKind::Adjust) => amount != 0 && amount.unsigned_abs() <= CREDITS_PER_MOVE_MAX,
-            _ => u64::try_from(amount).is_ok_and(|amount| (1..=CREDITS_PER_MOVE_MAX).contains(&amount)),
-        };
-        if !good {
-            invalid.add("amount", "must be a whole number from 1 to 1000000000000, or below zero for an adjustment");
-        }
-        let reference = fields::reference(&mut invalid, self.reference);
-        invalid.or_ok()?;
-        let (Some(kind), Some(reference)) = (kind, reference) else { return Err(fields::incomplete()) };
-        Ok(CreditMove { kind, amount, reference })
+fn amount(value: &Json, kind: EntryKind) -> Result<i64, Problem> {
+    let amount = if let Json::Whole(amount) = value { i64::try_from(*amount).unwrap_or(0) } else { 0 };
+    let least = if kind == EntryKind::Adjust { i64::MIN } else { 1 };
+    if amount >= least && (1..=CREDITS_PER_MOVE_MAX).contains(&amount.unsigned_abs()) {
+        return Ok(amount);
     }
+    Err(format!("must be a whole number from 1 to {CREDITS_PER_MOVE_MAX}, or below zero for an adjustment").into())
 }
 
-pub(super) async fn change(operator: Operator, path: web::Path<String>, body: Body<Movement>) -> Result<HttpResponse, ApiError> {
+pub(super) async fn change(operator: Operator, path: web::Path<String>, body: Body) -> Result<HttpResponse, ApiError> {
     let Operator(deps) = operator;
     let client: ClientId = fields::id(&path, "client")?;
-    let movement = body.value.checked()?;
+    let movement = movement(body.fields)?;
     match deps.credits.move_credits(client.clone(), movement).await? {
         CreditOutcome::Moved(entry) => {
             let balance = deps.store.balance(client.clone()).await?.ok_or(ApiError::NotFound("client"))?;

@@ -3,12 +3,13 @@
 use std::str::FromStr;
 
 use sakshi_domain::ids::ClientId;
-use sakshi_domain::invalid::Invalid;
-use sakshi_domain::limits::{CLIENT_REFERENCE_CHARS_MAX, LABEL_CHARS_MAX};
+use sakshi_domain::limits::LABEL_CHARS_MAX;
 use sakshi_store::Store;
-use serde::{Deserialize, Deserializer};
 
+use crate::http::body::Body;
 use crate::http::error::ApiError;
+use crate::http::fields::{Problem, string, words};
+use crate::http::json::Json;
 
 /// The id in a path; text that cannot be one names nothing.
 pub(super) fn id<T: FromStr>(text: &str, what: &'static str) -> Result<T, ApiError> {
@@ -23,25 +24,16 @@ pub(super) async fn known_client(store: &dyn Store, text: &str) -> Result<(Clien
 }
 
 /// What the operator calls something: 1 to 100 characters, none of them a control character.
-pub(super) fn label(invalid: &mut Invalid, field: &str, text: Option<String>) -> Option<String> {
-    let text = text.map(|text| text.trim().to_owned()).unwrap_or_default();
-    let good = (1..=LABEL_CHARS_MAX).contains(&text.chars().count()) && !text.chars().any(char::is_control);
-    invalid.check(field, good.then_some(text).ok_or("must be 1 to 100 characters without control characters"))
+///
+/// # Errors
+/// The bounds.
+pub(super) fn label(value: &Json) -> Result<String, Problem> {
+    words(LABEL_CHARS_MAX)(&Json::Text(string(value)?.trim().to_owned()))
 }
 
-/// What makes a credit movement unique: 1 to 128 characters, none of them a control character.
-pub(super) fn reference(invalid: &mut Invalid, text: Option<String>) -> Option<String> {
-    let text = text.unwrap_or_default();
-    let good = (1..=CLIENT_REFERENCE_CHARS_MAX).contains(&text.chars().count()) && !text.chars().any(char::is_control);
-    invalid.check("reference", good.then_some(text).ok_or("must be 1 to 128 characters without control characters"))
-}
-
-/// Tells `null` from absent.
-pub(super) fn nullable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
-}
-
-/// What is left when the fields are good and the values were not all there: never seen by a caller.
-pub(super) fn incomplete() -> ApiError {
-    ApiError::Internal("a field without a value passed its checks".to_owned())
+/// The one field of a request that creates something with a name.
+pub(super) fn name(body: Body) -> Result<String, ApiError> {
+    let mut fields = body.fields;
+    let name = fields.required("name", label);
+    fields.finish(name)
 }

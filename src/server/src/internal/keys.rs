@@ -10,7 +10,6 @@ use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::ApiKeyRecord;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::Store;
-use serde::Deserialize;
 use serde_json::json;
 
 use super::fields;
@@ -18,42 +17,52 @@ use super::operator::Operator;
 use crate::http::api_key::ApiKey;
 use crate::http::body::Body;
 use crate::http::error::ApiError;
+use crate::http::fields::{Fields, Problem, whole};
+use crate::http::json::Json;
+use crate::http::terms::timestamp;
 
 /// How long the old key works on after a rotation that does not say.
 const OVERLAP_DEFAULT_S: u64 = 24 * 3_600;
 /// The longest overlap: a year.
 const OVERLAP_MAX_S: u64 = 366 * 24 * 3_600;
+/// What is said to a list of environments that names none.
+const SOME_ENVIRONMENTS: &str = "must be an array that names some of sandbox, stage and production; leave it out for all";
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Issue {
-    label: Option<String>,
-    environments: Option<Vec<String>>,
-    #[serde(alias = "expiresAt")]
-    expires_at: Option<String>,
+/// Reads what a new key is to be.
+fn fresh(mut fields: Fields, client_id: ClientId, now: Timestamp) -> Result<ApiKeyRecord, ApiError> {
+    let label = fields.optional("label", fields::label).unwrap_or_default();
+    let environments = fields.optional("environments", environments).unwrap_or_default();
+    let expires_at = fields.optional("expires_at", |value| {
+        let end = timestamp(value)?;
+        if end > now { Ok(end) } else { Err("must be in the future".into()) }
+    });
+    let key_id = KeyId::generate();
+    fields.finish(Some(ApiKeyRecord { key_id, client_id, label, environments, created_at: now, expires_at, revoked_at: None }))
 }
 
-impl Issue {
-    fn checked(self, client_id: ClientId, now: Timestamp) -> Result<ApiKeyRecord, Invalid> {
-        let mut invalid = Invalid::none();
-        let label = self.label.and_then(|label| fields::label(&mut invalid, "label", Some(label))).unwrap_or_default();
-        let mut environments = Vec::new();
-        for (index, word) in self.environments.unwrap_or_default().iter().enumerate() {
-            if let Some(profile) = invalid.check(&format!("environments[{index}]"), word.parse::<Profile>()) {
-                environments.push(profile);
-            }
-        }
-        let expires_at = self.expires_at.and_then(|text| {
-            let time = Timestamp::parse_rfc3339(&text).filter(|end| *end > now);
-            invalid.check("expires_at", time.ok_or("must be an RFC 3339 timestamp in the future"))
-        });
-        invalid.or_ok()?;
-        Ok(ApiKeyRecord { key_id: KeyId::generate(), client_id, label, environments, created_at: now, expires_at, revoked_at: None })
+/// Where a key works. A list that names nothing is refused: it would mean everywhere to the one who
+/// reads it here, and nowhere to the one who wrote it.
+fn environments(value: &Json) -> Result<Vec<Profile>, Problem> {
+    let Json::List(words) = value else { return Err(SOME_ENVIRONMENTS.into()) };
+    if words.is_empty() {
+        return Err(SOME_ENVIRONMENTS.into());
     }
+    let mut invalid = Invalid::none();
+    let mut environments = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        // What is no text names no environment either, as the empty one does not.
+        let word = if let Json::Text(word) = word { word } else { "" };
+        if let Some(profile) = invalid.check(&format!("environments[{index}]"), word.parse::<Profile>()) {
+            environments.push(profile);
+        }
+    }
+    invalid.or_ok()?;
+    Ok(environments)
 }
 
-pub(super) async fn issue(operator: Operator, path: web::Path<String>, body: Body<Issue>) -> Result<HttpResponse, ApiError> {
+pub(super) async fn issue(operator: Operator, path: web::Path<String>, body: Body) -> Result<HttpResponse, ApiError> {
     let Operator(deps) = operator;
-    let record = body.value.checked(fields::id(&path, "client")?, deps.clock.now())?;
+    let record = fresh(body.fields, fields::id(&path, "client")?, deps.clock.now())?;
     let (id, key) = store_fresh(deps.store.as_ref(), record).await?;
     tracing::info!(key.id = %id, "key issued");
     Ok(HttpResponse::Ok().json(json!({ "key_id": id, "api_key": key.reveal() })))
@@ -79,20 +88,13 @@ pub(super) async fn revoke(operator: Operator, path: web::Path<String>) -> Resul
     Ok(HttpResponse::Ok().json(record))
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Rotate {
-    #[serde(alias = "overlapS")]
-    overlap_s: Option<u64>,
-}
-
 /// Issues a key like the old one, then lets the old one end after the overlap: at no moment is the
 /// client without a good key.
-pub(super) async fn rotate(operator: Operator, path: web::Path<String>, body: Body<Rotate>) -> Result<HttpResponse, ApiError> {
+pub(super) async fn rotate(operator: Operator, path: web::Path<String>, body: Body) -> Result<HttpResponse, ApiError> {
     let Operator(deps) = operator;
-    let overlap = body.value.overlap_s.unwrap_or(OVERLAP_DEFAULT_S);
-    if overlap > OVERLAP_MAX_S {
-        return Err(Invalid::one("overlap_s", format!("must be a whole number from 0 to {OVERLAP_MAX_S}")).into());
-    }
+    let mut fields = body.fields;
+    let overlap = fields.optional("overlap_s", whole(0..=OVERLAP_MAX_S)).unwrap_or(OVERLAP_DEFAULT_S);
+    fields.finish(Some(()))?;
     let now = deps.clock.now();
     let id: KeyId = fields::id(&path, "key")?;
     let old = deps.store.retire_key(id.clone(), None, None).await?.ok_or(ApiError::NotFound("key"))?;

@@ -7,6 +7,7 @@
 mod apps;
 mod clients;
 mod credits;
+mod events;
 mod fields;
 mod keys;
 mod operator;
@@ -70,6 +71,8 @@ pub struct InternalDeps {
     pub tree: TreeView,
     /// Renders the metrics of this process.
     pub metrics: PrometheusHandle,
+    /// Brings the store's figures up to date before that.
+    pub figures: Arc<dyn Fn() + Send + Sync>,
     /// The operator's bearer token.
     pub admin_token: SecretString,
     /// The schemes that webhook URLs may have.
@@ -99,6 +102,7 @@ pub fn configure(cfg: &mut ServiceConfig, deps: InternalDeps) {
     cfg.service(resource("/admin/v1/clients/{client_id}/apps", apps));
     let app = vec![(Method::GET, web::to(apps::show)), (Method::PATCH, web::to(apps::patch))];
     cfg.service(resource("/admin/v1/apps/{app_id}", app));
+    cfg.service(resource("/admin/v1/apps/{app_id}/events", vec![(Method::GET, web::to(events::list))]));
     let keys = vec![(Method::GET, web::to(keys::list)), (Method::POST, web::to(keys::issue))];
     cfg.service(resource("/admin/v1/clients/{client_id}/keys", keys));
     cfg.service(resource("/admin/v1/keys/{key_id}", vec![(Method::DELETE, web::to(keys::revoke))]));

@@ -20,6 +20,7 @@ fn answer(health: Result<(), String>) -> Result<HttpResponse, ApiError> {
 
 pub(super) async fn metrics(deps: web::Data<InternalDeps>) -> HttpResponse {
     process();
+    (deps.figures)();
     HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(deps.metrics.render())
 }
 

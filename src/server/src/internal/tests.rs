@@ -10,6 +10,12 @@ use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, init_service, read_body};
 use actix_web::{App, Error};
 use metrics_exporter_prometheus::PrometheusBuilder;
+use sakshi_domain::claims::Claim;
+use sakshi_domain::clock::Clock as _;
+use sakshi_domain::event::{Event, EventCounts, EventName, EventTerms, MaxGuests};
+use sakshi_domain::ids::EventId;
+use sakshi_domain::language::Language;
+use sakshi_store::{CreateEvent, Store as _};
 use serde_json::{Value, json};
 
 use super::{InternalDeps, configure};
@@ -51,6 +57,7 @@ async fn every_admin_route_takes_the_admin_token_and_nothing_else() {
         (Method::POST, "/admin/v1/clients/cl_1/apps"),
         (Method::GET, "/admin/v1/apps/app_1"),
         (Method::PATCH, "/admin/v1/apps/app_1"),
+        (Method::GET, "/admin/v1/apps/app_1/events"),
         (Method::GET, "/admin/v1/clients/cl_1/keys"),
         (Method::POST, "/admin/v1/clients/cl_1/keys"),
         (Method::DELETE, "/admin/v1/keys/key_1"),
@@ -168,6 +175,92 @@ async fn a_grant_is_idempotent_by_reference_and_a_balance_is_never_negative() {
     for uri in ["/admin/v1/clients/cl_none/credits", "/admin/v1/clients/cl_none/statement", "/admin/v1/clients/!/credits"] {
         assert_eq!(ask(&service, "GET", uri, None).await.0, 404, "{uri}");
     }
+}
+
+#[actix_web::test]
+async fn what_an_operator_asks_for_is_refused_field_by_field_under_the_names_that_were_sent() {
+    let universe = Universe::new();
+    let client = universe.client().await;
+    let app = universe.app(&client).await;
+    let service = listener(universe.internal()).await;
+    let some = "must be an array that names some of sandbox, stage and production; leave it out for all";
+    let [keys, credits, app, apps] = ["clients/{}/keys", "clients/{}/credits", "apps/{}", "clients/{}/apps"].map(|path| {
+        let id = if path.starts_with("apps") { app.as_str() } else { client.as_str() };
+        format!("/admin/v1/{}", path.replace("{}", id))
+    });
+    for (method, uri, body, told) in [
+        ("POST", &keys, json!({"environments": []}), json!([{"field": "environments", "message": some}])),
+        ("POST", &keys, json!({"environments": "stage"}), json!([{"field": "environments", "message": some}])),
+        (
+            "POST",
+            &keys,
+            json!({"environments": ["stage", 7, "moon"], "expiresAt": 7, "label": ""}),
+            json!([
+                {"field": "label", "message": "must be 1 to 100 characters without control characters"},
+                {"field": "environments[1]", "message": "must be one of sandbox, stage, production"},
+                {"field": "environments[2]", "message": "must be one of sandbox, stage, production"},
+                {"field": "expiresAt", "message": "must be an RFC 3339 timestamp such as 2026-12-31T18:30:00Z"},
+            ]),
+        ),
+        (
+            "POST",
+            &credits,
+            json!({"kind": "take", "amount": "5"}),
+            json!([
+                {"field": "kind", "message": "must be grant or adjust"},
+                {"field": "amount", "message": "must be a whole number from 1 to 1000000000000, or below zero for an adjustment"},
+                {"field": "reference", "message": "is required"},
+            ]),
+        ),
+        (
+            "PATCH",
+            &app,
+            json!({"payloadSpelling": null, "data_webhook_url": 7}),
+            json!([
+                {"field": "payloadSpelling", "message": "must not be null; leave it out to keep what is set"},
+                {"field": "data_webhook_url", "message": "must be a string"},
+            ]),
+        ),
+        (
+            "PATCH",
+            &app,
+            json!({"payload_spelling": "kebab"}),
+            json!([{"field": "payload_spelling", "message": "must be snake_case or camelCase"}]),
+        ),
+        ("POST", &apps, json!({"name": 7}), json!([{"field": "name", "message": "must be a string"}])),
+        ("POST", &apps, json!({}), json!([{"field": "name", "message": "is required"}])),
+    ] {
+        let (status, refused) = ask(&service, method, uri, Some(body.clone())).await;
+        assert_eq!((status, &refused["errors"]), (400, &told), "{body}");
+    }
+    assert_eq!(ask(&service, "PATCH", &app, Some(json!({"data_webhook_url": null}))).await.0, 200);
+    assert_eq!(ask(&service, "GET", &keys, None).await.1["keys"], json!([]));
+}
+
+#[actix_web::test]
+async fn the_events_of_an_app_are_listed_with_their_counts() {
+    let universe = Universe::new();
+    let client = universe.client().await;
+    let (app, event) = (universe.app(&client).await, EventId::generate(client.partition(), 0));
+    let now = universe.clock.now();
+    let terms = EventTerms {
+        name: EventName::parse("Open day").unwrap(),
+        claims: [Claim::Name].into_iter().collect(),
+        language: Language::ENGLISH,
+        max_guests: MaxGuests::new(5).unwrap(),
+        expires_at: now + Duration::from_secs(60),
+        webhook_url: None,
+        is_active: true,
+    };
+    let created = Event { id: event, client, app: app.clone(), created_at: now, terms, counts: EventCounts::default() };
+    universe.store.create_event(CreateEvent { event: created, idempotency: None }).await.unwrap();
+    let service = listener(universe.internal()).await;
+    let (status, page) = ask(&service, "GET", &format!("/admin/v1/apps/{app}/events"), None).await;
+    let row = json!({"event_id": event, "name": "Open day", "status": "active", "max_guests": 5, "registrations": 0, "scans": 0,
+        "abandoned": 0, "created_at": now, "expires_at": now + Duration::from_secs(60)});
+    assert_eq!((status, page), (200, json!({"page": 1, "page_size": 20, "total": 1, "events": [row]})));
+    assert_eq!(ask(&service, "GET", "/admin/v1/apps/app_none/events", None).await.0, 404);
+    assert_eq!(ask(&service, "GET", &format!("/admin/v1/apps/{app}/events?page=0"), None).await.0, 400);
 }
 
 #[actix_web::test]

@@ -19,8 +19,8 @@ use sakshi_domain::ids::EventId;
 use serde::Serialize;
 use tokio::time::{Instant, sleep_until};
 
-use super::event::named;
 use super::event::refused::Refusal;
+use super::event::{is_funded, named};
 use super::files::KIOSK;
 use super::picture::Picture;
 use super::render::{Frame, page as rendered, private};
@@ -37,6 +37,8 @@ const STREAM: Duration = Duration::from_secs(60);
 const BEAT: Duration = Duration::from_secs(10);
 /// When the browser comes again after a stream has ended.
 const COME_AGAIN: &str = "retry: 2000\n\n";
+/// The state of an event that is open while its organiser is out of credits.
+const UNAVAILABLE: &str = "unavailable";
 
 #[derive(Template)]
 #[template(path = "kiosk.html")]
@@ -59,11 +61,13 @@ struct State {
 }
 
 impl State {
-    fn of(event: &Event, places: bool, service: &Service) -> Self {
+    fn of(event: &Event, places: bool, funded: bool, service: &Service) -> Self {
         let status = event.status(service.clock.now());
+        let texts = &Texts::of(event.terms.language).event;
+        let unavailable = status == EventStatus::Active && !funded;
         Self {
-            status: status.as_str(),
-            words: Texts::of(event.terms.language).event.status(status),
+            status: if unavailable { UNAVAILABLE } else { status.as_str() },
+            words: if unavailable { texts.unavailable_heading } else { texts.status(status) },
             name: event.terms.name.as_str().to_owned(),
             places_left: (places && matches!(status, EventStatus::Active | EventStatus::AtCapacity)).then(|| event.remaining()),
         }
@@ -90,11 +94,12 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     let event = named(service, path).await?;
     let texts = Texts::of(event.terms.language);
     let places = shows_places(request);
+    let funded = is_funded(service, &event).await.map_err(|error| Refusal::at(&event, error))?;
     let code = Picture::printed(&service.agreement.event_url(event.id)).map_err(|error| ApiError::Internal(error.to_string()))?;
     let template = Kiosk {
         frame: Frame { script: KIOSK.address(), ..Frame::new(texts, service.agreement.sandbox) },
         stream: format!("/e/{}/kiosk/events{}", event.id, if places { "?places=1" } else { "" }),
-        state: State::of(&event, places, service),
+        state: State::of(&event, places, funded, service),
         code: code.inline(),
         event,
     };
@@ -114,13 +119,16 @@ pub async fn events(
     rates.pages.take(&rates.address(&request))?;
     let id: EventId = path.parse().map_err(|_| ApiError::NotFound("event"))?;
     let event = service.events.watch(id).await?.ok_or(ApiError::NotFound("event"))?;
+    let seen = Arc::clone(&event.borrow());
+    let funded = is_funded(&service, &seen).await?;
     let mut response = private(StatusCode::OK);
     response.content_type("text/event-stream").insert_header(("x-accel-buffering", "no"));
     if request.method() == Method::HEAD {
         return Ok(response.finish());
     }
     let ends = Instant::now() + STREAM;
-    let screen = Screen { id, event, places: shows_places(&request), told: None, ends, _under_way: service.drain.enter(), service };
+    let places = shows_places(&request);
+    let screen = Screen { id, event, places, funded, told: None, ends, _under_way: service.drain.enter(), service };
     Ok(response.streaming(screen.stream()))
 }
 
@@ -134,6 +142,8 @@ struct Screen {
     id: EventId,
     event: EventWatch,
     places: bool,
+    /// As of the stream's begin and of every change; a stream lasts a minute.
+    funded: bool,
     told: Option<State>,
     ends: Instant,
     _under_way: UnderWay,
@@ -152,7 +162,7 @@ impl Screen {
     }
 
     fn state(&mut self) -> State {
-        State::of(&self.event.borrow_and_update(), self.places, &self.service)
+        State::of(&self.event.borrow_and_update(), self.places, self.funded, &self.service)
     }
 
     fn tell(&mut self) -> String {
@@ -176,6 +186,9 @@ impl Screen {
                 () = sleep_until(beat) => break,
                 () = self.service.drain.begun() => return None,
             }
+            let event = Arc::clone(&self.event.borrow());
+            // What cannot be told now stays as it was told last.
+            self.funded = is_funded(&self.service, &event).await.unwrap_or(self.funded);
             let state = self.state();
             if self.told.as_ref() != Some(&state) {
                 return Some(self.tell());

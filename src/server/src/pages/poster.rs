@@ -147,7 +147,8 @@ pub async fn svg(caller: Caller, path: Path<String>, request: HttpRequest, servi
               (status = 404, description = "No such event of this app.")),
     security(("api_key" = [], "app_id" = []))
 )]
-pub async fn qr_svg(caller: Caller, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+pub async fn qr_svg(caller: Caller, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+    Query::of(request.query_string()).finish()?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
     Ok(private(StatusCode::OK).content_type(SVG).body(code_of(&event, &service)?.file()))
 }
@@ -164,7 +165,8 @@ pub async fn qr_svg(caller: Caller, path: Path<String>, service: Data<Service>) 
               (status = 404, description = "No such event of this app.")),
     security(("api_key" = [], "app_id" = []))
 )]
-pub async fn qr_png(caller: Caller, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+pub async fn qr_png(caller: Caller, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+    Query::of(request.query_string()).finish()?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
     let png = code_of(&event, &service)?.png().map_err(|error| ApiError::Internal(error.to_string()))?;
     Ok(private(StatusCode::OK).content_type("image/png").body(png))

@@ -11,6 +11,7 @@ use sakshi_actors::{Complete, CompleteReply, Doors, Ground, LaneBounds, Tree, Tr
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::clock::{Clock as _, ManualClock};
+use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::event::{Event, EventCounts, EventName, EventTerms, MaxGuests};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::language::Language;
@@ -165,6 +166,13 @@ impl Scene {
         self.shared.service.store.balance(self.app.client_id.clone()).await.unwrap().unwrap()
     }
 
+    /// Takes credits away until so many are left.
+    pub(super) async fn leave_credits(&self, left: u64) {
+        let amount = i64::try_from(left).unwrap() - i64::try_from(self.balance().await).unwrap();
+        let movement = CreditMove { kind: EntryKind::Adjust, amount, reference: "test".into() };
+        self.shared.service.store.move_credits(self.app.client_id.clone(), movement).await.unwrap();
+    }
+
     pub(super) async fn verify(&self, pending: &Pending) {
         assert_eq!(self.answer(pending).await, CompleteReply::Accepted);
     }
@@ -250,6 +258,7 @@ fn rules() -> Rules {
         window: WINDOW,
         result_ttl: Duration::from_secs(3_600),
         replay_window: Duration::from_secs(3_600),
+        has_one_name: true,
         addresses: GivenAddresses::PUBLIC,
         callback_bytes: 4_096,
     }

@@ -2,9 +2,8 @@
 //! follows a scanned `requestUrl` (specification, OVSE rules 1 and 2).
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::RETRY_AFTER;
 use actix_web::web::{Data, Path};
-use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
+use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::transaction::Pending;
 
 use super::asked::{JWT, wants_intent};
@@ -19,14 +18,21 @@ use crate::http::rate::Rates;
 use crate::service::Service;
 
 /// Shows how the transaction stands, or hands its intent to the identity app.
-pub async fn verify(path: Path<String>, request: HttpRequest, service: Data<Service>, rates: Data<Rates>) -> HttpResponse {
+///
+/// # Errors
+/// Why there is no intent, for the identity app.
+pub async fn verify(
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<Rates>,
+) -> Result<HttpResponse, ApiError> {
     let standing = match rates.pages.take(&rates.address(&request)) {
         Ok(()) => Standing::of_path(&service, &path).await,
         Err(refusal) => Err(refusal),
     };
     if wants_intent(&request) {
-        let handed = standing.and_then(|standing| intent(&service, &standing));
-        return handed.unwrap_or_else(|error| no_intent(&error));
+        return standing.and_then(|standing| intent(&service, &standing));
     }
     let opened = standing.as_ref().ok().and_then(Standing::opened);
     let texts = opened.map_or_else(|| Texts::asked_for(&request), |opened| Texts::of(opened.terms.language));
@@ -36,7 +42,7 @@ pub async fn verify(path: Path<String>, request: HttpRequest, service: Data<Serv
         Ok(other) => Ok(ended(&other, texts, sandbox)),
         Err(error) => Err(error),
     };
-    shown.unwrap_or_else(|error| busy(&error, texts, request.path(), Again::ByItself, sandbox))
+    Ok(shown.unwrap_or_else(|error| busy(&error, texts, request.path(), Again::ByItself, sandbox)))
 }
 
 fn intent(service: &Service, standing: &Standing) -> Result<HttpResponse, ApiError> {
@@ -55,17 +61,6 @@ fn intent(service: &Service, standing: &Standing) -> Result<HttpResponse, ApiErr
 pub(super) fn hand_over(service: &Service, pending: &Pending) -> Result<HttpResponse, ApiError> {
     let intent = service.agreement.intent(pending, service.clock.now()).map_err(|error| ApiError::Internal(error.to_string()))?;
     Ok(private(StatusCode::OK).content_type(JWT).body(intent))
-}
-
-/// The word of the error table that tells the identity app why there is no intent; what a client
-/// has paid for is not the app's concern.
-pub(super) fn no_intent(error: &ApiError) -> HttpResponse {
-    let mut response = private(error.status_code());
-    if let Some(seconds) = error.retry_after() {
-        response.insert_header((RETRY_AFTER, seconds));
-    }
-    let word = if *error == ApiError::InsufficientCredits { "event_unavailable" } else { error.code() };
-    response.content_type("text/plain; charset=utf-8").body(word)
 }
 
 fn asks_for_help(request: &HttpRequest) -> bool {

@@ -81,7 +81,7 @@ impl Authority {
             intent_kid,
             intent_typ,
             intent_iss,
-            intent_lifetime: Duration::from_secs(reader.number("authority.intent_lifetime_s", 1..=86_400)),
+            intent_lifetime: Duration::from_secs(reader.number("authority.intent_lifetime_s", 0..=86_400)),
             client_id: reader.text("authority.client_id"),
             registration: reader.text("authority.registration"),
             android_web_action: reader.text("authority.android_web_action"),

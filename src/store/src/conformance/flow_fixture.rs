@@ -117,6 +117,8 @@ pub(crate) async fn opened(world: &impl World, flow: Flow) -> Flow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     Locker(&'static str, u8),
+    /// Documents with a file of so many bytes.
+    Large(usize),
     Document(&'static str),
     Consent(&'static str, u8),
     Data(u8, &'static str, u8),
@@ -127,6 +129,11 @@ pub(crate) fn told(flow: &Flow, told: Told) -> ReportFlow {
     let (kind, mut body) = match told {
         Told::Document(status) => (FlowKind::ESign, document_json(flow, status)),
         Told::Locker(status, content) => (FlowKind::DocLocker, locker_json(flow, status, content)),
+        Told::Large(bytes) => {
+            let mut body = locker_json(flow, "Fetched", 1);
+            body["data"]["docs"][0]["dataPdf"] = json!("QUJD".repeat(bytes / 3));
+            (FlowKind::DocLocker, body)
+        }
         Told::Consent(status, content) => (
             FlowKind::WealthConsent,
             json!({"uniqueIdentifier": flow.id, "consentHandle": "handle-1", "status": status, "consentId": "consent-1",

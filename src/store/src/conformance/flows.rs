@@ -10,6 +10,7 @@ use sakshi_domain::flow::standing::Standing;
 use sakshi_domain::flow::states::SigningStatus;
 use sakshi_domain::flow::transition::Refusal;
 use sakshi_domain::ids::AppId;
+use sakshi_domain::limits::FILE_BYTES_MAX;
 
 use super::World;
 use super::fixture::{RESULT_TTL, RETENTION, app, client, client_with, kept, url};
@@ -254,6 +255,19 @@ pub async fn a_document_lapses_by_the_clock_of_the_store_and_is_reported_once(wo
     world.advance(RESULT_TTL);
     swept(world).await;
     assert_eq!(lapse().await, Ok(LapseFlowOutcome::NotFound));
+}
+
+pub async fn a_document_of_ten_mebibytes_is_kept_once_and_handed_out(world: &impl World) {
+    let party = party(world).await;
+    registered(world, &party).await;
+    let flow = opened(world, locker(world, &party)).await;
+    let queued = accepted(world, &flow, Told::Large(FILE_BYTES_MAX)).await.unwrap();
+    assert_eq!(world.store().report_flow(told(&flow, Told::Large(FILE_BYTES_MAX))).await, Ok(ReportFlowOutcome::Repeated));
+    assert_eq!(due(world).await, [queued.subject]);
+    let Subject::Flow { flow: id, webhook } = queued.subject else { panic!("{queued:?}") };
+    let body = world.store().load_webhook(id, webhook).await.unwrap();
+    assert!(body.is_some());
+    assert_eq!(loaded(world, &flow).await.unwrap().latest, body, "polls show the same box");
 }
 
 pub async fn flows_and_transactions_wait_in_one_order(world: &impl World) {

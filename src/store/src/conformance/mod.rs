@@ -125,6 +125,7 @@ macro_rules! store_conformance {
             flows::a_flow_whose_delivery_has_not_ended_is_kept,
             flows::the_attempt_of_a_flow_is_recorded_as_that_of_a_transaction,
             flows::a_document_lapses_by_the_clock_of_the_store_and_is_reported_once,
+            flows::a_document_of_ten_mebibytes_is_kept_once_and_handed_out,
             flows::flows_and_transactions_wait_in_one_order,
             retention::abandoned_scans_are_counted_at_any_moment_and_after_they_are_swept,
             retention::an_event_goes_with_its_registrations_after_its_time_and_its_deliveries_do_not,

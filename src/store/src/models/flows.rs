@@ -37,7 +37,7 @@ impl Model {
             }
             Told::Locker(word, content) => (key(report), (word, content)),
             Told::Consent(_, content) | Told::Data(_, _, content) | Told::Historical(_, content) => (key(report), ("", content)),
-            Told::Document(_) => unreachable!("the model has no documents"),
+            Told::Document(_) | Told::Large(_) => unreachable!("the model has no such report"),
         };
         match (self.sent.get(&key), report) {
             (Some(first), _) => return if *first == said { "repeated" } else { "refused" },
@@ -108,6 +108,6 @@ fn key(report: Told) -> String {
         Told::Consent(status, _) => status.to_owned(),
         Told::Data(fetch, form, _) => format!("{fetch} {form}"),
         Told::Historical(account, _) => format!("historical {account}"),
-        Told::Document(status) => status.to_owned(),
+        Told::Document(_) | Told::Large(_) => unreachable!("the model has no such report"),
     }
 }

@@ -71,6 +71,7 @@ pub const KEYS: &[KeyKind] = &[
     kind("clients", "zset", "every client by creation", Lifetime::None("clients and their credits stay")),
     kind("cred:*", "string", "a credential that was presented: transaction, call, end", Lifetime::Always("the replay window")),
     kind("{nodes}beats", "zset", "the nodes by their latest beat; 0 for one that has left", Lifetime::Always("a day after the last beat")),
+    kind("canary", "string", "a box that only the store's encryption keys open", Lifetime::None("it tells whether a node has the keys")),
     kind("probe", "string", "what the last health check wrote", Lifetime::Always("a minute")),
 ];
 
@@ -192,6 +193,10 @@ pub(super) fn clients() -> Vec<u8> {
 
 pub(super) fn beats() -> Vec<u8> {
     b"{nodes}beats".to_vec()
+}
+
+pub(super) fn canary() -> Vec<u8> {
+    b"canary".to_vec()
 }
 
 pub(super) fn probe() -> Vec<u8> {

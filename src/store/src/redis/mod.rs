@@ -19,6 +19,7 @@ mod credentials;
 mod events;
 mod fitness;
 mod flows;
+mod keyring;
 mod keys;
 mod ledger;
 mod link;
@@ -155,7 +156,7 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when it cannot be reached, is older than Redis 7, or evicts keys
-    /// when its memory is full.
+    /// when its memory is full; [`StoreError::WrongKey`] when it was written under other keys.
     pub async fn open(options: RedisOptions) -> Result<Self, StoreError> {
         Self::open_beating(options, presence::BEAT_INTERVAL).await
     }
@@ -178,6 +179,7 @@ impl RedisStore {
             drill: tests::drill::Drill::default(),
         });
         shared.examine().await?;
+        shared.check_keys().await?;
         // Nothing waits for a node, and nothing is under way, before it has beaten.
         shared.beat(false).await?;
         shared.read_clock(true).await?;

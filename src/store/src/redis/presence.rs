@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
+use sakshi_domain::delivery::DeliveryOutcome;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
@@ -78,6 +79,8 @@ impl Shared {
         let taken = self.take_over(&gone.node).await?;
         self.forget(gone).await?;
         let (waiting, unknown) = (taken.deliveries, taken.unknown);
+        metrics::counter!("sakshi_webhook_attempts_total", "outcome" => DeliveryOutcome::Unknown.as_str()).increment(unknown);
+        metrics::counter!("sakshi_deliveries_taken_over_total").increment(waiting);
         tracing::warn!(store.node = %gone.node, waiting, unknown, "a node is gone; this one has taken what waited for it");
         Ok(())
     }

@@ -96,5 +96,6 @@ scripts! {
     BEAT = "beat", false, " flags=allow-oom", [];
     FORGET_NODE = "forget_node", false, " flags=allow-oom", [];
     HOLDERS = "holders", false, " flags=allow-oom", [];
+    KEEP_CANARY = "keep_canary", true, "", [];
     CHECK = "check", true, "", [];
 }

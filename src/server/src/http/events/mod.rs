@@ -9,10 +9,9 @@ pub mod registrations;
 use sakshi_actors::EventView;
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::{AppId, EventId};
-use sakshi_domain::invalid::Invalid;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::web_address::WebAddress;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::sync::Arc;
 
 use crate::agreement::Agreement;
@@ -93,20 +92,6 @@ pub async fn own_event(service: &Service, app: &AppId, path: &str) -> Result<Arc
         EventView::Known(event) if event.app == *app => Ok(event),
         _ => Err(ApiError::NotFound("event")),
     }
-}
-
-/// Reads an RFC 3339 timestamp of a body.
-fn timestamp(invalid: &mut Invalid, field: &str, text: &str) -> Option<Timestamp> {
-    let problem = "must be an RFC 3339 timestamp such as 2026-12-31T18:30:00Z";
-    invalid.check(field, Timestamp::parse_rfc3339(text).ok_or(problem))
-}
-
-/// A field that may be absent, `null` or a value.
-///
-/// # Errors
-/// The deserializer's.
-pub fn nullable<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
-    Option::<T>::deserialize(deserializer).map(Some)
 }
 
 #[cfg(test)]

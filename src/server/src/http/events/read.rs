@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{EventResponse, own_event};
 use crate::http::caller::Caller;
 use crate::http::error::ApiError;
-use crate::http::query::page_of;
+use crate::http::query::{Query, page_of};
 use crate::service::Service;
 
 /// One event with its counts.
@@ -21,7 +21,8 @@ use crate::service::Service;
               (status = 404, description = "No such event of this app.")),
     security(("api_key" = [], "app_id" = []))
 )]
-pub async fn show(caller: Caller, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+pub async fn show(caller: Caller, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+    Query::of(request.query_string()).finish()?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
     Ok(HttpResponse::Ok().json(EventResponse::new(&event, &service.agreement, service.clock.now())))
 }

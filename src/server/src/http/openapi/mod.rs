@@ -23,7 +23,9 @@ outcome by webhook or by polling.
 
 Request fields of more than one word are read in `snake_case` and in `camelCase`; a field in both spellings, or one that is not listed, is a 400. \
 Times are RFC 3339 in UTC with milliseconds. Every answer that is neither 2xx nor 3xx has the body `Refusal`, unknown paths and malformed \
-JSON included. What is kept for an `Idempotency-Key` is the answer to the first request that succeeded.";
+JSON included; its `code` for what is not there is `transaction_not_found` for a transaction and `not_found` for everything else, an event \
+and a path among it. What is kept for an `Idempotency-Key` is the answer to the first request that succeeded; \
+it is given again only to a request with the same body byte for byte.";
 
 /// What the handlers declare.
 #[derive(OpenApi)]

@@ -1,7 +1,9 @@
 //! The document against the route table, the specification and its own examples.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
+use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::credits::{EntryKind, LedgerEntry};
 use sakshi_domain::time::Timestamp;
 use serde_json::{Value, json};
@@ -166,6 +168,36 @@ async fn what_a_running_service_answers_is_what_its_document_describes() {
         assert!(schema.is_object(), "{method} {path} {status} is not described");
         assert_eq!(misfit(&document, schema, &answered.1), None, "{method} {path}: {}", answered.1);
     }
+    live.stop().await;
+}
+
+#[actix_web::test]
+async fn what_a_request_is_described_to_hold_is_read_and_nothing_else() {
+    let live = LiveNode::start().await;
+    let document = document();
+    let event = json!({ "name": "Fair", "claims": ["name"], "max_guests": 1, "expires_at": SystemClock.now() + Duration::from_secs(60) });
+    let (_, event) = live.post("/api/v1/nationalid-ovse/events", &event).await;
+    let mut bodies = 0;
+    for (path, method, operation) in operations(&document) {
+        let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+        if schema.is_null() {
+            continue;
+        }
+        bodies += 1;
+        let described = properties(&document, schema);
+        // Nothing is described as an object, so each of them is a wrong value of a known field.
+        let mut body: Value = described.iter().map(|name| (name.clone(), json!({}))).collect();
+        body["shoe_size"] = json!({});
+        let path = path.replace("{eventId}", event["event_id"].as_str().unwrap());
+        let (status, refused) = live.send(method.parse().unwrap(), &path, live.first.app.as_str(), &body).await;
+        let told = refused["errors"].as_array().unwrap().iter();
+        let (unknown, known): (Vec<&Value>, Vec<&Value>) = told.partition(|problem| problem["message"] == "is not a field of this request");
+        let names = |problems: Vec<&Value>| -> BTreeSet<String> {
+            problems.iter().map(|problem| problem["field"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!((status, names(known), names(unknown)), (400, described, ["shoe_size".to_owned()].into()), "{method} {path}");
+    }
+    assert_eq!(bodies, 4);
     live.stop().await;
 }
 

@@ -44,7 +44,7 @@ pub async fn receive(
     let Some(id) = txn.parse().ok().filter(|id| service.agreement.callbacks.is_genuine(*id, &capability)) else {
         return Ok(render(unread, &txn, &Reply::unknown()));
     };
-    let body = match intake.read(request.headers(), payload, service.rules.callback_bytes).await {
+    let body = match intake.read(id, request.headers(), payload, service.rules.callback_bytes).await {
         Ok(body) => body,
         Err(BodyFault::TooLarge) => return Err(ApiError::BodyTooLarge { limit: service.rules.callback_bytes }),
         Err(fault) => return Ok(render(unread, &txn, &Reply::unread(fault))),

@@ -4,15 +4,16 @@
 //! Anybody may connect, and what is admitted can be megabytes. Who may send at all is judged
 //! before, in [`super::callback`].
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use actix_web::error::PayloadError;
 use actix_web::http::header::{CONTENT_LENGTH, HeaderMap};
 use actix_web::web::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt as _};
-use sakshi_domain::limits::{CALLBACK_ARRIVAL_MAX, CALLBACK_BYTES_HELD_MAX};
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::limits::{CALLBACK_ARRIVAL_MAX, CALLBACK_BYTES_HELD_MAX, CALLBACK_BYTES_OF_ONE_MAX};
 use tokio::time::timeout;
 
 /// By how much a body without a declared length grows at least.
@@ -21,7 +22,7 @@ const STEP: usize = 64 * 1_024;
 /// What all callback bodies hold, shared by all workers.
 #[derive(Clone, Debug)]
 pub struct Intake {
-    held: Arc<AtomicUsize>,
+    held: Arc<Mutex<Held>>,
     most: usize,
     patience: Duration,
 }
@@ -33,7 +34,7 @@ pub enum BodyFault {
     TooLarge,
     /// It did not arrive in time.
     TooSlow,
-    /// All others hold too much at the moment.
+    /// All others, or those of the same transaction, hold too much at the moment.
     NoRoom,
     /// The connection ended, or the encoding of the body is broken.
     Broken,
@@ -61,13 +62,14 @@ impl Intake {
         Self { held: Arc::default(), most: CALLBACK_BYTES_HELD_MAX, patience: CALLBACK_ARRIVAL_MAX }
     }
 
-    /// Reads a body of at most `limit` bytes. Room is taken for what the headers declare, before
+    /// Reads a body of at most `limit` bytes for a transaction. Room is taken for what the headers declare, before
     /// the first byte; for a body without a length, as it grows.
     ///
     /// # Errors
     /// The first bound that is passed.
     pub async fn read(
         &self,
+        id: TxnId,
         headers: &HeaderMap,
         body: impl Stream<Item = Result<Bytes, PayloadError>>,
         limit: usize,
@@ -77,7 +79,7 @@ impl Intake {
         if declared > limit {
             return Err(BodyFault::TooLarge);
         }
-        let mut part = Part { held: Arc::clone(&self.held), bytes: 0 };
+        let mut part = Part { held: Arc::clone(&self.held), id, bytes: 0 };
         part.grow_to(declared, self.most)?;
         let reading = async {
             let mut body = std::pin::pin!(body);
@@ -105,18 +107,38 @@ impl Default for Intake {
     }
 }
 
+/// Bytes held, in all and by transaction: whoever knows one address must not take the room of all.
+#[derive(Debug, Default)]
+struct Held {
+    total: usize,
+    of: HashMap<TxnId, usize>,
+}
+
 /// What one body holds.
 #[derive(Debug)]
 struct Part {
-    held: Arc<AtomicUsize>,
+    held: Arc<Mutex<Held>>,
+    id: TxnId,
     bytes: usize,
 }
 
 impl Part {
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn grow_to(&mut self, bytes: usize, most: usize) -> Result<(), BodyFault> {
         let more = bytes.saturating_sub(self.bytes);
-        let fits = |held: usize| held.checked_add(more).filter(|held| *held <= most);
-        self.held.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits).map_err(|_| BodyFault::NoRoom)?;
+        let mut held = self.lock();
+        let own = held.of.get(&self.id).copied().unwrap_or(0);
+        if more > most.saturating_sub(held.total) || more > CALLBACK_BYTES_OF_ONE_MAX.saturating_sub(own) {
+            return Err(BodyFault::NoRoom);
+        }
+        if more > 0 {
+            held.total += more;
+            held.of.insert(self.id, own + more);
+        }
+        drop(held);
         self.bytes += more;
         Ok(())
     }
@@ -124,7 +146,14 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        self.held.fetch_sub(self.bytes, Ordering::AcqRel);
+        let mut held = self.lock();
+        held.total -= self.bytes;
+        let left = held.of.get(&self.id).map_or(0, |own| own - self.bytes);
+        if left > 0 {
+            held.of.insert(self.id, left);
+        } else {
+            held.of.remove(&self.id);
+        }
     }
 }
 
@@ -132,6 +161,7 @@ impl Drop for Part {
 mod tests {
     use actix_web::http::header::HeaderValue;
     use futures_util::stream;
+    use sakshi_domain::ids::ClientId;
 
     use super::*;
 
@@ -139,6 +169,16 @@ mod tests {
 
     fn intake(most: usize) -> Intake {
         Intake { most, ..Intake::new() }
+    }
+
+    fn txn() -> TxnId {
+        TxnId::generate(ClientId::generate().partition(), 0)
+    }
+
+    fn total(intake: &Intake) -> usize {
+        let held = intake.held.lock().unwrap();
+        assert_eq!(held.total, held.of.values().sum::<usize>());
+        held.total
     }
 
     fn declaring(length: &str) -> HeaderMap {
@@ -154,30 +194,42 @@ mod tests {
     #[actix_web::test]
     async fn a_body_holds_what_it_declares_until_it_is_dropped() {
         let intake = intake(10_000);
-        let body = intake.read(&declaring("6000"), chunks(6), LIMIT).await.unwrap();
-        assert_eq!((body.as_bytes().len(), intake.held.load(Ordering::Relaxed)), (6_000, 6_000));
-        assert_eq!(intake.read(&declaring("4001"), chunks(4), LIMIT).await.unwrap_err(), BodyFault::NoRoom);
-        assert!(intake.read(&declaring("4000"), chunks(4), LIMIT).await.is_ok());
+        let body = intake.read(txn(), &declaring("6000"), chunks(6), LIMIT).await.unwrap();
+        assert_eq!((body.as_bytes().len(), total(&intake)), (6_000, 6_000));
+        assert_eq!(intake.read(txn(), &declaring("4001"), chunks(4), LIMIT).await.unwrap_err(), BodyFault::NoRoom);
+        assert!(intake.read(txn(), &declaring("4000"), chunks(4), LIMIT).await.is_ok());
         drop(body);
-        assert_eq!(intake.held.load(Ordering::Relaxed), 0);
+        assert_eq!(total(&intake), 0);
+    }
+
+    #[actix_web::test]
+    async fn one_transaction_may_hold_a_part_of_the_room_and_leaves_the_rest_to_others() {
+        let (intake, greedy, limit) = (intake(usize::MAX), txn(), CALLBACK_BYTES_OF_ONE_MAX);
+        let most = declaring(&limit.to_string());
+        let held = intake.read(greedy, &most, chunks(1), limit).await.unwrap();
+        assert_eq!(intake.read(greedy, &declaring("1"), chunks(1), limit).await.unwrap_err(), BodyFault::NoRoom);
+        assert!(intake.read(txn(), &most, chunks(1), limit).await.is_ok());
+        drop(held);
+        assert!(intake.read(greedy, &most, chunks(1), limit).await.is_ok());
+        assert!(total(&intake) == 0 && intake.held.lock().unwrap().of.is_empty());
     }
 
     #[actix_web::test]
     async fn a_body_without_a_length_takes_room_as_it_grows() {
         let intake = intake(STEP + 20_000);
-        assert_eq!(intake.read(&HeaderMap::new(), chunks(10), LIMIT).await.unwrap().as_bytes().len(), 10_000);
-        assert_eq!(intake.read(&HeaderMap::new(), chunks(90), LIMIT).await.unwrap_err(), BodyFault::NoRoom);
-        assert_eq!(intake.held.load(Ordering::Relaxed), 0);
+        assert_eq!(intake.read(txn(), &HeaderMap::new(), chunks(10), LIMIT).await.unwrap().as_bytes().len(), 10_000);
+        assert_eq!(intake.read(txn(), &HeaderMap::new(), chunks(90), LIMIT).await.unwrap_err(), BodyFault::NoRoom);
+        assert_eq!(total(&intake), 0);
     }
 
     #[actix_web::test]
     async fn a_body_beyond_the_limit_is_refused_declared_or_not() {
         let intake = intake(usize::MAX);
         for length in ["100001", "18446744073709551615"] {
-            assert_eq!(intake.read(&declaring(length), stream::pending(), LIMIT).await.unwrap_err(), BodyFault::TooLarge);
+            assert_eq!(intake.read(txn(), &declaring(length), stream::pending(), LIMIT).await.unwrap_err(), BodyFault::TooLarge);
         }
-        assert_eq!(intake.read(&HeaderMap::new(), chunks(101), LIMIT).await.unwrap_err(), BodyFault::TooLarge);
-        assert_eq!(intake.held.load(Ordering::Relaxed), 0);
+        assert_eq!(intake.read(txn(), &HeaderMap::new(), chunks(101), LIMIT).await.unwrap_err(), BodyFault::TooLarge);
+        assert_eq!(total(&intake), 0);
     }
 
     #[tokio::test(start_paused = true)]
@@ -188,15 +240,15 @@ mod tests {
             Ok(Bytes::from_static(b"a"))
         });
         let began = tokio::time::Instant::now();
-        assert_eq!(intake.read(&declaring("4000"), drip, LIMIT).await.unwrap_err(), BodyFault::TooSlow);
-        assert_eq!((began.elapsed().as_secs(), intake.held.load(Ordering::Relaxed)), (30, 0));
+        assert_eq!(intake.read(txn(), &declaring("4000"), drip, LIMIT).await.unwrap_err(), BodyFault::TooSlow);
+        assert_eq!((began.elapsed().as_secs(), total(&intake)), (30, 0));
     }
 
     #[actix_web::test]
     async fn a_body_that_breaks_off_holds_nothing() {
         let intake = intake(usize::MAX);
         let broken = chunks(3).chain(stream::iter([Err(PayloadError::Incomplete(None))]));
-        assert_eq!(intake.read(&declaring("9000"), broken, LIMIT).await.unwrap_err(), BodyFault::Broken);
-        assert_eq!(intake.held.load(Ordering::Relaxed), 0);
+        assert_eq!(intake.read(txn(), &declaring("9000"), broken, LIMIT).await.unwrap_err(), BodyFault::Broken);
+        assert_eq!(total(&intake), 0);
     }
 }

@@ -3,66 +3,23 @@
 use actix_web::web::Data;
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
 use sakshi_domain::channel::Channel;
-use sakshi_domain::claims::ClaimSet;
-use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::{CLIENT_REFERENCE_CHARS_MAX, CREDITS_PER_VERIFICATION, NAME_HINT_CHARS_MAX};
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Extras, Pending, Terms};
 use sakshi_store::{OpenOutcome, OpenTransaction};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::http::body::Body;
 use crate::http::called::Called;
 use crate::http::error::ApiError;
+use crate::http::fields::{Fields, flag, string, text, words};
 use crate::http::idempotency::{OnceOnly, replayed};
-use crate::http::language::LanguageField;
 use crate::http::rate::Rates;
 use crate::http::request_id::request_id;
-use crate::http::schema;
+use crate::http::requests::InitRequest;
+use crate::http::terms::{claims, language, page, webhook};
 use crate::service::{GivenAddresses, Service};
-
-/// What a client asks for.
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
-pub struct InitRequest {
-    #[schema(schema_with = schema::claims, required = true)]
-    claims: Option<Vec<String>>,
-    #[schema(schema_with = schema::channel, required = true)]
-    channel: Option<String>,
-    #[schema(schema_with = schema::language, required = false)]
-    language: Option<LanguageField>,
-    /// Whether a face scan is required.
-    #[schema(default = true)]
-    #[serde(alias = "faceAuth")]
-    face_auth: Option<bool>,
-    /// Receives one webhook when the transaction completes.
-    #[schema(format = "uri", max_length = 2048)]
-    #[serde(alias = "webhookUrl")]
-    webhook_url: Option<String>,
-    /// Android package id; channel `app` on Android only, together with `app_signature`.
-    #[schema(max_length = 255)]
-    #[serde(alias = "appId")]
-    app_id: Option<String>,
-    /// Base64 SHA-256 of the signing certificate; together with `app_id`.
-    #[serde(alias = "appSignature")]
-    app_signature: Option<String>,
-    /// Helps the identity app to choose a profile.
-    #[schema(min_length = 1, max_length = 100)]
-    #[serde(alias = "nameHint")]
-    name_hint: Option<String>,
-    /// The client's own reference, echoed in result and webhook.
-    #[schema(min_length = 1, max_length = 128)]
-    #[serde(alias = "clientReferenceId")]
-    client_reference_id: Option<String>,
-    /// Where the verify page sends the user afterwards.
-    #[schema(format = "uri", max_length = 2048)]
-    #[serde(alias = "redirectUrl")]
-    redirect_url: Option<String>,
-    /// The correlation id, when it is not sent as `X-Request-ID`.
-    #[schema(min_length = 1, max_length = 128)]
-    #[serde(alias = "requestId")]
-    request_id: Option<String>,
-}
 
 /// The opened transaction.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -101,7 +58,7 @@ pub struct InitResponse {
     security(("api_key" = [], "app_id" = []))
 )]
 pub async fn init(
-    called: Called<Body<InitRequest>>,
+    called: Called<Body>,
     request: HttpRequest,
     service: Data<Service>,
     rates: Data<Rates>,
@@ -109,7 +66,7 @@ pub async fn init(
     let Called { caller, sent: body } = called;
     rates.init.take(&caller.app.app_id)?;
     let once = OnceOnly::of(&request, &caller, "init", &body.bytes)?;
-    let terms = body.value.into_terms(request_id(&request), service.rules.addresses)?;
+    let terms = read(body.fields, request_id(&request), service.rules.addresses)?;
     request.extensions_mut().insert(terms.request_id.clone());
     if let Some(once) = &once
         && let Some(kept) = service.store.load_idempotent_answer(once.scope).await?
@@ -186,85 +143,50 @@ fn answer(service: &Service, pending: &Pending, now: Timestamp) -> Result<InitRe
     Ok(InitResponse { txn_id: pending.id, intent_jwt, expires_at: pending.expires_at, request_url, national_id_app_uri })
 }
 
-impl InitRequest {
-    /// Reads every field into its type and reports all problems at once.
-    fn into_terms(self, minted: RequestId, addresses: GivenAddresses) -> Result<Terms, Invalid> {
-        let mut invalid = Invalid::none();
-        let claims = match &self.claims {
-            Some(claims) => ClaimSet::parse(claims).map_err(|problems| invalid.extend(problems)).ok(),
-            None => invalid.check("claims", Err("is required")),
-        };
-        let channel = match self.channel.as_deref() {
-            Some(channel) => Channel::parse(channel, self.app_id.as_deref(), self.app_signature.as_deref())
-                .map_err(|problems| invalid.extend(problems))
-                .ok(),
-            None => invalid.check("channel", Err("is required: web, qr or app")),
-        };
-        let language = LanguageField::read(self.language.as_ref(), &mut invalid);
-        let webhook_url = self.webhook_url.as_deref().and_then(|text| invalid.check("webhook_url", addresses.webhook(text)));
-        let redirect_url = self.redirect_url.as_deref().and_then(|text| invalid.check("redirect_url", addresses.page(text)));
-        let mut words = |field, text: Option<String>, most| text.and_then(|text| invalid.check(field, short_text(text, most)));
-        let name_hint = words("name_hint", self.name_hint, NAME_HINT_CHARS_MAX);
-        let client_reference_id = words("client_reference_id", self.client_reference_id, CLIENT_REFERENCE_CHARS_MAX);
-        let request_id = match self.request_id.as_deref() {
-            Some(text) => invalid.check("request_id", RequestId::parse(text)),
-            None => Some(minted),
-        };
-        let extras = Extras { name_hint, client_reference_id, redirect_url };
-        let extras = (extras != Extras::default()).then(|| Box::new(extras));
-        match (claims, channel, language, request_id) {
-            (Some(claims), Some(channel), Some(language), Some(request_id)) => {
-                invalid.or_ok()?;
-                let face_auth = self.face_auth.unwrap_or(true);
-                Ok(Terms { claims, channel, language, face_auth, webhook_url, request_id, extras })
-            }
-            _ => Err(invalid),
-        }
-    }
-}
-
-fn short_text(text: String, most: usize) -> Result<String, String> {
-    let count = text.chars().count();
-    if count == 0 || count > most || text.chars().any(char::is_control) {
-        return Err(format!("must be 1 to {most} characters without control characters"));
-    }
-    Ok(text)
+/// Reads what a client asks for.
+///
+/// # Errors
+/// Every field that is not acceptable, at once.
+fn read(mut fields: Fields, minted: RequestId, addresses: GivenAddresses) -> Result<Terms, ApiError> {
+    let claims = fields.required("claims", claims);
+    let channel = fields.required("channel", |value| string(value).map_err(|_| "must be web, qr or app".into()));
+    let app_id = fields.optional("app_id", string);
+    let app_signature = fields.optional("app_signature", string);
+    let channel = channel.and_then(|word| fields.agreed(Channel::parse(&word, app_id.as_deref(), app_signature.as_deref())));
+    let language = fields.optional("language", language).unwrap_or_default();
+    let face_auth = fields.optional("face_auth", flag).unwrap_or(true);
+    let webhook_url = fields.optional("webhook_url", webhook(addresses));
+    let redirect_url = fields.optional("redirect_url", page(addresses));
+    let name_hint = fields.optional("name_hint", words(NAME_HINT_CHARS_MAX));
+    let client_reference_id = fields.optional("client_reference_id", words(CLIENT_REFERENCE_CHARS_MAX));
+    let request_id = fields.optional("request_id", text(RequestId::parse)).unwrap_or(minted);
+    let extras = Extras { name_hint, client_reference_id, redirect_url };
+    let extras = (extras != Extras::default()).then(|| Box::new(extras));
+    let both = claims.zip(channel);
+    fields.finish(both.map(|(claims, channel)| Terms { claims, channel, language, face_auth, webhook_url, request_id, extras }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn problems(json: &str) -> Vec<String> {
-        let request: InitRequest = crate::http::body::parse(json.as_bytes()).unwrap();
-        let refused = request.into_terms(RequestId::mint(), GivenAddresses::PUBLIC).unwrap_err();
-        refused.fields().iter().map(|problem| problem.field.clone()).collect()
-    }
-
-    #[test]
-    fn every_problem_is_reported_at_once() {
-        let json = r#"{"claims":["name","shoe_size"],"channel":"fax","language":"klingon","webhook_url":"http://a.example/",
-            "name_hint":"","request_id":"two words","redirect_url":"nowhere"}"#;
-        let fields = problems(json);
-        for field in ["claims[1]", "channel", "language", "webhook_url", "name_hint", "request_id", "redirect_url"] {
-            assert!(fields.contains(&field.to_owned()), "{field} is missing in {fields:?}");
-        }
-        assert_eq!(problems("{}"), ["claims", "channel"]);
+    fn asked(json: &str) -> Result<Terms, ApiError> {
+        read(Fields::of(json.as_bytes())?, RequestId::mint(), GivenAddresses::PUBLIC)
     }
 
     #[test]
     fn both_spellings_and_both_forms_of_a_language_are_read() {
         for language in [r#""TAMIL""#, "20", r#""20""#] {
-            let json = format!(r#"{{"claims":["name"],"channel":"qr","language":{language},"faceAuth":false}}"#);
-            let request: InitRequest = crate::http::body::parse(json.as_bytes()).unwrap();
-            let terms = request.into_terms(RequestId::mint(), GivenAddresses::PUBLIC).unwrap();
+            let terms = asked(&format!(r#"{{"claims":["name"],"channel":"qr","language":{language},"faceAuth":false}}"#)).unwrap();
             assert_eq!((terms.language.name(), terms.face_auth), ("tamil", false));
         }
     }
 
     #[test]
-    fn the_same_field_in_both_spellings_is_refused() {
-        let json = r#"{"claims":["name"],"channel":"qr","face_auth":true,"faceAuth":true}"#;
-        assert!(crate::http::body::parse::<InitRequest>(json.as_bytes()).is_err());
+    fn what_is_left_out_or_null_has_its_default() {
+        for more in ["", r#","language":null,"face_auth":null,"webhook_url":null,"name_hint":null,"request_id":null"#] {
+            let terms = asked(&format!(r#"{{"claims":["name"],"channel":"qr"{more}}}"#)).unwrap();
+            assert_eq!((terms.language.name(), terms.face_auth, terms.webhook_url, terms.extras), ("english", true, None, None));
+        }
     }
 }

@@ -4,23 +4,15 @@ use actix_web::HttpResponse;
 use actix_web::web::Data;
 use sakshi_actors::View;
 use sakshi_domain::ids::TxnId;
-use sakshi_domain::invalid::Invalid;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::http::body::Body;
 use crate::http::called::Called;
 use crate::http::error::ApiError;
+use crate::http::fields::text;
 use crate::http::rate::Rates;
+use crate::http::requests::QrIntentRequest;
 use crate::service::Service;
-
-/// Which transaction.
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
-pub struct QrIntentRequest {
-    /// A pending transaction of the calling app.
-    #[serde(rename = "txnId", alias = "txn_id")]
-    #[schema(value_type = String, required = true, format = "uuid")]
-    txn_id: Option<String>,
-}
 
 /// The value to draw.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -42,15 +34,12 @@ pub struct QrIntentResponse {
               (status = 410, description = "The transaction has expired.")),
     security(("api_key" = [], "app_id" = []))
 )]
-pub async fn qr_intent(
-    called: Called<Body<QrIntentRequest>>,
-    service: Data<Service>,
-    rates: Data<Rates>,
-) -> Result<HttpResponse, ApiError> {
+pub async fn qr_intent(called: Called<Body>, service: Data<Service>, rates: Data<Rates>) -> Result<HttpResponse, ApiError> {
     let Called { caller, sent: body } = called;
     rates.polls.take(&caller.app.app_id)?;
-    let text = body.value.txn_id.ok_or_else(|| Invalid::one("txnId", "is required"))?;
-    let id: TxnId = text.parse().map_err(|problem: &str| Invalid::one("txnId", problem))?;
+    let mut fields = body.fields;
+    let id = fields.required("txnId", text(str::parse::<TxnId>));
+    let id = fields.finish(id)?;
     let app = &caller.app.app_id;
     match service.transactions.look(id).await? {
         View::Pending(pending) if pending.app == *app => {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use sakshi_actors::EventView;
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::EventId;
+use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
 
 use crate::http::error::ApiError;
 use crate::service::Service;
@@ -29,4 +30,14 @@ pub(super) async fn named(service: &Service, path: &str) -> Result<Arc<Event>, A
         EventView::Known(event) => Ok(event),
         EventView::Unknown => Err(ApiError::NotFound("event")),
     }
+}
+
+/// Whether the organiser's credits cover one more guest at this moment. Only the debit decides; this
+/// spares a guest a button that would lead nowhere.
+///
+/// # Errors
+/// When that cannot be told now.
+pub(super) async fn is_funded(service: &Service, event: &Event) -> Result<bool, ApiError> {
+    let balance = service.store.balance(event.client.clone()).await?;
+    Ok(balance.is_some_and(|balance| balance >= CREDITS_PER_VERIFICATION))
 }

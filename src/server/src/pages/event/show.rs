@@ -11,14 +11,14 @@ use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 
 use super::refused::Refusal;
-use super::{named, site, start, visit};
+use super::{is_funded, named, site, start, visit};
 use crate::http::error::ApiError;
 use crate::http::rate::Rates;
 use crate::pages::asked::wants_intent;
 use crate::pages::render::{Frame, page};
 use crate::pages::text::Texts;
 use crate::pages::time_left::written;
-use crate::pages::verify::{hand_over, no_intent};
+use crate::pages::verify::hand_over;
 use crate::service::Service;
 
 #[derive(Template)]
@@ -36,10 +36,10 @@ struct Page<'a> {
 /// Shows the event, or starts a verification for the identity app.
 ///
 /// # Errors
-/// The refusal, for programs that read the error table.
+/// The refusal, for the identity app and for programs that read the error table.
 pub async fn show(path: Path<String>, request: HttpRequest, service: Data<Service>, rates: Data<Rates>) -> Result<HttpResponse, ApiError> {
     if wants_intent(&request) && request.method() == Method::GET {
-        return Ok(intent(&path, &request, &service, &rates).await.unwrap_or_else(|error| no_intent(&error)));
+        return intent(&path, &request, &service, &rates).await;
     }
     match shown(&path, &request, &service, &rates).await {
         Ok(response) => Ok(response),
@@ -54,6 +54,9 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
         return Err(Refusal::at(&event, refusal.into()));
     }
     let under_way = visit::recall(service, request, &event).await.map_err(|error| Refusal::at(&event, error))?;
+    if under_way.is_none() && !is_funded(service, &event).await.map_err(|error| Refusal::at(&event, error))? {
+        return Err(Refusal::at(&event, ApiError::InsufficientCredits));
+    }
     let texts = Texts::of(event.terms.language);
     let template = Page {
         frame: Frame::new(texts, service.agreement.sandbox),
@@ -71,7 +74,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
 
 async fn intent(path: &str, request: &HttpRequest, service: &Service, rates: &Rates) -> Result<HttpResponse, ApiError> {
     rates.pages.take(&rates.address(request))?;
-    site::refuse_other_sites(request, &service.agreement.public_base)?;
+    site::refuse_other_sites(request, service)?;
     let event = named(service, path).await?;
     let pending = start::open(service, rates, request, &event).await?;
     hand_over(service, &pending)

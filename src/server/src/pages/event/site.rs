@@ -3,30 +3,52 @@
 //! Another site must not be able to empty an organiser's balance through its visitors' browsers.
 
 use actix_web::HttpRequest;
-use actix_web::http::header::{HOST, ORIGIN};
+use actix_web::http::header::{HOST, HeaderName, ORIGIN, REFERER};
+use url::Url;
 
 use crate::http::error::ApiError;
+use crate::service::Service;
+
+/// Where our own pages come from.
+#[derive(Clone, Copy, Debug)]
+struct Ours<'a> {
+    /// The public base.
+    base: &'a str,
+    /// Whether we have other names too: only where the base was not set but derived from the address
+    /// that is listened on, which a sandbox may. Elsewhere `Host` says nothing, for anybody may
+    /// give our address a name of theirs.
+    aliases: bool,
+}
 
 /// Refuses what a page of another site sends. Browsers say so themselves in `Sec-Fetch-Site` (Fetch
-/// Metadata Request Headers §2.3), older ones in `Origin` (RFC 6454 §7); programs say neither.
+/// Metadata Request Headers §2.3), older ones in `Origin` (RFC 6454 §7), the oldest in `Referer`
+/// (RFC 9110 §10.1.3); programs say nothing of it.
 ///
 /// # Errors
 /// [`ApiError::CrossSite`].
-pub(super) fn refuse_other_sites(request: &HttpRequest, public_base: &str) -> Result<(), ApiError> {
-    let header = |name: &str| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));
-    let told = header("sec-fetch-site");
-    let own = match (told, header(ORIGIN.as_str())) {
-        (Some("same-origin" | "none"), None | Some("null")) | (None, None) => true,
-        (Some("same-origin" | "none") | None, Some(origin)) => origin == public_base || is_of_host(origin, header(HOST.as_str())),
-        (Some(_), _) => false,
-    };
-    if own { Ok(()) } else { Err(ApiError::CrossSite) }
+pub(super) fn refuse_other_sites(request: &HttpRequest, service: &Service) -> Result<(), ApiError> {
+    let ours = Ours { base: &service.agreement.public_base, aliases: !service.rules.has_one_name };
+    if ours.sent(request) { Ok(()) } else { Err(ApiError::CrossSite) }
 }
 
-/// Whether an origin is the one that the request was sent to, which may have another name than the
-/// public one.
-fn is_of_host(origin: &str, host: Option<&str>) -> bool {
-    origin.split_once("://").is_some_and(|(_, named)| Some(named) == host)
+impl Ours<'_> {
+    fn sent(self, request: &HttpRequest) -> bool {
+        let header = |name: HeaderName| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));
+        let site = header(HeaderName::from_static("sec-fetch-site"));
+        match (site, header(ORIGIN)) {
+            (Some("same-origin" | "none"), None | Some("null")) => true,
+            (Some("same-origin" | "none") | None, Some(origin)) => self.include(origin, header(HOST)),
+            (None, None) => header(REFERER).is_none_or(|page| self.include(page, header(HOST))),
+            (Some(_), _) => false,
+        }
+    }
+
+    /// Whether an origin, or a page's URL, is of ours.
+    fn include(self, url: &str, host: Option<&str>) -> bool {
+        let Ok(url) = Url::parse(url) else { return false };
+        let origin = url.origin().ascii_serialization();
+        origin == self.base || (self.aliases && host.is_some_and(|host| origin.split_once("://").is_some_and(|(_, named)| named == host)))
+    }
 }
 
 #[cfg(test)]
@@ -35,34 +57,52 @@ mod tests {
 
     use super::*;
 
+    /// A request to `alias.example`, which is a name of the service at `v.example` too.
+    fn sent(aliases: bool, headers: &[(&'static str, &str)]) -> bool {
+        let request = headers
+            .iter()
+            .fold(TestRequest::post().insert_header(("host", "alias.example")), |request, header| request.insert_header(*header));
+        Ours { base: "https://v.example", aliases }.sent(&request.to_http_request())
+    }
+
     #[test]
     fn only_our_own_page_or_no_page_may_start() {
-        let ours = "https://v.example";
-        for (site, origin, allowed) in [
-            (None, None, true),
-            (Some("same-origin"), Some(ours), true),
-            (Some("same-origin"), Some("null"), true),
-            (Some("same-origin"), Some("https://alias.example"), true),
-            (Some("none"), None, true),
-            (None, Some(ours), true),
-            (None, Some("null"), false),
-            (None, Some("https://evil.example"), false),
-            (None, Some("https://v.example.evil.example"), false),
-            (Some("cross-site"), None, false),
-            (Some("cross-site"), Some(ours), false),
-            (Some("same-site"), Some("https://other.example"), false),
-            (Some("same-origin"), Some("https://evil.example"), false),
-            (Some(""), Some(ours), false),
+        const SITE: &str = "sec-fetch-site";
+        for (headers, allowed) in [
+            (&[] as &[(&'static str, &str)], true),
+            (&[(SITE, "same-origin"), ("origin", "https://v.example")], true),
+            (&[(SITE, "same-origin"), ("origin", "null")], true),
+            (&[(SITE, "none")], true),
+            (&[("origin", "https://v.example")], true),
+            (&[("origin", "https://v.example:443")], true),
+            (&[("referer", "https://v.example/e/00000000000000000")], true),
+            (&[("origin", "null")], false),
+            (&[("origin", "http://v.example")], false),
+            (&[("origin", "https://evil.example")], false),
+            (&[("origin", "https://v.example.evil.example")], false),
+            (&[("origin", "https://v.example@evil.example")], false),
+            (&[("referer", "https://evil.example/")], false),
+            (&[("referer", "https://evil.example/https://v.example/")], false),
+            (&[("referer", "nonsense")], false),
+            (&[("referer", "")], false),
+            (&[(SITE, "cross-site")], false),
+            (&[(SITE, "cross-site"), ("origin", "https://v.example")], false),
+            (&[(SITE, "same-site"), ("origin", "https://other.example")], false),
+            (&[(SITE, "same-origin"), ("origin", "https://evil.example")], false),
+            (&[(SITE, ""), ("origin", "https://v.example")], false),
         ] {
-            let mut request = TestRequest::post().insert_header(("host", "alias.example"));
-            if let Some(site) = site {
-                request = request.insert_header(("sec-fetch-site", site));
-            }
-            if let Some(origin) = origin {
-                request = request.insert_header(("origin", origin));
-            }
-            let found = refuse_other_sites(&request.to_http_request(), ours);
-            assert_eq!(found.is_ok(), allowed, "{site:?} {origin:?}");
+            assert_eq!((sent(false, headers), sent(true, headers)), (allowed, allowed), "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn another_name_of_ours_counts_only_where_none_was_set() {
+        for headers in [
+            &[("origin", "https://alias.example")] as &[(&'static str, &str)],
+            &[("sec-fetch-site", "same-origin"), ("origin", "http://alias.example")],
+            &[("referer", "https://alias.example/e/x")],
+        ] {
+            assert_eq!((sent(false, headers), sent(true, headers)), (false, true), "{headers:?}");
         }
     }
 }

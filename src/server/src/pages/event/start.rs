@@ -45,7 +45,7 @@ pub async fn back(path: Path<String>, request: HttpRequest, service: Data<Servic
 
 async fn started(path: &str, request: &HttpRequest, service: &Service, rates: &Rates) -> Result<HttpResponse, Refusal> {
     rates.pages.take(&rates.address(request))?;
-    site::refuse_other_sites(request, &service.agreement.public_base)?;
+    site::refuse_other_sites(request, service)?;
     let event = named(service, path).await?;
     onwards(request, service, rates, &event).await.map_err(|error| Refusal::at(&event, error))
 }

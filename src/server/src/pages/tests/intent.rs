@@ -26,14 +26,18 @@ async fn a_pending_transaction_hands_out_a_freshly_signed_intent() {
 }
 
 #[actix_web::test]
-async fn any_other_transaction_gives_a_status_and_a_word() {
+async fn any_other_transaction_gives_the_error_tables_body() {
     let scene = Scene::new().await;
     let (done, late) = (scene.open(|_| {}).await, scene.open(|_| {}).await);
     scene.verify(&done).await;
-    let plain = |status, word: &str| (status, "text/plain; charset=utf-8".to_owned(), word.to_owned());
-    let ask = async |id: &str| fetched(&scene, &format!("/v/{id}"), "application/jwt").await;
-    assert_eq!(ask(&done.id.to_string()).await, plain(409, "already_completed"));
-    assert_eq!(ask("none").await, plain(404, "transaction_not_found"));
+    let ask = async |id: &str| {
+        let (status, kind, body) = fetched(&scene, &format!("/v/{id}"), "application/jwt").await;
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert_eq!((kind.as_str(), &body["statusCode"]), ("application/json", &status.into()));
+        (status, body["code"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(ask(&done.id.to_string()).await, (409, "already_completed".into()));
+    assert_eq!(ask("none").await, (404, "transaction_not_found".into()));
     scene.clock.advance(WINDOW);
-    assert_eq!(ask(&late.id.to_string()).await, plain(410, "transaction_expired"));
+    assert_eq!(ask(&late.id.to_string()).await, (410, "transaction_expired".into()));
 }

@@ -103,6 +103,22 @@ async fn without_leave_no_number_is_told_and_guests_make_no_sound() {
 }
 
 #[actix_web::test]
+async fn out_of_credits_the_screen_says_unavailable_at_the_scan_that_takes_the_last_one() {
+    let scene = Scene::new().await;
+    let event = scene.event(|_| {}).await;
+    scene.leave_credits(1).await;
+    let path = format!("/e/{}/kiosk", event.id);
+    let mut stream = Stream::open(&scene, &format!("{path}/events")).await;
+    let open = stream.state().await;
+    assert_eq!(open["status"], "active");
+    started(&press(&scene, &event, None).await);
+    let unavailable = json!({"status": "unavailable", "words": "This event is not available", "name": "Open day & tour"});
+    assert_eq!(stream.change(&open).await, unavailable);
+    let (status, html) = scene.page(&path, DESKTOP).await;
+    assert!(status == 200 && html.contains("data-state=\"unavailable\""), "{html}");
+}
+
+#[actix_web::test]
 async fn a_quiet_stream_repeats_itself_and_makes_way_for_the_next_after_a_minute() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;

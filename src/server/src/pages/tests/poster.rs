@@ -182,6 +182,9 @@ async fn only_the_organiser_gets_them_and_unknown_parameters_are_refused() {
     for query in ["utc_offset_minutes=841", "utc_offset_minutes=x", "colour=red"] {
         assert_eq!(file(&scene, &event, &format!("poster?{query}")).await.0, 400, "{query}");
     }
+    for name in ["poster.svg", "qr.svg", "qr.png"] {
+        assert_eq!(file(&scene, &event, &format!("{name}?colour=red")).await.0, 400, "{name}");
+    }
 }
 
 /// Draws the strokes of a code's path, `side` modules wide, ten pixels each.

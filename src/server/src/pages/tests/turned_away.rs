@@ -2,7 +2,6 @@
 
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
-use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::event::MaxGuests;
 use serde_json::Value;
 
@@ -69,21 +68,24 @@ async fn an_unknown_or_malformed_event_is_a_404() {
 async fn without_credits_the_event_is_unavailable_and_no_guest_reads_why() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;
-    let all = CreditMove { kind: EntryKind::Adjust, amount: -i64::try_from(scene.balance().await).unwrap(), reference: "test".into() };
-    scene.shared.service.store.move_credits(event.client.clone(), all).await.unwrap();
-
-    let start = format!("/e/{}/start", event.id);
-    let response = scene.ask(TestRequest::post().uri(&start).insert_header(("accept", "text/html"))).await;
-    assert_eq!(response.status(), 200);
-    assert!(!response.headers().contains_key("set-cookie"));
-    let html = text(response).await;
-    assert!(html.contains("<h1>This event is not available</h1>"), "{html}");
-    for hint in ["credit", "balance", "pay", "bill"] {
-        assert!(!html.to_lowercase().contains(hint), "{hint}");
+    let under_way = started(&press(&scene, &event, None).await);
+    scene.leave_credits(0).await;
+    let (page, start) = (format!("/e/{}", event.id), format!("/e/{}/start", event.id));
+    for (method, path) in [(Method::GET, &page), (Method::POST, &start)] {
+        let request = TestRequest::default().method(method.clone()).uri(path).insert_header(("accept", "text/html"));
+        let response = scene.ask(request).await;
+        assert_eq!(response.status(), 200);
+        assert!(!response.headers().contains_key("set-cookie"));
+        let html = text(response).await;
+        assert!(html.contains("<h1>This event is not available</h1>") && !html.contains("<form"), "{html}");
+        for hint in ["credit", "balance", "pay", "bill"] {
+            assert!(!html.to_lowercase().contains(hint), "{hint}");
+        }
+        assert_eq!(asked(&scene, method, path, "application/json").await, (402, "insufficient_credits".into()));
     }
-    assert_eq!(asked(&scene, Method::POST, &start, "application/json").await, (402, "insufficient_credits".into()));
-    assert_eq!(asked(&scene, Method::GET, &format!("/e/{}", event.id), "application/jwt").await, (402, "event_unavailable".into()));
-    assert_eq!(asked(&scene, Method::GET, &format!("/e/{}", event.id), "text/html").await.0, 200, "looking is free");
+    assert_eq!(asked(&scene, Method::GET, &page, "application/jwt").await, (402, "insufficient_credits".into()));
+    let again = TestRequest::get().uri(&page).insert_header(("cookie", format!("sakshi_visit={under_way}")));
+    assert!(text(scene.ask(again).await).await.contains("Continue</a>"), "what is paid for goes on");
 }
 
 #[actix_web::test]

@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use futures_util::future::join_all;
-use sakshi_domain::delivery::DeliveryId;
+use sakshi_domain::delivery::{DeliveryId, Subject};
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::{EventId, TxnId};
 
 use super::{Universe, open, universe};
 use crate::conformance::fixture::{audited_balance, client_with, completing, created, event, opening, passing, scanned};
+use crate::conformance::flow_fixture::{self, Told};
 use crate::record::TransactionRecord;
 use crate::store::Store;
 use crate::transition::{CompleteOutcome, OpenOutcome, PageRequest};
@@ -40,14 +41,18 @@ fn say(words: &str, what: &dyn std::fmt::Display) {
     out.flush().unwrap();
 }
 
-/// Opens, completes, claims and registers, and says so after each answer.
+/// Opens, completes, claims, registers and reports, and says so after each answer.
 async fn work(universe: &Universe, event: &Event) {
+    let party = flow_fixture::party(universe).await;
     for round in 0_u64.. {
         let guest = scanned(universe, event).await;
         say("opened", &guest);
         let outcome = universe.store.complete_transaction(passing(guest, 1)).await.unwrap();
         assert!(matches!(outcome, CompleteOutcome::Completed { queued: Some(_), .. }), "{outcome:?}");
         say("registered", &guest);
+        let flow = flow_fixture::opened(universe, flow_fixture::wealth(universe, &party)).await;
+        let reported = flow_fixture::accepted(universe, &flow, Told::Data(1, "RAW", 1)).await.unwrap();
+        say("reported", &reported.id);
         let open = opening(universe, &event.client);
         let id = open.pending.id;
         let outcome = universe.store.open_transaction(open).await.unwrap();
@@ -90,7 +95,8 @@ fn answers_until_killed(directory: &Path, event: EventId, wanted: usize) -> Vec<
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let (mut answers, mut line) = (Vec::new(), String::new());
     while output.read_line(&mut line).unwrap() > 0 {
-        if let Some((word @ ("opened" | "completed" | "claimed" | "registered"), what)) = line.trim_end_matches('\n').split_once(' ')
+        if let Some((word @ ("opened" | "completed" | "claimed" | "registered" | "reported"), what)) =
+            line.trim_end_matches('\n').split_once(' ')
             && line.ends_with('\n')
         {
             answers.push((word.to_owned(), what.to_owned()));
@@ -139,6 +145,14 @@ async fn check(universe: &Universe, word: &str, what: &str, claimed_before: &mut
         let id: u64 = what.parse().unwrap();
         assert!(claimed_before.insert(id), "no position is used twice");
         assert_eq!(universe.store.claim_delivery(DeliveryId(id), TxnId::from_uuid(uuid::Uuid::nil()).into()).await, Ok(false));
+        return;
+    }
+    if word == "reported" {
+        let id: u64 = what.parse().unwrap();
+        let due = universe.store.due_deliveries(Some(DeliveryId(id - 1)), None, 1).await.unwrap().remove(0);
+        let Subject::Flow { flow, webhook } = due.subject else { panic!("{due:?}") };
+        assert_eq!(due.id, DeliveryId(id), "it waits for its attempt");
+        assert!(universe.store.load_webhook(flow, webhook).await.unwrap().is_some());
         return;
     }
     let id: TxnId = what.parse().unwrap();

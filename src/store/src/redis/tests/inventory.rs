@@ -145,6 +145,22 @@ fn every_key_is_of_the_table_and_goes_when_the_table_says() {
 }
 
 #[test]
+fn the_user_that_the_deployment_gives_the_service_may_do_all_of_it() {
+    let users = include_str!("../../../../../deploy/redis/users.acl");
+    let user = users.lines().find(|line| line.starts_with("user sakshi ")).unwrap();
+    let digest = user.split(' ').find(|word| word.starts_with('#')).unwrap();
+    let server = super::server::RedisServer::start(&[&user.replace(digest, ">known-here")]);
+    let servers = format!("redis://sakshi:known-here@{}/", server.address()).parse().unwrap();
+    let universe = super::connected(server, servers, RETENTION);
+    run(async {
+        used_for_everything(&universe).await;
+        let gone = crate::redis::NodeId::generate();
+        universe.store.shared.take_over(&gone).await.unwrap();
+        universe.store().leave().await.unwrap();
+    });
+}
+
+#[test]
 fn a_used_store_has_run_every_script() {
     let universe = universe();
     run(async {

@@ -7,6 +7,7 @@ mod credentials;
 pub(super) mod drill;
 mod expiry;
 mod inventory;
+mod keyring;
 mod limits;
 mod models;
 mod nodes;

@@ -8,7 +8,9 @@ use sakshi_domain::ids::{ClientId, TxnId};
 
 use super::{Universe, universe};
 use crate::conformance::fixture::{client_with, completed, completing, opened, opening_with_hook};
+use crate::conformance::flow_fixture::{self, Told};
 use crate::conformance::{World, run};
+use crate::flows::ReportFlowOutcome;
 use crate::redis::outbox::TakenOver;
 use crate::store::Store;
 use crate::transition::CompleteOutcome;
@@ -126,6 +128,28 @@ fn what_a_dead_node_had_waiting_is_taken_over_and_what_it_had_under_way_is_unkno
         dead.settle_delivery(id, txn.into(), delivered).await.unwrap();
         assert_eq!(heir.load_delivery(txn.into()).await.unwrap().unwrap().attempt, Some(delivered));
         assert_eq!(world.store.load_delivery(mine.into()).await.unwrap().unwrap().attempt, None);
+    });
+}
+
+#[test]
+fn the_webhooks_of_flows_of_a_dead_node_are_taken_over_as_those_of_transactions() {
+    run(async {
+        let world = &universe();
+        let (dead, heir) = (world.another_node().await, world.another_node().await);
+        let flow = flow_fixture::opened(world, flow_fixture::wealth(world, &flow_fixture::party(world).await)).await;
+        let mut queued = Vec::new();
+        for form in ["RAW", "ANALYSED"] {
+            let outcome = dead.report_flow(flow_fixture::told(&flow, Told::Data(1, form, 1))).await.unwrap();
+            let ReportFlowOutcome::Accepted { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
+            queued.push(delivery);
+        }
+        assert!(dead.claim_delivery(queued[0].id, queued[0].subject).await.unwrap());
+        assert_eq!(heir.shared.take_over(&dead.shared.node).await, Ok(TakenOver { deliveries: 1, unknown: 1 }));
+        assert_eq!(heir.due_deliveries(None, None, 10).await, Ok(vec![queued[1].clone()]));
+        let record = heir.load_delivery(queued[0].subject).await.unwrap().unwrap();
+        assert_eq!(record.attempt.unwrap().outcome, DeliveryOutcome::Unknown);
+        assert!(heir.claim_delivery(queued[1].id, queued[1].subject).await.unwrap());
+        assert!(!dead.claim_delivery(queued[1].id, queued[1].subject).await.unwrap());
     });
 }
 
