@@ -30,7 +30,7 @@ check: needs
 
 rust: needs
 	$(CARGO) test --workspace
-	SAKSHI_TEST_STORE=redis $(CARGO) test -p sakshi --test api
+	SAKSHI_TEST_STORE=redis $(CARGO) test --workspace --test api
 
 # The independent issuers; the suites that use them have run with the rest.
 contract: needs

@@ -29,12 +29,19 @@ use crate::transition::{
 };
 
 impl RedisStore {
-    /// Carries a transition out on its own share of the store.
+    /// Carries a transition out on its own share of the store, from the first time that somebody asks
+    /// for its answer, as a task of its own: it may hold what others wait for (a connection that is
+    /// being opened), and an actor looks at no answer while it waits for another one.
     fn carry_out<T, F>(&self, transition: impl FnOnce(Arc<Shared>) -> F) -> StoreFuture<T>
     where
+        T: Send + 'static,
         F: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
-        Box::pin(transition(Arc::clone(&self.shared)))
+        let work = transition(Arc::clone(&self.shared));
+        Box::pin(async move {
+            let ended = tokio::spawn(work).await;
+            ended.unwrap_or_else(|_| Err(StoreError::Unavailable("the thread that asked it is ending".to_owned())))
+        })
     }
 }
 

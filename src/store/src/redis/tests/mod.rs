@@ -14,6 +14,7 @@ mod nodes;
 mod outbox;
 mod presence;
 mod pressure;
+mod unattended;
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
