@@ -118,6 +118,24 @@ pub enum DeliveryOutcome {
 }
 
 impl DeliveryOutcome {
+    const ALL: [Self; 9] = [
+        Self::Delivered,
+        Self::Rejected,
+        Self::Blocked,
+        Self::Unresolved,
+        Self::LocalFailure,
+        Self::Unreachable,
+        Self::Broken,
+        Self::TimedOut,
+        Self::Unknown,
+    ];
+
+    /// The outcome that a record names by its word, if there is one.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.as_str() == word)
+    }
+
     /// The word used in records and metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

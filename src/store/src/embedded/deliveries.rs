@@ -20,18 +20,6 @@ use crate::flows::reporting::Target as FlowTarget;
 use crate::sealing::{open_of_flow, open_terms, open_webhook};
 use crate::vault::{Sealed, Vault};
 
-const OUTCOMES: [DeliveryOutcome; 9] = [
-    DeliveryOutcome::Delivered,
-    DeliveryOutcome::Rejected,
-    DeliveryOutcome::Blocked,
-    DeliveryOutcome::Unresolved,
-    DeliveryOutcome::Unreachable,
-    DeliveryOutcome::Broken,
-    DeliveryOutcome::TimedOut,
-    DeliveryOutcome::Unknown,
-    DeliveryOutcome::LocalFailure,
-];
-
 const QUEUE: &str = "INSERT INTO deliveries (txn, origin, queued_at, address) VALUES (?1, ?2, ?3, ?4) RETURNING id";
 pub(super) const DUE: &str = "SELECT d.id, t.id, t.terms, e.id, d.address, p.flow, p.name FROM deliveries d INDEXED BY deliveries_queued \
      LEFT JOIN transactions t ON t.row = d.txn LEFT JOIN events e ON e.row = t.event LEFT JOIN reports p ON p.row = d.report \
@@ -173,7 +161,7 @@ fn record(row: &Row<'_>) -> rusqlite::Result<DeliveryRecord> {
 }
 
 fn attempt(row: &Row<'_>, word: &str) -> rusqlite::Result<Attempt> {
-    let outcome = OUTCOMES.into_iter().find(|outcome| outcome.as_str() == word);
+    let outcome = DeliveryOutcome::parse(word);
     let outcome = outcome.ok_or_else(|| unreadable("an attempt has no known outcome"))?;
     Ok(Attempt { outcome, status: row.get(5)?, duration_ms: row.get(6)? })
 }

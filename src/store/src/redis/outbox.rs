@@ -23,18 +23,6 @@ use crate::sealing::{open_of_flow, open_terms, open_webhook};
 /// Entries that one command moves, marks or reads.
 const SLICE: usize = 100;
 
-const OUTCOMES: [DeliveryOutcome; 9] = [
-    DeliveryOutcome::Delivered,
-    DeliveryOutcome::Rejected,
-    DeliveryOutcome::Blocked,
-    DeliveryOutcome::Unresolved,
-    DeliveryOutcome::Unreachable,
-    DeliveryOutcome::Broken,
-    DeliveryOutcome::TimedOut,
-    DeliveryOutcome::Unknown,
-    DeliveryOutcome::LocalFailure,
-];
-
 /// What a node that is gone has left to this one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TakenOver {
@@ -192,7 +180,7 @@ impl Shared {
         let Some(word) = fields.optional_text()? else {
             return Ok(Some(DeliveryRecord { id, origin, queued_at, claimed_at, attempt: None }));
         };
-        let outcome = OUTCOMES.into_iter().find(|outcome| outcome.as_str() == word).ok_or_else(|| unreadable("an attempt"))?;
+        let outcome = DeliveryOutcome::parse(&word).ok_or_else(|| unreadable("an attempt"))?;
         let attempt = Attempt { outcome, status: fields.optional_parsed()?, duration_ms: fields.parsed()? };
         Ok(Some(DeliveryRecord { id, origin, queued_at, claimed_at, attempt: Some(attempt) }))
     }
