@@ -272,7 +272,7 @@ fn nothing_personal_is_shown_by_debug() {
         format!("{:?}", consent().admit(Report::parse(&report(CONSENT_ACCEPTED, |_| ())).unwrap())),
     ];
     for text in shown {
-        for personal in ["Asha", "asha@", "1990", "JVBER", "XXXX", "560000"] {
+        for personal in ["Asha", "asha@", "1990", "JVBER", "XX1234", "XX5678", "560000"] {
             assert!(!text.contains(personal), "{personal} in {text}");
         }
     }

@@ -24,4 +24,12 @@ impl Shared {
             // Another node has kept one in between, which this one must open as well.
         }
     }
+
+    /// Whether the server still has what was kept in it. One that was emptied, or came back empty,
+    /// would tell every client that its key is wrong.
+    pub(super) async fn check_canary(&self) -> Result<(), StoreError> {
+        let kept = self.link.read(cmd("EXISTS").arg(keys::canary()).to_owned()).await?;
+        let lost = || StoreError::Unavailable("the server has lost what was kept in it".to_owned());
+        if number::<u8>("the canary", kept)? == 1 { Ok(()) } else { Err(lost()) }
+    }
 }

@@ -243,6 +243,7 @@ impl Shared {
 
     /// Writes a little, as a transition would.
     async fn check(&self) -> Result<(), StoreError> {
+        self.check_canary().await?;
         self.call(&script::CHECK, vec![keys::probe()], answer::arguments![PROBE]).await.map(drop)
     }
 

@@ -11,6 +11,7 @@ use crate::conformance::World;
 use crate::conformance::fixture::{RETENTION, client_with, opened};
 use crate::error::StoreError;
 use crate::redis::{RedisOptions, RedisStore};
+use crate::store::Store;
 use crate::vault::Vault;
 
 fn with_keys(server: &RedisServer, keys: &[u8]) -> RedisOptions {
@@ -45,5 +46,15 @@ fn of_nodes_with_different_keys_that_start_at_once_on_an_empty_server_one_kind_g
         let opened = join_all((0..12).map(|number| RedisStore::open(with_keys(&server, &[1 + number % 2])))).await;
         let kinds = [0, 1].map(|kind| opened.iter().skip(kind).step_by(2).map(Result::is_ok).collect::<Vec<_>>());
         assert!(kinds == [vec![true; 6], vec![false; 6]] || kinds == [vec![false; 6], vec![true; 6]], "{kinds:?}");
+    });
+}
+
+#[test]
+fn a_server_that_was_emptied_is_not_fit() {
+    let world = universe();
+    crate::conformance::run(async {
+        assert_eq!(world.store.check().await, Ok(()));
+        world.server.answer(&["FLUSHALL"]);
+        assert!(matches!(world.store.check().await, Err(StoreError::Unavailable(_))));
     });
 }
