@@ -15,6 +15,7 @@ use url::Url;
 
 use crate::issuer::{HolderKey, SandboxIssuer};
 use crate::keys::KeyError;
+use crate::page::style;
 
 mod answer;
 mod error;
@@ -90,7 +91,7 @@ pub fn configure(cfg: &mut ServiceConfig, state: Data<SandboxApp>) {
             .app_data(FormConfig::default().limit(BODY_BYTES_MAX).error_handler(|_, _| AppError::MalformedBody.as_page().into()))
             .app_data(JsonConfig::default().limit(BODY_BYTES_MAX).error_handler(|_, _| AppError::MalformedBody.into()))
             .service(web::resource("").get(pages::show).post(pages::decide))
-            .service(web::resource("/app.css").get(pages::style))
+            .service(web::resource("/app.css").get(style))
             .service(web::resource("/answer").post(scripts::answer)),
     )
     .service(web::resource("/sandbox/residents").app_data(state).get(scripts::residents));

@@ -8,6 +8,7 @@
 pub mod app;
 pub mod issuer;
 pub mod keys;
+mod page;
 pub mod receiver;
 pub mod residents;
 pub mod upstreams;

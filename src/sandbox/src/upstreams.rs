@@ -10,7 +10,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use actix_web::web::{self, Data, JsonConfig, PayloadConfig, ServiceConfig};
+use actix_web::HttpRequest;
+use actix_web::web::{self, Data, FormConfig, JsonConfig, PayloadConfig, ServiceConfig};
 use sakshi_domain::clock::Clock;
 use sakshi_domain::limits::REPORT_BYTES_MAX;
 use secrecy::SecretString;
@@ -26,6 +27,7 @@ mod esign;
 mod estamp;
 mod intake;
 mod orders;
+mod pages;
 mod pan;
 mod pdf;
 mod person;
@@ -38,8 +40,11 @@ pub use error::FlowError;
 pub use pan::PanFileError;
 
 use book::Book;
+use pages::Place;
 use pan::PanRecords;
 use reporter::Reporter;
+
+use crate::page::style;
 
 /// What the upstreams are set up with.
 #[derive(Clone, Debug)]
@@ -120,12 +125,29 @@ const BODY_BYTES_MAX: usize = 16 * 1_024;
 
 /// Mounts what testers and scripts use, for the public listener: `/sandbox/flows` and a folder for
 /// the pages of each upstream.
+#[allow(clippy::needless_pass_by_value, reason = "what is mounted is handed over, as everywhere")]
 pub fn configure_pages(cfg: &mut ServiceConfig, state: Data<SandboxUpstreams>) {
-    let scope = |folder: &str| {
-        let unreadable = JsonConfig::default().limit(BODY_BYTES_MAX).error_handler(|_, _| FlowError::MalformedBody.into());
-        web::scope(&format!("/sandbox/{folder}")).app_data(state.clone()).app_data(unreadable)
+    let scope = |folder: &str, state: &Data<SandboxUpstreams>| {
+        let json = JsonConfig::default().limit(BODY_BYTES_MAX).error_handler(|_, _| FlowError::MalformedBody.into());
+        let unreadable = |request: &HttpRequest| Place::of(request).problem(FlowError::MalformedBody);
+        let form = FormConfig::default().limit(BODY_BYTES_MAX).error_handler(move |_, request| unreadable(request).into());
+        web::scope(&format!("/sandbox/{folder}")).app_data(state.clone()).app_data(json).app_data(form)
     };
-    cfg.service(scope("flows").service(web::resource("/{upstream}/{id}").post(scripts::play)));
+    let flows = scope("flows", &state)
+        .service(web::resource("").get(pages::index::show))
+        .service(web::resource("/flows.css").get(style))
+        .service(web::resource("/{upstream}/{id}").post(scripts::play));
+    let esign = scope("esign", &state)
+        .service(web::resource("/{document}/{signer}").get(pages::esign::show).post(pages::esign::decide))
+        .service(web::resource("/{document}/{signer}/document").get(pages::esign::document));
+    let doclocker = web::resource("/{id}").get(pages::doclocker::show).post(pages::doclocker::decide);
+    let estamp = web::resource("/{id}").get(pages::estamp::show).post(pages::estamp::decide);
+    let wealth = web::resource("/{id}").get(pages::wealth::show).post(pages::wealth::decide);
+    cfg.service(flows)
+        .service(esign)
+        .service(scope("doclocker", &state).service(doclocker))
+        .service(scope("estamp", &state).service(estamp))
+        .service(scope("wealth", &state).service(wealth));
 }
 
 /// Mounts the endpoints that take orders, under `/sandbox/upstreams`, for the internal listener.

@@ -39,6 +39,9 @@ pub enum FlowError {
     /// It cannot be done now.
     #[error("{0}")]
     NotNow(&'static str),
+    /// What somebody wrote cannot be used.
+    #[error("What was written cannot be used: it {0}.")]
+    Words(String),
     /// There is no such outcome.
     #[error("There is no such outcome; the outcomes are {0}.")]
     UnknownOutcome(String),
@@ -68,6 +71,7 @@ impl FlowError {
             Self::NotYourTurn(_) => "not_your_turn",
             Self::Over(_) => "flow_over",
             Self::NotNow(_) => "not_now",
+            Self::Words(_) => "unusable_text",
             Self::UnknownOutcome(_) => "unknown_outcome",
             Self::UnknownResident => "unknown_resident",
             Self::Unreachable => "service_unreachable",
@@ -96,7 +100,9 @@ impl ResponseError for FlowError {
     fn status_code(&self) -> StatusCode {
         match self {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::Order(_) | Self::MalformedBody | Self::UnknownOutcome(_) | Self::UnknownResident => StatusCode::BAD_REQUEST,
+            Self::Order(_) | Self::MalformedBody | Self::Words(_) | Self::UnknownOutcome(_) | Self::UnknownResident => {
+                StatusCode::BAD_REQUEST
+            }
             Self::NoSuchFlow | Self::NoSuchSigner => StatusCode::NOT_FOUND,
             Self::GivenUp => StatusCode::GONE,
             Self::OrderedOtherwise | Self::NotYourTurn(_) | Self::Over(_) | Self::NotNow(_) => StatusCode::CONFLICT,
