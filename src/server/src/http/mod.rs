@@ -13,6 +13,7 @@ pub mod error;
 pub mod events;
 pub mod fields;
 pub mod idempotency;
+pub mod intake;
 pub mod json;
 pub mod key_cache;
 pub mod openapi;
