@@ -28,7 +28,8 @@ use crate::agreement::{self, AgreementError};
 use crate::descriptors::Shares;
 use crate::drain::Drain;
 use crate::health::Health;
-use crate::http::ovse::callback_body::Intake;
+use crate::http::intake::Intake;
+use crate::http::ovse::callback::CALLBACK_BODIES;
 use crate::http::rate::{Rate, Rates};
 use crate::internal::{self, CreditDesk, InternalDeps};
 use crate::material::{self, MaterialError};
@@ -165,7 +166,7 @@ impl Node {
             },
             tree: tree.clone(),
             rates: rates(settings),
-            intake: Intake::new(),
+            callback_bodies: Intake::new(CALLBACK_BODIES),
             profile: settings.profile,
             body_bytes: settings.limits.body_bytes,
             sandbox,
@@ -190,7 +191,7 @@ impl Node {
             metrics,
             figures: storage.figures(),
             admin_token: settings.admin.token.clone(),
-            schemes: settings.webhooks.schemes,
+            addresses: rules(settings).addresses,
             body_bytes: settings.limits.body_bytes,
         };
         let internal_server = HttpServer::new(move || {
