@@ -1,27 +1,17 @@
 //! `PUT /api/v1/user/webhook`: registers a callback URL, or removes it.
 
-use serde::{Deserialize, Deserializer};
-
 use super::checked;
 use crate::flow::api_type::ApiType;
 use crate::invalid::Invalid;
 use crate::web_address::{Schemes, WebAddress, WebhookUrl};
 
 /// The request as it arrives.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
 pub struct WebhookDraft {
     /// For which API.
-    #[serde(alias = "api_type")]
     pub api_type: Option<String>,
     /// The URL; `Some(None)` is the null that removes it.
-    #[serde(alias = "webhook_url", deserialize_with = "present")]
     pub webhook_url: Option<Option<String>>,
-}
-
-/// Tells a null from an absent member.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
 }
 
 impl WebhookDraft {
