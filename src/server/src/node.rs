@@ -191,7 +191,7 @@ impl Node {
             metrics,
             figures: storage.figures(),
             admin_token: settings.admin.token.clone(),
-            schemes: settings.webhooks.schemes,
+            addresses: rules(settings).addresses,
             body_bytes: settings.limits.body_bytes,
         };
         let internal_server = HttpServer::new(move || {

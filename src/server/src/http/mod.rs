@@ -26,6 +26,7 @@ pub mod routes;
 pub mod routing;
 pub mod schema;
 pub mod terms;
+pub mod webhook_urls;
 
 #[cfg(test)]
 mod caller_tests;
