@@ -4,6 +4,8 @@
 mod bounds;
 mod dispatch;
 mod events;
+mod flow_fixture;
+mod flows;
 mod lifetime;
 mod restarts;
 
@@ -28,7 +30,7 @@ use sakshi_store::{OpenOutcome, OpenTransaction, Retention, Store, Vault};
 use tokio::sync::mpsc;
 use zeroize::Zeroizing;
 
-use crate::{AskError, Complete, CompleteReply, Doors, Escalation, Events, Ground, LaneBounds, Transactions, Tree, TreeBounds};
+use crate::{AskError, Complete, CompleteReply, Doors, Escalation, Events, Flows, Ground, LaneBounds, Transactions, Tree, TreeBounds};
 
 pub(super) const WINDOW: Duration = Duration::from_secs(900);
 const CREDITS: i64 = 1_000;
@@ -38,6 +40,7 @@ pub(super) struct Universe {
     pub(super) tree: Tree,
     pub(super) door: Transactions,
     pub(super) events: Events,
+    pub(super) flows: Flows,
     pub(super) store: EmbeddedStore,
     pub(super) clock: Arc<ManualClock>,
     pub(super) client: ClientId,
@@ -55,6 +58,8 @@ pub(super) fn roomy() -> TreeBounds {
         patience: Duration::from_secs(5),
         lanes: LaneBounds { in_flight: 64, in_flight_per_host: 16 },
         live_events: 1_000,
+        live_flows: 1_000,
+        flow_result_ttl: WINDOW,
         retention: Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600) },
     }
 }
@@ -86,13 +91,13 @@ impl Universe {
         let client = WebhookClient::new(&options).unwrap();
         let ground = Ground { store: Arc::new(store.clone()), vault, clock: clock.clone(), client };
         let (tree, escalations) = Tree::start(ground, bounds).await.unwrap();
-        let Doors { transactions: door, events } = tree.start_shard().unwrap();
+        let Doors { transactions: door, events, flows } = tree.start_shard().unwrap();
         let client = Client { client_id: ClientId::generate(), name: "Test".into(), created_at: clock.now() };
         let id = client.client_id.clone();
         store.create_client(client).await.unwrap();
         let grant = CreditMove { kind: EntryKind::Grant, amount: CREDITS, reference: "start".into() };
         store.move_credits(id.clone(), grant).await.unwrap();
-        Self { tree, door, events, store, clock, client: id, escalations, app: AppId::generate(), _directory: directory }
+        Self { tree, door, events, flows, store, clock, client: id, escalations, app: AppId::generate(), _directory: directory }
     }
 
     pub(super) fn opening(&self, id: TxnId, webhook: Option<&str>) -> OpenTransaction {

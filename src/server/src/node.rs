@@ -45,6 +45,8 @@ const BACKLOG: u32 = 4_096;
 const START_PATIENCE: Duration = Duration::from_secs(30);
 /// How long an ask of an actor may take before the caller is told to come again.
 const ASK_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the result of a flow can be fetched.
+const FLOW_RESULT_TTL: Duration = Duration::from_secs(24 * 3_600);
 /// How long an expired transaction still answers 410 before it is forgotten.
 const EXPIRED_GRACE: Duration = Duration::from_secs(24 * 3_600);
 
@@ -149,7 +151,7 @@ impl Node {
             Some(issuer) => Some(Data::new(SandboxApp::new(Arc::clone(issuer), &public_base, Arc::clone(&clock))?)),
             None => None,
         };
-        let Doors { transactions, events } = tree.doors(0);
+        let Doors { transactions, events, flows } = tree.doors(0);
         let drain = Drain::new();
         let vault = Arc::clone(&material.vault);
         let agreement = Arc::new(agreement::reach(settings, material, public_base.clone())?);
@@ -157,6 +159,7 @@ impl Node {
             service: Service {
                 transactions,
                 events,
+                flows,
                 store: Arc::clone(&store),
                 vault,
                 clock: Arc::clone(&clock),
@@ -310,6 +313,8 @@ fn bounds(settings: &Settings, shares: &Shares) -> TreeBounds {
         patience: ASK_PATIENCE,
         lanes: LaneBounds { in_flight: shares.webhooks, in_flight_per_host: settings.webhooks.max_in_flight_per_host.min(shares.webhooks) },
         live_events: settings.limits.max_live_transactions,
+        live_flows: settings.limits.max_live_transactions,
+        flow_result_ttl: FLOW_RESULT_TTL,
         retention: retention(settings),
     }
 }

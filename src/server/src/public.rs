@@ -50,9 +50,10 @@ pub fn app(
     + use<>,
 > {
     let mut service = shared.service.clone();
-    if let Some(Doors { transactions, events }) = shared.tree.start_shard() {
+    if let Some(Doors { transactions, events, flows }) = shared.tree.start_shard() {
         service.transactions = transactions;
         service.events = events;
+        service.flows = flows;
     }
     let gate = KeyGate::new(Arc::clone(&service.store), Arc::clone(&service.clock), shared.profile);
     let sandbox = shared.sandbox.clone();

@@ -60,6 +60,17 @@ impl Standing {
         }
     }
 
+    /// Which upstream it is with, in a word.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::ESign(_) => "esign",
+            Self::DocLocker(_) => "doclocker",
+            Self::EStamp(_) => "estamp",
+            Self::Wealth(_) => "wealth",
+        }
+    }
+
     /// Whether nothing more will be reported of it.
     #[must_use]
     pub fn has_ended(&self) -> bool {
