@@ -28,7 +28,8 @@ use crate::agreement::{self, AgreementError};
 use crate::descriptors::Shares;
 use crate::drain::Drain;
 use crate::health::Health;
-use crate::http::ovse::callback_body::Intake;
+use crate::http::intake::Intake;
+use crate::http::ovse::callback::CALLBACK_BODIES;
 use crate::http::rate::{Rate, Rates};
 use crate::internal::{self, CreditDesk, InternalDeps};
 use crate::material::{self, MaterialError};
@@ -44,6 +45,8 @@ const BACKLOG: u32 = 4_096;
 const START_PATIENCE: Duration = Duration::from_secs(30);
 /// How long an ask of an actor may take before the caller is told to come again.
 const ASK_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the result of a flow can be fetched.
+const FLOW_RESULT_TTL: Duration = Duration::from_secs(24 * 3_600);
 /// How long an expired transaction still answers 410 before it is forgotten.
 const EXPIRED_GRACE: Duration = Duration::from_secs(24 * 3_600);
 
@@ -148,7 +151,7 @@ impl Node {
             Some(issuer) => Some(Data::new(SandboxApp::new(Arc::clone(issuer), &public_base, Arc::clone(&clock))?)),
             None => None,
         };
-        let Doors { transactions, events } = tree.doors(0);
+        let Doors { transactions, events, flows } = tree.doors(0);
         let drain = Drain::new();
         let vault = Arc::clone(&material.vault);
         let agreement = Arc::new(agreement::reach(settings, material, public_base.clone())?);
@@ -156,6 +159,7 @@ impl Node {
             service: Service {
                 transactions,
                 events,
+                flows,
                 store: Arc::clone(&store),
                 vault,
                 clock: Arc::clone(&clock),
@@ -165,7 +169,7 @@ impl Node {
             },
             tree: tree.clone(),
             rates: rates(settings),
-            intake: Intake::new(),
+            callback_bodies: Intake::new(CALLBACK_BODIES),
             profile: settings.profile,
             body_bytes: settings.limits.body_bytes,
             sandbox,
@@ -190,7 +194,7 @@ impl Node {
             metrics,
             figures: storage.figures(),
             admin_token: settings.admin.token.clone(),
-            schemes: settings.webhooks.schemes,
+            addresses: rules(settings).addresses,
             body_bytes: settings.limits.body_bytes,
         };
         let internal_server = HttpServer::new(move || {
@@ -309,6 +313,8 @@ fn bounds(settings: &Settings, shares: &Shares) -> TreeBounds {
         patience: ASK_PATIENCE,
         lanes: LaneBounds { in_flight: shares.webhooks, in_flight_per_host: settings.webhooks.max_in_flight_per_host.min(shares.webhooks) },
         live_events: settings.limits.max_live_transactions,
+        live_flows: settings.limits.max_live_transactions,
+        flow_result_ttl: FLOW_RESULT_TTL,
         retention: retention(settings),
     }
 }

@@ -10,7 +10,6 @@ use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, Spelling};
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::web_address::Schemes;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{CreditOutcome, Store, StoreFuture, Vault};
 use secrecy::SecretString;
@@ -18,6 +17,7 @@ use serde_json::json;
 
 use crate::http::api_key::ApiKey;
 use crate::internal::{CreditDesk, Health, InternalDeps};
+use crate::service::GivenAddresses;
 
 pub(crate) const TOKEN: &str = "an-admin-token-of-more-than-32-characters";
 
@@ -82,7 +82,7 @@ impl Universe {
             figures: Arc::new(|| {}),
             metrics: PrometheusBuilder::new().build_recorder().handle(),
             admin_token: SecretString::from(TOKEN),
-            schemes: Schemes::HttpsOnly,
+            addresses: GivenAddresses::PUBLIC,
             body_bytes: 4_096,
         }
     }

@@ -72,6 +72,19 @@ impl FlowReport {
         }
     }
 
+    /// What it is a report on.
+    #[must_use]
+    pub const fn kind(&self) -> FlowKind {
+        match self {
+            Self::ESign(_) => FlowKind::ESign,
+            Self::DocLocker(_) => FlowKind::DocLocker,
+            Self::EStamp(_) => FlowKind::EStamp,
+            Self::WealthConsent(_) => FlowKind::WealthConsent,
+            Self::WealthData(_) => FlowKind::WealthData,
+            Self::WealthHistorical(_) => FlowKind::WealthHistorical,
+        }
+    }
+
     /// The flow that it says it is about.
     #[must_use]
     pub const fn flow(&self) -> FlowId {
@@ -168,6 +181,22 @@ impl AdmittedReport {
                 judged.map(|transition| transition.map(|next| Next::Fetch(FetchStanding::Historical(next))))
             }
             _ => Err(Refusal::NotThisFlow),
+        }
+    }
+
+    /// What it tells, in words that are nobody's: its kind, and how that which it is about stands.
+    #[must_use]
+    pub fn tells(&self) -> String {
+        match self {
+            Self::ESign(report) => format!("{} {}", FlowKind::ESign, report.payload().document_status),
+            Self::DocLocker(report) => format!("{} {}", FlowKind::DocLocker, report.payload().standing()),
+            Self::EStamp(report) => format!("{} {}", FlowKind::EStamp, report.payload().data.workflow_status),
+            Self::WealthConsent(report) => format!("{} {}", FlowKind::WealthConsent, report.payload().status),
+            Self::WealthData(report) => {
+                let WealthDataPayload { data_type, fi_data_status, .. } = report.payload();
+                format!("{} {data_type} {fi_data_status}", FlowKind::WealthData)
+            }
+            Self::WealthHistorical(report) => format!("{} {}", FlowKind::WealthHistorical, report.payload().status),
         }
     }
 

@@ -56,6 +56,14 @@ async fn an_operator_works_through_the_command_line() {
     assert!(code == ExitCode::SUCCESS && out == "none\n", "{out}");
     let (_, out, _) = admin(&url, &["wealth-urls", &app, "--consent", "https://a.example/c"]).await;
     assert_eq!(word_after(&out, "consent_webhook_url"), "https://a.example/c");
+    let (_, out, _) = admin(&url, &["wealth-urls", &app, "--data", "https://a.example/d", "--clear-consent"]).await;
+    assert_eq!((word_after(&out, "consent_webhook_url"), word_after(&out, "data_webhook_url")), ("-", "https://a.example/d"));
+    let (_, out, _) = admin(&url, &["wealth-urls", &app]).await;
+    assert_eq!(word_after(&out, "data_webhook_url"), "https://a.example/d");
+    let (code, _, err) = admin(&url, &["wealth-urls", &app, "--historical", "https://10.0.0.1/"]).await;
+    assert!(code == ExitCode::from(1) && err.contains("historical_webhook_url: must not name a loopback"), "{err}");
+    let (code, out, _) = admin(&url, &["webhook-urls", &app]).await;
+    assert!(code == ExitCode::SUCCESS && out == "none\n", "{out}");
     let (_, out, _) = admin(&url, &["keys", "issue", &client, "--environments", "stage,production"]).await;
     let key = word_after(&out, "key_id").to_owned();
     assert!(word_after(&out, "api_key").starts_with("sk_"));

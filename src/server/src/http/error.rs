@@ -60,6 +60,8 @@ pub enum ApiError {
         /// Bytes accepted.
         limit: usize,
     },
+    /// The body did not arrive in time.
+    BodyTooSlow,
     /// The body is not in a form that is read; the sentence says which is.
     UnsupportedMediaType(&'static str),
     /// The idempotency key came before with another body.
@@ -125,6 +127,7 @@ impl ApiError {
                 code: "body_too_large",
                 message: format!("The body must be at most {limit} bytes.").into(),
             },
+            Self::BodyTooSlow => row(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "The body did not arrive in time."),
             Self::UnsupportedMediaType(message) => row(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message),
             Self::IdempotencyKeyReused => row(
                 StatusCode::UNPROCESSABLE_ENTITY,

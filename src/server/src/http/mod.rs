@@ -13,6 +13,7 @@ pub mod error;
 pub mod events;
 pub mod fields;
 pub mod idempotency;
+pub mod intake;
 pub mod json;
 pub mod key_cache;
 pub mod openapi;
@@ -25,6 +26,7 @@ pub mod routes;
 pub mod routing;
 pub mod schema;
 pub mod terms;
+pub mod webhook_urls;
 
 #[cfg(test)]
 mod caller_tests;

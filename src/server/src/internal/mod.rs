@@ -9,6 +9,7 @@ mod clients;
 mod credits;
 mod events;
 mod fields;
+mod flows;
 mod keys;
 mod operator;
 mod probes;
@@ -23,12 +24,12 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use sakshi_domain::clock::Clock;
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
-use sakshi_domain::web_address::Schemes;
 use sakshi_store::{CreditOutcome, Store, StoreFuture};
 use secrecy::SecretString;
 
 use crate::http::body::BodyLimit;
 use crate::http::routing::{RouteMeter, resource, unknown_path};
+use crate::service::GivenAddresses;
 
 pub use operator::Operator;
 
@@ -75,8 +76,8 @@ pub struct InternalDeps {
     pub figures: Arc<dyn Fn() + Send + Sync>,
     /// The operator's bearer token.
     pub admin_token: SecretString,
-    /// The schemes that webhook URLs may have.
-    pub schemes: Schemes,
+    /// The URLs that webhooks may go to.
+    pub addresses: GivenAddresses,
     /// Bytes of a JSON body.
     pub body_bytes: usize,
 }
@@ -95,6 +96,8 @@ pub fn configure(cfg: &mut ServiceConfig, deps: InternalDeps) {
     cfg.service(resource("/metrics", vec![(Method::GET, web::to(probes::metrics))]));
     cfg.service(resource("/admin/v1/tree", vec![(Method::GET, web::to(views::tree))]));
     cfg.service(resource("/admin/v1/transactions/{txn_id}/delivery", vec![(Method::GET, web::to(views::delivery))]));
+    cfg.service(resource("/admin/v1/flows/{flow_id}/deliveries", vec![(Method::GET, web::to(flows::deliveries))]));
+    cfg.service(resource("/admin/v1/apps/{app_id}/webhook-urls", vec![(Method::GET, web::to(flows::webhook_urls))]));
     cfg.service(resource("/admin/v1/credits/audit", vec![(Method::GET, web::to(credits::audit))]));
     let clients = vec![(Method::GET, web::to(clients::list)), (Method::POST, web::to(clients::create))];
     cfg.service(resource("/admin/v1/clients", clients));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sakshi_domain::delivery::Subject;
+use sakshi_domain::delivery::{FlowDelivery, Subject};
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::standing::Standing;
@@ -20,6 +20,17 @@ pub struct FlowRecord {
     /// What was reported of the flow itself last; for a document to be signed, what it was opened
     /// with until then.
     pub latest: Option<SealedPayload>,
+}
+
+/// A flow as the operator sees it: nothing of what was reported, and what became of the webhooks.
+#[derive(Debug, PartialEq)]
+pub struct FlowDeliveries {
+    /// How it stands.
+    pub standing: Standing,
+    /// Until when it is kept.
+    pub kept_until: Timestamp,
+    /// Its deliveries, in the order in which they were queued.
+    pub deliveries: Vec<FlowDelivery>,
 }
 
 /// A payload of a flow, sealed: what polls show, or the body of a webhook. It can be large, so it is

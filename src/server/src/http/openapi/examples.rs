@@ -58,6 +58,10 @@ pub(super) fn attach(document: &mut Value) {
     put("/api/v1/credits", "get", &answer, "example", json!({ "balance": 999 }));
     let page = json!({ "page": 1, "page_size": 20, "total": 2, "entries": entries });
     put("/api/v1/credits/statement", "get", &answer, "example", page);
+    let setting = json!({ "apiType": "ESign", "webhookUrl": "https://client.example/hooks/esign" });
+    put("/api/v1/user/webhook", "put", &["requestBody"], "example", setting.clone());
+    put("/api/v1/user/webhook", "put", &answer, "example", json!({ "success": true, "data": setting }));
+    put("/api/v1/user/webhook", "get", &answer, "example", json!({ "success": true, "data": [setting] }));
     put("/api/ping", "get", &answer, "example", json!({ "success": true, "message": "pong" }));
 }
 

@@ -14,7 +14,7 @@ use actix_web::web::{Bytes, Data};
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-use super::{credits, events, ovse, routes, schema};
+use super::{credits, events, ovse, routes, schema, webhook_urls};
 use crate::pages::poster;
 
 const DESCRIPTION: &str = "\
@@ -46,6 +46,8 @@ it is given again only to a request with the same body byte for byte.";
         poster::qr_png,
         credits::balance,
         credits::statement,
+        webhook_urls::register,
+        webhook_urls::list,
         routes::ping,
         document,
     ),
@@ -53,6 +55,7 @@ it is given again only to a request with the same body byte for byte.";
     tags(
         (name = "OVSE", description = "Offline verification: one person, one transaction, one credit."),
         (name = "Events", description = "One printed QR code, many guests; each scan is a verification of its own."),
+        (name = "Webhook configuration", description = "Where the webhooks of flows other than OVSE go."),
         (name = "Credits", description = "What verifications cost."),
         (name = "Service", description = "The service itself.")
     )
