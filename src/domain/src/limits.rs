@@ -75,6 +75,16 @@ pub const REPORT_BYTES_MAX: usize = 16 * 1_024 * 1_024;
 pub const REPORT_VALUES_MAX: usize = 10_000;
 /// Problems that are told of one report.
 pub const REPORT_PROBLEMS_MAX: usize = 100;
+/// Bytes that the bodies of all reports together may hold of the memory while they are taken in.
+pub const REPORT_BYTES_HELD_MAX: usize = 64 * 1_024 * 1_024;
+/// Bytes that those of one kind may hold, so that one upstream does not take the room of the others.
+pub const REPORT_BYTES_OF_KIND_MAX: usize = 2 * REPORT_BYTES_MAX;
+/// How long the body of a report may take to arrive.
+pub const REPORT_ARRIVAL_MAX: Duration = Duration::from_secs(60);
+/// Bytes that answers to polls may hold of the memory together, until their clients have read them.
+pub const POLL_BYTES_HELD_MAX: usize = 128 * 1_024 * 1_024;
+/// Bytes that those to one app may hold.
+pub const POLL_BYTES_OF_APP_MAX: usize = 48 * 1_024 * 1_024;
 /// Characters of an id that another system chose.
 pub const FOREIGN_ID_CHARS_MAX: usize = 128;
 /// Characters of a text that a flow carries and does not read: names, remarks, reasons.
@@ -102,5 +112,7 @@ const _: () = assert!(CALLBACK_BYTES_HELD_MAX >= 8 * CALLBACK_BYTES_MAX);
 const _: () = assert!(PAGE_SIZE_DEFAULT <= PAGE_SIZE_MAX);
 const _: () = assert!(CLAIMS_MAX < DISCLOSURES_MAX);
 const _: () = assert!(FILE_CHARS_MAX + 1_024 * 1_024 <= REPORT_BYTES_MAX, "a report holds its largest file");
+const _: () = assert!(REPORT_BYTES_HELD_MAX >= 2 * REPORT_BYTES_OF_KIND_MAX);
+const _: () = assert!(POLL_BYTES_OF_APP_MAX > REPORT_BYTES_MAX && POLL_BYTES_HELD_MAX >= 2 * POLL_BYTES_OF_APP_MAX);
 const _: () = assert!(ACCOUNTS_MAX * 5 < REPORT_VALUES_MAX && SIGNERS_MAX * 13 < REPORT_VALUES_MAX);
 const _: () = assert!(INVITATION_DEFAULT.as_secs() <= INVITATION_MAX.as_secs());
