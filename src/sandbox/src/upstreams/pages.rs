@@ -43,6 +43,12 @@ impl Place {
         Self { up: "../".repeat(below.matches('/').count()), here: here.to_owned() }
     }
 
+    /// The place of something that is offered below a page, where the way back is up.
+    fn below(request: &HttpRequest) -> Self {
+        let page = request.path().rsplit('/').nth(1).unwrap_or_default();
+        Self { here: format!("../{page}"), ..Self::of(request) }
+    }
+
     /// An error as a page of this place.
     pub(super) fn problem(&self, error: FlowError) -> PageError {
         PageError { place: self.clone(), error }

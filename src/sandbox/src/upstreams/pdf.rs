@@ -71,3 +71,49 @@ fn last_pointer(pdf: &[u8]) -> Option<u64> {
     let end = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
     std::str::from_utf8(digits.get(..end)?).ok()?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(base64: &str) -> Vec<u8> {
+        STANDARD.decode(base64).unwrap()
+    }
+
+    #[test]
+    fn a_page_is_a_pdf_whose_table_points_at_its_objects() {
+        let pdf = bytes(&page(&["Driving (Licence) \\ é".to_owned(), "Asha Rao".to_owned()]));
+        let text = String::from_utf8(pdf.clone()).unwrap();
+        assert!(text.contains("(Driving \\(Licence\\) \\\\ ?) Tj") && text.ends_with("%%EOF\n"));
+        let table = usize::try_from(last_pointer(&pdf).unwrap()).unwrap();
+        assert!(text[table..].starts_with("xref\n0 6\n"));
+        for (number, entry) in text[table..].lines().skip(3).take(5).enumerate() {
+            let at: usize = entry[..10].parse().unwrap();
+            assert!(text[at..].starts_with(&format!("{} 0 obj\n", number + 1)), "{entry}");
+            assert_eq!(entry.len() + 1, 20, "an entry has twenty bytes (ISO 32000-1, 7.5.4)");
+        }
+        let length: usize = text.split("/Length ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        let stream = text.split("stream\n").nth(1).unwrap().split("\nend").next().unwrap();
+        assert_eq!(stream.len(), length);
+    }
+
+    #[test]
+    fn an_annotated_pdf_begins_with_the_one_it_was_and_ends_with_its_own_pointer() {
+        let before = page(&["Contract".to_owned()]);
+        let after = bytes(&annotated(&before, &["Asha\nRao signed".to_owned(), "मीना signed".to_owned()]).unwrap());
+        let before = bytes(&before);
+        assert!(after.starts_with(&before));
+        let added = String::from_utf8(after[before.len()..].to_vec()).unwrap();
+        assert!(added.contains("\n% Asha Rao signed\n% मीना signed\n") && added.ends_with("%%EOF\n"));
+        assert_eq!(last_pointer(&after), last_pointer(&before));
+        assert!(last_pointer(&before).is_some());
+    }
+
+    #[test]
+    fn what_is_no_pdf_or_would_grow_too_large_is_left_alone() {
+        assert_eq!(annotated(&STANDARD.encode("plain text"), &[]), None);
+        let mut large = b"%PDF-1.4\n".to_vec();
+        large.resize(FILE_BYTES_MAX, b' ');
+        assert_eq!(annotated(&STANDARD.encode(&large), &["signed".to_owned()]), None);
+    }
+}

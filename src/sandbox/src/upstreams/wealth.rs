@@ -91,7 +91,7 @@ pub(super) enum WealthAction {
     Historical(HistoricalStatus),
 }
 
-/// The outcomes that a script may ask for, in the order in which `all` comes last.
+/// The outcomes that a script may ask for; `all` is an agreement and one report of each stream, two of data.
 const OUTCOMES: [&str; 12] = [
     "accepted",
     "rejected",

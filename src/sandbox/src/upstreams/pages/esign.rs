@@ -133,7 +133,7 @@ pub(in crate::upstreams) async fn document(
     state: Data<SandboxUpstreams>,
     path: Path<(String, String)>,
 ) -> Result<HttpResponse, PageError> {
-    let place = Place::of(&request);
+    let place = Place::below(&request);
     let case = state.book.find(Upstream::ESign, &path.0).map_err(|error| place.problem(error))?;
     let desk = case.desk().await;
     let Matter::ESign(esign) = &desk.matter else { return Err(place.problem(FlowError::NoSuchFlow)) };
