@@ -30,6 +30,7 @@ use crate::drain::Drain;
 use crate::first_client::{self, FirstClient};
 use crate::http::intake::Intake;
 use crate::http::ovse::callback::CALLBACK_BODIES;
+use crate::http::polls::Polls;
 use crate::http::rate::{Rate, Rates};
 use crate::material;
 use crate::public::{self, Shared};
@@ -99,6 +100,7 @@ impl Scene {
             service,
             tree: tree.clone(),
             rates,
+            polls: Polls::new(),
             callback_bodies: Intake::new(CALLBACK_BODIES),
             profile: settings.profile,
             body_bytes: 4_096,
