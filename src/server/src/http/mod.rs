@@ -12,6 +12,8 @@ pub mod docs;
 pub mod error;
 pub mod events;
 pub mod fields;
+pub mod flow_requests;
+pub mod flows;
 pub mod idempotency;
 pub mod intake;
 pub mod json;

@@ -14,7 +14,7 @@ use actix_web::web::{Bytes, Data};
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-use super::{credits, events, ovse, routes, schema, webhook_urls};
+use super::{credits, events, flows, ovse, routes, schema, webhook_urls};
 use crate::pages::poster;
 
 const DESCRIPTION: &str = "\
@@ -46,6 +46,10 @@ it is given again only to a request with the same body byte for byte.";
         poster::qr_png,
         credits::balance,
         credits::statement,
+        flows::esign::request,
+        flows::doclocker::init,
+        flows::estamp::init,
+        flows::wealth::consents,
         webhook_urls::register,
         webhook_urls::list,
         routes::ping,
