@@ -5,6 +5,7 @@
 //! ├─ credit-ledger            its own arbiter, with the reaper
 //! ├─ webhook-dispatcher       its own arbiter
 //! ├─ reaper
+//! ├─ flow-sweeper             finds documents that have lapsed
 //! ├─ change-listener          hears what other nodes have changed
 //! ├─ events-N                 one shard per HTTP worker, on that worker's arbiter
 //! │  └─ event × live          live copy and end of one event
@@ -31,7 +32,7 @@ use crate::changes::ChangeListener;
 use crate::dispatcher::{LaneBounds, Pause, WebhookDispatcher};
 use crate::door::{Door, Shards};
 use crate::events::Events;
-use crate::flow::{FlowGround, LAPSES_AT_ONCE};
+use crate::flow::{FlowGround, FlowSweeper, LAPSES_AT_ONCE};
 use crate::flows::Flows;
 use crate::heartbeat::Heartbeats;
 use crate::ledger::CreditLedger;
@@ -152,6 +153,8 @@ impl Tree {
         events.nodes.iter().chain(&flows.nodes).chain(&shards.nodes).for_each(|node| top.adopt(Arc::clone(node)));
         let (store, heard_by) = (Arc::clone(&ground.store), (Arc::clone(&shards), Arc::clone(&events)));
         under.start(&effects, "change-listener", "change_listener", move || ChangeListener::new(store, heard_by.0, heard_by.1));
+        let (store, lapsing) = (Arc::clone(&ground.store), Arc::clone(&flows));
+        under.start(&effects, "flow-sweeper", "flow_sweeper", move || FlowSweeper::new(store, lapsing));
         let Ground { store, vault, clock, .. } = ground;
         let flow_ground = Arc::new(FlowGround {
             store: Arc::clone(&store),

@@ -6,6 +6,7 @@ mod dispatch;
 mod events;
 mod flow_fixture;
 mod flows;
+mod lapses;
 mod lifetime;
 mod restarts;
 
@@ -43,6 +44,8 @@ pub(super) struct Universe {
     pub(super) flows: Flows,
     pub(super) store: EmbeddedStore,
     pub(super) clock: Arc<ManualClock>,
+    /// The same one, unless a test asked for two.
+    pub(super) store_clock: Arc<ManualClock>,
     pub(super) client: ClientId,
     pub(super) escalations: mpsc::UnboundedReceiver<Escalation>,
     pub(super) app: AppId,
@@ -75,12 +78,22 @@ impl Universe {
     }
 
     pub(super) async fn with(bounds: TreeBounds) -> Self {
-        let directory = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::starting_at(Timestamp::parse_rfc3339("2026-01-01T00:00:00Z").unwrap()));
+        Self::planted(bounds, Arc::clone(&clock), clock).await
+    }
+
+    /// With a store whose clock is its own.
+    pub(super) async fn with_two_clocks() -> Self {
+        let clock = || Arc::new(ManualClock::starting_at(Timestamp::parse_rfc3339("2026-01-01T00:00:00Z").unwrap()));
+        Self::planted(roomy(), clock(), clock()).await
+    }
+
+    async fn planted(bounds: TreeBounds, clock: Arc<ManualClock>, store_clock: Arc<ManualClock>) -> Self {
+        let directory = tempfile::tempdir().unwrap();
         let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap());
         let options = EmbeddedOptions {
             directory: directory.path().join("store"),
-            clock: clock.clone(),
+            clock: store_clock.clone(),
             vault: vault.clone(),
             max_waiting: 1_000,
             max_pages: None,
@@ -97,7 +110,19 @@ impl Universe {
         store.create_client(client).await.unwrap();
         let grant = CreditMove { kind: EntryKind::Grant, amount: CREDITS, reference: "start".into() };
         store.move_credits(id.clone(), grant).await.unwrap();
-        Self { tree, door, events, flows, store, clock, client: id, escalations, app: AppId::generate(), _directory: directory }
+        Self {
+            tree,
+            door,
+            events,
+            flows,
+            store,
+            clock,
+            store_clock,
+            client: id,
+            escalations,
+            app: AppId::generate(),
+            _directory: directory,
+        }
     }
 
     pub(super) fn opening(&self, id: TxnId, webhook: Option<&str>) -> OpenTransaction {

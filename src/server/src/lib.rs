@@ -24,6 +24,8 @@ pub mod telemetry;
 pub mod upstreams;
 
 #[cfg(test)]
+mod flow_fixture;
+#[cfg(test)]
 mod live;
 #[cfg(test)]
 mod universe;

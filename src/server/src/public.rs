@@ -17,6 +17,7 @@ use crate::http::body::BodyLimit;
 use crate::http::intake::Intake;
 use crate::http::key_cache::KeyGate;
 use crate::http::openapi::Document;
+use crate::http::polls::Polls;
 use crate::http::rate::Rates;
 use crate::http::request_id::edge;
 use crate::http::routes;
@@ -32,6 +33,8 @@ pub struct Shared {
     pub tree: Tree,
     /// Rates, counted over all workers.
     pub rates: Rates,
+    /// What polls of flows hold, counted over all workers.
+    pub polls: Polls,
     /// What callback bodies hold, counted over all workers.
     pub callback_bodies: Intake<TxnId>,
     /// What bodies with files hold, counted over all workers.
@@ -63,6 +66,7 @@ pub fn app(
         .app_data(Data::new(Document::of(&service.agreement.public_base)))
         .app_data(Data::new(service))
         .app_data(Data::new(shared.rates.clone()))
+        .app_data(Data::new(shared.polls.clone()))
         .app_data(Data::new(shared.callback_bodies.clone()))
         .app_data(Data::new(shared.file_bodies.clone()))
         .app_data(gate)

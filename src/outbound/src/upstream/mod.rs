@@ -8,6 +8,7 @@ mod answer;
 pub mod doclocker;
 pub mod esign;
 pub mod estamp;
+pub mod pan;
 pub mod wealth;
 
 use std::fmt;

@@ -31,6 +31,7 @@ use crate::first_client::{self, FirstClient};
 use crate::http::flows::FILE_BODIES;
 use crate::http::intake::Intake;
 use crate::http::ovse::callback::CALLBACK_BODIES;
+use crate::http::polls::Polls;
 use crate::http::rate::{Rate, Rates};
 use crate::material;
 use crate::public::{self, Shared};
@@ -102,6 +103,7 @@ impl Scene {
             service,
             tree: tree.clone(),
             rates,
+            polls: Polls::new(),
             callback_bodies: Intake::new(CALLBACK_BODIES),
             file_bodies: Intake::new(FILE_BODIES),
             profile: settings.profile,

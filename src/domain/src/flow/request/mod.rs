@@ -8,6 +8,7 @@ pub mod doclocker;
 pub mod esign;
 pub mod estamp;
 pub mod wealth;
+pub mod webhook;
 
 use super::file::Base64File;
 use super::text::Text;
