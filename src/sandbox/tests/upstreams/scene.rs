@@ -15,14 +15,14 @@ use sakshi_domain::clock::{Clock as _, ManualClock};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::opened::Opened;
 use sakshi_domain::flow::request::doclocker::DocLockerDraft;
-use sakshi_domain::flow::request::esign::EsignDraft;
-use sakshi_domain::flow::request::estamp::EStampDraft;
+use sakshi_domain::flow::request::esign::{DocumentDraft, EsignDraft, SignerDraft};
+use sakshi_domain::flow::request::estamp::{EStampDraft, FileDraft, SignatoryDraft};
 use sakshi_domain::flow::request::wealth::WealthDraft;
 use sakshi_domain::flow::standing::Standing;
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::web_address::Schemes;
+use sakshi_domain::web_address::{Schemes, WebAddress};
 use sakshi_sandbox::upstreams::{SandboxUpstreams, SandboxUpstreamsOptions, configure_orders, configure_pages};
 use serde_json::{Value, json};
 
@@ -97,13 +97,19 @@ impl Scene {
 
     /// A document for these signers, ordered and opened.
     pub(crate) async fn esign(&self, signers: &[&str], document: &[u8]) -> (FlowId, Vec<String>) {
-        let signers: Vec<Value> = signers.iter().map(|name| json!({"signerName": name, "signerRefId": "ref"})).collect();
-        let document = json!({"name": "loan <agreement>.pdf", "content": STANDARD.encode(document)});
-        let draft = json!({"documentInfo": document, "documentReferenceId": "loan-7", "signerInfo": signers});
-        let draft: EsignDraft = serde_json::from_value(draft).unwrap();
+        let (name, content) = ("loan <agreement>.pdf", STANDARD.encode(document));
+        let signer =
+            |name: &&str| SignerDraft { signer_name: Some((*name).into()), signer_ref_id: Some("ref".into()), ..SignerDraft::default() };
+        let draft = EsignDraft {
+            document_info: Some(DocumentDraft { name: Some(name.into()), content: Some(content.clone().into()) }),
+            signer_info: Some(signers.iter().map(signer).collect()),
+            document_reference_id: Some("loan-7".into()),
+            response_url: None,
+        };
+        let document = json!({"name": name, "content": content});
         let opened = self.opened();
         let (id, request_id) = (opened.id, opened.request_id.clone());
-        let flow = draft.check(Schemes::HttpsOnly, self.clock.now()).unwrap().open(opened);
+        let flow = draft.check(|url| WebAddress::parse(url, Schemes::HttpsOnly), self.clock.now()).unwrap().open(opened);
         let known = &flow.latest.signer_info;
         let signer_info: Vec<Value> = known
             .iter()
@@ -124,7 +130,8 @@ impl Scene {
     }
 
     pub(crate) async fn doclocker(&self, docs: &[&str]) -> FlowId {
-        let draft: DocLockerDraft = serde_json::from_value(json!({"docs": docs, "consent": "Y", "consent_text": "I <agree>."})).unwrap();
+        let asked = docs.iter().map(ToString::to_string).collect();
+        let draft = DocLockerDraft { docs: Some(asked), consent: Some("Y".into()), consent_text: Some("I <agree>.".into()) };
         let opened = self.opened();
         let (id, order) = (opened.id, self.envelope("transactionId", &opened));
         self.service.open(Standing::DocLocker(draft.check().unwrap().open(opened)));
@@ -140,7 +147,18 @@ impl Scene {
             "signatoriesInfo": [{"name": "Asha <Rao>", "emailID": "asha@mail.example", "signType": "electronic"},
                 {"name": "Vikram", "emailID": "vikram@mail.example", "signType": "electronic"}],
         });
-        let draft: EStampDraft = serde_json::from_value(matter.clone()).unwrap();
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let signatory =
+            |of: &Value| SignatoryDraft { name: text(&of["name"]), email_id: text(&of["emailID"]), sign_type: text(&of["signType"]) };
+        let (file, signatories) = (&matter["document"], matter["signatoriesInfo"].as_array().unwrap());
+        let draft = EStampDraft {
+            api_type: text(&matter["apiType"]),
+            document: Some(FileDraft {
+                document_name: text(&file["documentName"]),
+                file_data: text(&file["base64FileData"]).map(Into::into),
+            }),
+            signatories_info: Some(signatories.iter().map(signatory).collect()),
+        };
         let opened = self.opened();
         let (id, order) = (opened.id, self.envelope("eStampId", &opened));
         self.service.open(Standing::EStamp(draft.check().unwrap().open(opened)));
@@ -149,7 +167,7 @@ impl Scene {
     }
 
     pub(crate) async fn wealth(&self) -> FlowId {
-        let draft: WealthDraft = serde_json::from_value(json!({"consent": "Y", "consent_text": "I <agree>."})).unwrap();
+        let draft = WealthDraft { consent: Some("Y".into()), consent_text: Some("I <agree>.".into()) };
         let opened = self.opened();
         let (id, order) = (opened.id, self.envelope("uniqueIdentifier", &opened));
         let (status, answer) = self.order("wealth", &with(order, &json!({"consent_text": "I <agree>."}))).await;
