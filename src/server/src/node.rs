@@ -11,7 +11,7 @@ use actix_web::dev::ServerHandle;
 use actix_web::web::Data;
 use actix_web::{App, HttpServer};
 use metrics_exporter_prometheus::PrometheusHandle;
-use sakshi_actors::{Doors, Escalation, Ground, LaneBounds, MoveCredits, Tree, TreeBounds};
+use sakshi_actors::{ByteBounds, Doors, Escalation, Ground, LaneBounds, MoveCredits, Tree, TreeBounds};
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::profile::Profile;
@@ -310,7 +310,12 @@ fn bounds(settings: &Settings, shares: &Shares) -> TreeBounds {
         in_flight: settings.limits.max_in_flight,
         mailbox_depth: settings.limits.mailbox_depth,
         patience: ASK_PATIENCE,
-        lanes: LaneBounds { in_flight: shares.webhooks, in_flight_per_host: settings.webhooks.max_in_flight_per_host.min(shares.webhooks) },
+        lanes: LaneBounds {
+            in_flight: shares.webhooks,
+            in_flight_per_host: settings.webhooks.max_in_flight_per_host.min(shares.webhooks),
+            outcome_bytes: ByteBounds::OUTCOMES,
+            flow_bytes: ByteBounds::FLOWS,
+        },
         live_events: settings.limits.max_live_transactions,
         live_flows: settings.limits.max_live_transactions,
         flow_result_ttl: FLOW_RESULT_TTL,
