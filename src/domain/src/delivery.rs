@@ -179,6 +179,19 @@ pub struct DeliveryRecord {
     pub attempt: Option<Attempt>,
 }
 
+/// The delivery of one of a flow's webhooks as the operator sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FlowDelivery {
+    /// Tells it apart from the flow's other webhooks.
+    pub webhook: DedupDigest,
+    /// What it tells, in words that are nobody's: `wealth-data RAW SUCCESS`. Empty when it was queued
+    /// before that was noted.
+    pub tells: String,
+    /// The delivery.
+    #[serde(flatten)]
+    pub delivery: DeliveryRecord,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,15 +10,17 @@ use std::time::Duration;
 use actix_web::dev::ServerHandle;
 use actix_web::web::Data;
 use actix_web::{App, HttpServer};
+use futures_util::future::LocalBoxFuture;
 use metrics_exporter_prometheus::PrometheusHandle;
-use sakshi_actors::{ByteBounds, Doors, Escalation, Ground, LaneBounds, MoveCredits, Tree, TreeBounds};
+use sakshi_actors::{ByteBounds, Doors, Escalation, Flows, Ground, LaneBounds, MoveCredits, Tree, TreeBounds};
 use sakshi_domain::credits::CreditMove;
+use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::profile::Profile;
 use sakshi_outbound::client::{ClientError, WebhookClient, WebhookClientOptions};
 use sakshi_outbound::guard::AddressPolicy;
 use sakshi_sandbox::app::SandboxApp;
-use sakshi_store::{CreditOutcome, Retention, Store, StoreError, StoreFuture};
+use sakshi_store::{CreditOutcome, ReportFlowOutcome, Retention, Store, StoreError, StoreFuture};
 use socket2::SockRef;
 use tokio::net::TcpSocket;
 use tokio::sync::mpsc;
@@ -28,9 +30,12 @@ use crate::agreement::{self, AgreementError};
 use crate::descriptors::Shares;
 use crate::drain::Drain;
 use crate::health::Health;
-use crate::http::ovse::callback_body::Intake;
+use crate::http::error::ApiError;
+use crate::http::intake::Intake;
+use crate::http::ovse::callback::CALLBACK_BODIES;
+use crate::http::polls::Polls;
 use crate::http::rate::{Rate, Rates};
-use crate::internal::{self, CreditDesk, InternalDeps};
+use crate::internal::{self, CreditDesk, FlowDesk, InternalDeps, REPORT_BODIES};
 use crate::material::{self, MaterialError};
 use crate::public;
 use crate::service::{GivenAddresses, Rules, Service};
@@ -168,7 +173,8 @@ impl Node {
             },
             tree: tree.clone(),
             rates: rates(settings),
-            intake: Intake::new(),
+            polls: Polls::new(),
+            callback_bodies: Intake::new(CALLBACK_BODIES),
             profile: settings.profile,
             body_bytes: settings.limits.body_bytes,
             sandbox,
@@ -185,6 +191,8 @@ impl Node {
             store: Arc::clone(&store),
             clock,
             credits: Arc::new(Desk(tree.clone())),
+            flows: Arc::new(Reports(tree.doors(0).flows)),
+            reports: Intake::new(REPORT_BODIES),
             health: Arc::new(Health::watch(tree.clone(), drain.clone(), Arc::clone(&store))),
             tree: {
                 let tree = tree.clone();
@@ -193,7 +201,8 @@ impl Node {
             metrics,
             figures: storage.figures(),
             admin_token: settings.admin.token.clone(),
-            schemes: settings.webhooks.schemes,
+            connector_token: settings.admin.connector_token.clone(),
+            addresses: rules(settings).addresses,
             body_bytes: settings.limits.body_bytes,
         };
         let internal_server = HttpServer::new(move || {
@@ -360,5 +369,15 @@ impl CreditDesk for Desk {
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
         let ask = self.0.ledger().send(MoveCredits { client, movement }).timeout(ASK_PATIENCE);
         Box::pin(async move { ask.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the credit ledger did not answer".into()))) })
+    }
+}
+
+/// The flows as connectors see them.
+struct Reports(Flows);
+
+impl FlowDesk for Reports {
+    fn report(&self, report: FlowReport) -> LocalBoxFuture<'static, Result<ReportFlowOutcome, ApiError>> {
+        let flows = self.0.clone();
+        Box::pin(async move { Ok(flows.report(report).await?) })
     }
 }

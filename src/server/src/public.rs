@@ -9,13 +9,15 @@ use actix_web::middleware::{Next, from_fn};
 use actix_web::web::{self, Data};
 use actix_web::{App, Error};
 use sakshi_actors::{Doors, Tree};
+use sakshi_domain::ids::TxnId;
 use sakshi_domain::profile::Profile;
 use sakshi_sandbox::app::SandboxApp;
 
 use crate::http::body::BodyLimit;
+use crate::http::intake::Intake;
 use crate::http::key_cache::KeyGate;
 use crate::http::openapi::Document;
-use crate::http::ovse::callback_body::Intake;
+use crate::http::polls::Polls;
 use crate::http::rate::Rates;
 use crate::http::request_id::edge;
 use crate::http::routes;
@@ -31,8 +33,10 @@ pub struct Shared {
     pub tree: Tree,
     /// Rates, counted over all workers.
     pub rates: Rates,
+    /// What polls of flows hold, counted over all workers.
+    pub polls: Polls,
     /// What callback bodies hold, counted over all workers.
-    pub intake: Intake,
+    pub callback_bodies: Intake<TxnId>,
     /// Which keys are good here.
     pub profile: Profile,
     /// Bytes of a JSON body.
@@ -60,7 +64,8 @@ pub fn app(
         .app_data(Data::new(Document::of(&service.agreement.public_base)))
         .app_data(Data::new(service))
         .app_data(Data::new(shared.rates.clone()))
-        .app_data(Data::new(shared.intake.clone()))
+        .app_data(Data::new(shared.polls.clone()))
+        .app_data(Data::new(shared.callback_bodies.clone()))
         .app_data(gate)
         .app_data(BodyLimit(shared.body_bytes))
         .app_data(RouteMeter::unmatched())

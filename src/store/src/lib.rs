@@ -20,7 +20,7 @@ mod transition;
 mod vault;
 
 pub use error::StoreError;
-pub use flows::{FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, SealedPayload};
+pub use flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, SealedPayload};
 pub use record::{CompletedRecord, Registration, TransactionRecord};
 pub use store::{Store, StoreFuture};
 pub use transition::{

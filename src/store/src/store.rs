@@ -18,7 +18,7 @@ use sakshi_domain::web_address::WebhookUrl;
 use tokio::sync::broadcast;
 
 use crate::error::StoreError;
-use crate::flows::{FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, SealedPayload};
+use crate::flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, SealedPayload};
 use crate::record::{Registration, TransactionRecord};
 use crate::transition::{
     Audit, Change, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope,
@@ -81,6 +81,9 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// The flow of this app, while it is retained, with what was reported of it last.
     fn load_flow(&self, id: FlowId, app: AppId) -> StoreFuture<Option<FlowRecord>>;
+
+    /// A flow of any app with what was queued of it, for the operator, while the flow is retained.
+    fn flow_deliveries(&self, id: FlowId) -> StoreFuture<Option<FlowDeliveries>>;
 
     /// The body of a flow's webhook, while its delivery has not ended and while its result is
     /// retained.

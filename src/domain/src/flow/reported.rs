@@ -184,6 +184,22 @@ impl AdmittedReport {
         }
     }
 
+    /// What it tells, in words that are nobody's: its kind, and how that which it is about stands.
+    #[must_use]
+    pub fn tells(&self) -> String {
+        match self {
+            Self::ESign(report) => format!("{} {}", FlowKind::ESign, report.payload().document_status),
+            Self::DocLocker(report) => format!("{} {}", FlowKind::DocLocker, report.payload().standing()),
+            Self::EStamp(report) => format!("{} {}", FlowKind::EStamp, report.payload().data.workflow_status),
+            Self::WealthConsent(report) => format!("{} {}", FlowKind::WealthConsent, report.payload().status),
+            Self::WealthData(report) => {
+                let WealthDataPayload { data_type, fi_data_status, .. } = report.payload();
+                format!("{} {data_type} {fi_data_status}", FlowKind::WealthData)
+            }
+            Self::WealthHistorical(report) => format!("{} {}", FlowKind::WealthHistorical, report.payload().status),
+        }
+    }
+
     /// What decides where its webhook goes.
     #[must_use]
     pub fn stream<'a>(&self, flow: &'a Standing) -> Stream<'a> {

@@ -85,6 +85,21 @@ impl Standing {
         }
     }
 
+    /// How it stands, in a word of the specification's; `Pending` before the first.
+    #[must_use]
+    pub fn state(&self) -> &'static str {
+        match self {
+            Self::ESign(EsignFlow::Ended(ended)) => ended.end.how.as_str(),
+            Self::DocLocker(DocLockerFlow::Ended { end, .. }) => end.how.as_str(),
+            Self::EStamp(EStampFlow::Ended { end, .. }) => end.how.as_str(),
+            Self::Wealth(WealthConsent::Moved(moved)) => moved.status().as_str(),
+            Self::ESign(EsignFlow::Pending(_))
+            | Self::DocLocker(DocLockerFlow::Pending { .. })
+            | Self::EStamp(EStampFlow::Pending { .. })
+            | Self::Wealth(WealthConsent::Asked(_)) => "Pending",
+        }
+    }
+
     /// When it lapses unless something is reported; only documents to be signed do.
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {

@@ -103,6 +103,16 @@ impl DocLockerPayload {
         self.data.docs.iter().all(|document| document.status != LockerStatus::Pending)
     }
 
+    /// How the fetch as a whole stands.
+    #[must_use]
+    pub fn standing(&self) -> LockerStatus {
+        match (self.is_final(), self.envelope.success) {
+            (false, _) => LockerStatus::Pending,
+            (true, true) => LockerStatus::Fetched,
+            (true, false) => LockerStatus::Failed,
+        }
+    }
+
     pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Self> {
         let envelope = Envelope::read(fields);
         let request_id = fields.optional("request_id", false);

@@ -47,20 +47,52 @@ enum Subject {
         #[command(flatten)]
         paging: Paging,
     },
-    /// Where the wealth-data flow of an app reports; an empty text removes a URL.
-    WealthUrls {
-        app_id: String,
-        #[arg(long)]
-        consent: Option<String>,
-        #[arg(long)]
-        data: Option<String>,
-        #[arg(long)]
-        historical: Option<String>,
-    },
+    /// Where the wealth-data flow of an app reports; without options, what is set.
+    WealthUrls(WealthUrls),
+    /// Where the webhooks of an app's other flows go, without paths: the client registers them.
+    WebhookUrls { app_id: String },
+    /// How a flow stands, and what became of its webhooks.
+    Flow { flow_id: String },
     /// What became of a transaction's webhook.
     Delivery { txn_id: String },
     /// The live supervision tree.
     Tree,
+}
+
+#[derive(Args, Debug)]
+struct WealthUrls {
+    app_id: String,
+    /// Where changes of a consent are reported.
+    #[arg(long, value_name = "URL")]
+    consent: Option<String>,
+    /// Report them no more.
+    #[arg(long, conflicts_with = "consent")]
+    clear_consent: bool,
+    /// Where it is reported that data is ready.
+    #[arg(long, value_name = "URL")]
+    data: Option<String>,
+    /// Report that no more.
+    #[arg(long, conflicts_with = "data")]
+    clear_data: bool,
+    /// Where it is reported that historical data was fetched.
+    #[arg(long, value_name = "URL")]
+    historical: Option<String>,
+    /// Report that no more.
+    #[arg(long, conflicts_with = "historical")]
+    clear_historical: bool,
+}
+
+impl WealthUrls {
+    /// What is to change: a URL, or null for one that is removed.
+    fn change(&self) -> Value {
+        let urls = [
+            ("consent_webhook_url", &self.consent, self.clear_consent),
+            ("data_webhook_url", &self.data, self.clear_data),
+            ("historical_webhook_url", &self.historical, self.clear_historical),
+        ];
+        let named = urls.into_iter().filter(|(_, url, clear)| url.is_some() || *clear);
+        named.map(|(name, url, _)| (name.to_owned(), json!(url))).collect::<Map<_, _>>().into()
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -161,6 +193,8 @@ struct Paging {
 enum View {
     Pairs,
     Rows(&'static str, &'static [&'static str]),
+    /// The rows below what is beside them.
+    PairsAndRows(&'static str, &'static [&'static str]),
     Tree,
 }
 
@@ -169,6 +203,8 @@ const APP: &[&str] = &["app_id", "name", "payload_spelling", "created_at"];
 const EVENT: &[&str] = &["event_id", "name", "status", "max_guests", "registrations", "scans", "abandoned", "expires_at"];
 const KEY: &[&str] = &["key_id", "label", "environments", "created_at", "expires_at", "revoked_at"];
 const ENTRY: &[&str] = &["seq", "kind", "amount", "balance_after", "reference", "at"];
+const WEBHOOK_URL: &[&str] = &["apiType", "origin"];
+const FLOW_DELIVERY: &[&str] = &["id", "tells", "state", "status", "duration_ms", "origin", "queued_at", "claimed_at"];
 const AUDIT: &[&str] = &["client_id", "balance", "sum", "entries", "faults", "clean"];
 
 pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Write) -> Result<bool, CliError> {
@@ -186,6 +222,13 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Write) -
     } else {
         match view {
             View::Pairs => paint::pairs(&answer, out)?,
+            View::PairsAndRows(name, columns) => {
+                let mut beside = answer.clone();
+                let rows = beside.as_object_mut().and_then(|members| members.remove(name)).unwrap_or_default();
+                paint::pairs(&beside, out)?;
+                writeln!(out)?;
+                paint::table(rows.as_array().map(Vec::as_slice).unwrap_or_default(), columns, out)?;
+            }
             View::Tree => paint::tree(&answer, out)?,
             View::Rows(name, columns) => {
                 let rows = answer.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -209,14 +252,14 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
             let path = format!("/admin/v1/apps/{}/events", part(app_id));
             Ok((api.get(&paged(&path, *paging)).await?, View::Rows("events", EVENT)))
         }
-        Subject::WealthUrls { app_id, consent, data, historical } => {
-            let mut change = Map::new();
-            for (name, url) in [("consent_webhook_url", consent), ("data_webhook_url", data), ("historical_webhook_url", historical)] {
-                if let Some(url) = url {
-                    change.insert(name.to_owned(), if url.is_empty() { Value::Null } else { json!(url) });
-                }
-            }
-            Ok((api.patch(&format!("/admin/v1/apps/{}", part(app_id)), &change.into()).await?, View::Pairs))
+        Subject::WealthUrls(urls) => Ok((api.patch(&format!("/admin/v1/apps/{}", part(&urls.app_id)), &urls.change()).await?, View::Pairs)),
+        Subject::WebhookUrls { app_id } => {
+            let answer = api.get(&format!("/admin/v1/apps/{}/webhook-urls", part(app_id))).await?;
+            Ok((answer, View::Rows("webhook_urls", WEBHOOK_URL)))
+        }
+        Subject::Flow { flow_id } => {
+            let answer = api.get(&format!("/admin/v1/flows/{}/deliveries", part(flow_id))).await?;
+            Ok((answer, View::PairsAndRows("deliveries", FLOW_DELIVERY)))
         }
         Subject::Delivery { txn_id } => Ok((api.get(&format!("/admin/v1/transactions/{}/delivery", part(txn_id))).await?, View::Pairs)),
         Subject::Tree => Ok((api.get("/admin/v1/tree").await?, View::Tree)),

@@ -12,11 +12,14 @@ pub mod docs;
 pub mod error;
 pub mod events;
 pub mod fields;
+pub mod flow_schema;
 pub mod idempotency;
+pub mod intake;
 pub mod json;
 pub mod key_cache;
 pub mod openapi;
 pub mod ovse;
+pub mod polls;
 pub mod query;
 pub mod rate;
 pub mod request_id;
@@ -25,6 +28,7 @@ pub mod routes;
 pub mod routing;
 pub mod schema;
 pub mod terms;
+pub mod webhook_urls;
 
 #[cfg(test)]
 mod caller_tests;

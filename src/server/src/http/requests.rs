@@ -52,6 +52,26 @@ pub struct QrIntentRequest {
     txn_id: Option<String>,
 }
 
+/// Which document.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EsignStatusRequest {
+    /// As returned when the document was given.
+    #[schema(required = true)]
+    document_id: Option<String>,
+}
+
+/// Where webhooks are to go.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RegisterWebhookRequest {
+    #[schema(schema_with = schema::api_type, required = true)]
+    api_type: Option<String>,
+    /// The new receiver; null for none.
+    #[schema(required = true, format = "uri", max_length = 2048)]
+    webhook_url: Option<String>,
+}
+
 /// What an organiser asks for.
 #[derive(ToSchema)]
 pub struct CreateEventRequest {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use sakshi_domain::claims::Claim;
+use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::language::Language;
 use sakshi_domain::limits::CLAIMS_MAX;
 use serde_json::{Value, json};
@@ -193,6 +194,16 @@ fn words<const N: usize>(description: &str, words: [&'static str; N]) -> Object 
 
 fn entry_kind() -> Object {
     words("`grant` adds, `debit` takes, `adjust` does either.", ["grant", "debit", "adjust"])
+}
+
+/// The `apiType` of a webhook setting.
+#[must_use]
+pub fn api_type() -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some("The API whose webhooks are meant."))
+        .enum_values(Some(ApiType::ALL.iter().map(|api_type| api_type.as_str())))
+        .build()
 }
 
 /// The `claims` of a request.

@@ -4,7 +4,7 @@ use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::event::MaxGuests;
 use sakshi_domain::language::Language;
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::web_address::{Schemes, WebAddress, WebhookUrl};
+use sakshi_domain::web_address::{WebAddress, WebhookUrl};
 
 use super::fields::{Problem, text};
 use super::json::Json;
@@ -52,11 +52,6 @@ pub fn max_guests(value: &Json) -> Result<MaxGuests, Problem> {
 pub fn timestamp(value: &Json) -> Result<Timestamp, Problem> {
     let moment = if let Json::Text(text) = value { Timestamp::parse_rfc3339(text) } else { None };
     moment.ok_or_else(|| "must be an RFC 3339 timestamp such as 2026-12-31T18:30:00Z".into())
-}
-
-/// A URL of the operator's choosing that a webhook is sent to.
-pub fn address(schemes: Schemes) -> impl FnOnce(&Json) -> Result<WebAddress, Problem> {
-    text(move |url| WebAddress::parse(url, schemes))
 }
 
 /// A URL that a webhook is sent to.

@@ -3,15 +3,15 @@
 use actix_web::{HttpResponse, web};
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::tenancy::{App, AppPatch, Spelling};
-use sakshi_domain::web_address::Schemes;
 use serde_json::json;
 
+use super::bearer::Operator;
 use super::fields;
-use super::operator::Operator;
 use crate::http::body::Body;
 use crate::http::error::ApiError;
 use crate::http::fields::{Fields, one_of};
-use crate::http::terms::address;
+use crate::http::terms::webhook;
+use crate::service::GivenAddresses;
 
 pub(super) async fn create(operator: Operator, path: web::Path<String>, body: Body) -> Result<HttpResponse, ApiError> {
     let Operator(deps) = operator;
@@ -47,13 +47,13 @@ pub(super) async fn show(operator: Operator, path: web::Path<String>) -> Result<
 }
 
 /// Absent fields stay as they are; `null` removes a URL.
-fn change(mut fields: Fields, schemes: Schemes) -> Result<AppPatch, ApiError> {
+fn change(mut fields: Fields, addresses: GivenAddresses) -> Result<AppPatch, ApiError> {
     let spellings = [("snake_case", Spelling::SnakeCase), ("camelCase", Spelling::CamelCase)];
     let patch = AppPatch {
         payload_spelling: fields.changed("payload_spelling", one_of(spellings)),
-        consent_webhook_url: fields.replaced("consent_webhook_url", address(schemes)),
-        data_webhook_url: fields.replaced("data_webhook_url", address(schemes)),
-        historical_webhook_url: fields.replaced("historical_webhook_url", address(schemes)),
+        consent_webhook_url: fields.replaced("consent_webhook_url", webhook(addresses)),
+        data_webhook_url: fields.replaced("data_webhook_url", webhook(addresses)),
+        historical_webhook_url: fields.replaced("historical_webhook_url", webhook(addresses)),
     };
     fields.finish(Some(patch))
 }
@@ -61,7 +61,7 @@ fn change(mut fields: Fields, schemes: Schemes) -> Result<AppPatch, ApiError> {
 pub(super) async fn patch(operator: Operator, path: web::Path<String>, body: Body) -> Result<HttpResponse, ApiError> {
     let Operator(deps) = operator;
     let id: AppId = fields::id(&path, "app")?;
-    let patch = change(body.fields, deps.schemes)?;
+    let patch = change(body.fields, deps.addresses)?;
     let app = deps.store.patch_app(id, patch).await?.ok_or(ApiError::NotFound("app"))?;
     tracing::info!(app.id = %app.app_id, "app changed");
     Ok(HttpResponse::Ok().json(app))

@@ -23,12 +23,14 @@ use crate::http::api_key::ApiKey;
 use crate::http::request_id::edge;
 use crate::universe::{TOKEN, Universe};
 
-async fn listener(deps: InternalDeps) -> impl Service<actix_http::Request, Response = ServiceResponse<impl MessageBody>, Error = Error> {
+pub(super) async fn listener(
+    deps: InternalDeps,
+) -> impl Service<actix_http::Request, Response = ServiceResponse<impl MessageBody>, Error = Error> {
     init_service(App::new().wrap(from_fn(edge)).configure(|cfg| configure(cfg, deps))).await
 }
 
 /// Asks as the operator; status and body.
-async fn ask<S, B>(service: &S, method: &str, uri: &str, body: Option<Value>) -> (u16, Value)
+pub(super) async fn ask<S, B>(service: &S, method: &str, uri: &str, body: Option<Value>) -> (u16, Value)
 where
     S: Service<actix_http::Request, Response = ServiceResponse<B>, Error = Error>,
     B: MessageBody,
@@ -58,6 +60,8 @@ async fn every_admin_route_takes_the_admin_token_and_nothing_else() {
         (Method::GET, "/admin/v1/apps/app_1"),
         (Method::PATCH, "/admin/v1/apps/app_1"),
         (Method::GET, "/admin/v1/apps/app_1/events"),
+        (Method::GET, "/admin/v1/apps/app_1/webhook-urls"),
+        (Method::GET, "/admin/v1/flows/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11/deliveries"),
         (Method::GET, "/admin/v1/clients/cl_1/keys"),
         (Method::POST, "/admin/v1/clients/cl_1/keys"),
         (Method::DELETE, "/admin/v1/keys/key_1"),
@@ -111,10 +115,11 @@ async fn an_app_is_patched_field_by_field_and_null_removes_a_url() {
     assert_eq!((&changed["payload_spelling"], &changed["consent_webhook_url"]), (&json!("camelCase"), &json!("https://a.example/c")));
     let (_, changed) = ask(&service, "PATCH", &app, Some(json!({"consent_webhook_url": null}))).await;
     assert_eq!(changed["consent_webhook_url"], Value::Null);
-    let bad = json!({"payload_spelling": "kebab", "data_webhook_url": "http://a.example", "historical_webhook_url": "nonsense"});
+    let bad = json!({"payload_spelling": "kebab", "consent_webhook_url": "https://127.0.0.1/c", "data_webhook_url": "http://a.example",
+        "historical_webhook_url": "nonsense"});
     let (status, refused) = ask(&service, "PATCH", &app, Some(bad)).await;
     let fields: Vec<&str> = refused["errors"].as_array().unwrap().iter().filter_map(|error| error["field"].as_str()).collect();
-    assert_eq!((status, fields), (400, vec!["payload_spelling", "data_webhook_url", "historical_webhook_url"]));
+    assert_eq!((status, fields), (400, vec!["payload_spelling", "consent_webhook_url", "data_webhook_url", "historical_webhook_url"]));
     let (status, refused) = ask(&service, "PATCH", &app, Some(json!({"name": "x", "colour": 1}))).await;
     assert_eq!((status, refused["errors"].as_array().unwrap().len()), (400, 2));
 }

@@ -28,6 +28,9 @@ use serde_json::json;
 use crate::agreement;
 use crate::drain::Drain;
 use crate::first_client::{self, FirstClient};
+use crate::http::intake::Intake;
+use crate::http::ovse::callback::CALLBACK_BODIES;
+use crate::http::polls::Polls;
 use crate::http::rate::{Rate, Rates};
 use crate::material;
 use crate::public::{self, Shared};
@@ -97,7 +100,8 @@ impl Scene {
             service,
             tree: tree.clone(),
             rates,
-            intake: Default::default(),
+            polls: Polls::new(),
+            callback_bodies: Intake::new(CALLBACK_BODIES),
             profile: settings.profile,
             body_bytes: 4_096,
             sandbox: None,

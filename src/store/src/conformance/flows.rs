@@ -234,6 +234,43 @@ pub async fn the_attempt_of_a_flow_is_recorded_as_that_of_a_transaction(world: &
     assert_eq!(due(world).await, []);
 }
 
+pub async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_what_it_tells(world: &impl World) {
+    let party = party(world).await;
+    let store = world.store();
+    let (flow, silent) = (opened(world, wealth(world, &party)).await, opened(world, locker(world, &party)).await);
+    assert_eq!(store.flow_deliveries(flow.id).await.unwrap().unwrap().deliveries, []);
+    let reports = [Told::Consent("Accepted", 1), Told::Data(1, "RAW", 1), Told::Data(1, "ANALYSED", 1), Told::Historical(1, 1)];
+    let mut queued = Vec::new();
+    for report in reports.into_iter().chain([Told::Consent("Expiring Soon", 1)]) {
+        queued.push(accepted(world, &flow, report).await.unwrap());
+        world.advance(Duration::from_millis(1));
+    }
+    let attempt = Attempt { outcome: DeliveryOutcome::Rejected, status: Some(500), duration_ms: 7 };
+    for delivery in &queued[..2] {
+        assert!(store.claim_delivery(delivery.id, delivery.subject).await.unwrap());
+    }
+    store.settle_delivery(queued[1].id, queued[1].subject, attempt).await.unwrap();
+    let seen = store.flow_deliveries(flow.id).await.unwrap().unwrap();
+    assert_eq!((seen.standing.kind(), seen.standing.state()), ("wealth", "Expiring Soon"));
+    let words: Vec<_> = seen.deliveries.iter().map(|delivery| delivery.tells.as_str()).collect();
+    let historical = "wealth-historical HISTORICAL_DATA_FETCH_SUCCESS";
+    let expected =
+        ["wealth-consent Accepted", "wealth-data RAW SUCCESS", "wealth-data ANALYSED SUCCESS", historical, "wealth-consent Expiring Soon"];
+    assert_eq!(words, expected);
+    for (seen, queued) in seen.deliveries.iter().zip(&queued) {
+        assert_eq!(Subject::Flow { flow: flow.id, webhook: seen.webhook }, queued.subject);
+        assert_eq!(Some(&seen.delivery), store.load_delivery(queued.subject).await.unwrap().as_ref());
+    }
+    assert!(seen.deliveries[0].delivery.attempt.is_none() && seen.deliveries[1].delivery.attempt == Some(attempt));
+    accepted(world, &silent, Told::Locker("Fetched", 1)).await;
+    let seen = store.flow_deliveries(silent.id).await.unwrap().unwrap();
+    assert_eq!((seen.standing.kind(), seen.standing.state(), seen.deliveries), ("doclocker", "Fetched", vec![]), "nobody was to be told");
+    world.advance(RESULT_TTL);
+    swept(world).await;
+    assert_eq!(store.flow_deliveries(silent.id).await, Ok(None));
+    assert_eq!(store.flow_deliveries(locker(world, &party).id).await, Ok(None));
+}
+
 pub async fn a_document_lapses_by_the_clock_of_the_store_and_is_reported_once(world: &impl World) {
     let party = party(world).await;
     registered(world, &party).await;

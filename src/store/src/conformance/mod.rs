@@ -124,6 +124,7 @@ macro_rules! store_conformance {
             flows::another_apps_flow_is_not_found,
             flows::a_flow_whose_delivery_has_not_ended_is_kept,
             flows::the_attempt_of_a_flow_is_recorded_as_that_of_a_transaction,
+            flows::the_operator_sees_every_delivery_of_a_flow_in_order_with_what_it_tells,
             flows::a_document_lapses_by_the_clock_of_the_store_and_is_reported_once,
             flows::a_document_of_ten_mebibytes_is_kept_once_and_handed_out,
             flows::flows_and_transactions_wait_in_one_order,

@@ -5,7 +5,7 @@
 //! That of a flow's report has a box of its own.
 
 use rusqlite::{Row, params};
-use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, DeliveryRecord, QueuedDelivery, Subject};
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, DeliveryRecord, FlowDelivery, QueuedDelivery, Subject};
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{EventId, TxnId};
@@ -27,7 +27,7 @@ pub(super) const DUE: &str = "SELECT d.id, t.id, t.terms, e.id, d.address, p.flo
 pub(super) const DUE_OF_ORIGIN: &str = "SELECT d.id, t.id, t.terms, e.id, d.address, p.flow, p.name FROM deliveries d INDEXED BY deliveries_queued_by_origin \
      LEFT JOIN transactions t ON t.row = d.txn LEFT JOIN events e ON e.row = t.event LEFT JOIN reports p ON p.row = d.report \
      WHERE d.claimed_at IS NULL AND d.id > ?1 AND d.origin = ?3 ORDER BY d.id LIMIT ?2";
-const QUEUE_REPORT: &str = "INSERT INTO deliveries (report, origin, queued_at, address) VALUES (?1, ?2, ?3, ?4) RETURNING id";
+const QUEUE_REPORT: &str = "INSERT INTO deliveries (report, origin, queued_at, address, tells) VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id";
 const CLAIM: &str = "UPDATE deliveries SET claimed_at = ?2 WHERE id = ?1 AND claimed_at IS NULL";
 const SETTLE: &str = "UPDATE deliveries SET outcome = ?2, status = ?3, duration_ms = ?4 \
      WHERE id = ?1 AND claimed_at IS NOT NULL AND (outcome IS NULL OR outcome = 'unknown')";
@@ -35,6 +35,8 @@ const OF_TRANSACTION: &str = "SELECT d.id, d.origin, d.queued_at, d.claimed_at, 
      FROM deliveries d JOIN transactions t ON t.row = d.txn WHERE t.id = ?1";
 const OF_REPORT: &str = "SELECT d.id, d.origin, d.queued_at, d.claimed_at, d.outcome, d.status, d.duration_ms \
      FROM deliveries d JOIN reports p ON p.row = d.report WHERE p.flow = ?1 AND p.name = ?2";
+pub(super) const OF_FLOW: &str = "SELECT d.id, d.origin, d.queued_at, d.claimed_at, d.outcome, d.status, d.duration_ms, p.name, d.tells \
+     FROM reports p JOIN deliveries d ON d.report = p.row WHERE p.flow = ?1 AND (p.until > ?2 OR d.outcome IS NULL)";
 const ABANDON: &str = "UPDATE deliveries INDEXED BY deliveries_in_flight SET outcome = 'unknown', duration_ms = 0 \
      WHERE claimed_at IS NOT NULL AND outcome IS NULL";
 
@@ -115,8 +117,14 @@ pub(super) fn queue(session: &Session<'_>, txn: i64, target: Target, now: Timest
     Ok(Queued { id, address })
 }
 
-pub(super) fn queue_report(session: &Session<'_>, report: i64, target: &FlowTarget, now: Timestamp) -> rusqlite::Result<DeliveryId> {
-    let row = params![report, target.origin, now.millis(), target.address];
+pub(super) fn queue_report(
+    session: &Session<'_>,
+    report: i64,
+    tells: &str,
+    target: &FlowTarget,
+    now: Timestamp,
+) -> rusqlite::Result<DeliveryId> {
+    let row = params![report, target.origin, now.millis(), target.address, tells];
     session.statement(QUEUE_REPORT)?.query_row(row, |row| unsigned(row, 0).map(DeliveryId))
 }
 
@@ -147,6 +155,13 @@ pub(super) fn of_subject(session: &Session<'_>, subject: Subject) -> rusqlite::R
         Subject::Transaction(txn) => session.first(OF_TRANSACTION, [txn.as_bytes()], record),
         Subject::Flow { flow, webhook } => session.first(OF_REPORT, params![flow.as_bytes(), webhook.0], record),
     }
+}
+
+pub(super) fn of_flow(session: &Session<'_>, id: FlowId) -> rusqlite::Result<Vec<FlowDelivery>> {
+    session.all(OF_FLOW, params![id.as_bytes(), session.now().millis()], |row| {
+        let tells = row.get::<_, Option<String>>(8)?.unwrap_or_default();
+        Ok(FlowDelivery { webhook: DedupDigest(row.get(7)?), tells, delivery: record(row)? })
+    })
 }
 
 fn record(row: &Row<'_>) -> rusqlite::Result<DeliveryRecord> {

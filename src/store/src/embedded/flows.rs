@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use rusqlite::{Row, params};
+use sakshi_domain::delivery::FlowDelivery;
 use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -85,7 +86,7 @@ pub(super) fn lapsed(session: &Session<'_>, limit: usize) -> rusqlite::Result<Ve
 }
 
 fn commit(session: &Session<'_>, commit: &Commit) -> rusqlite::Result<Committed> {
-    let Commit { id, version, until, lapses_at, change, payload, payload_until, name, target } = commit;
+    let Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target } = commit;
     let (id, now, version, until) = (id.as_bytes(), session.now(), signed(*version), until.millis());
     match change {
         Change::Flow(standing) => {
@@ -108,7 +109,7 @@ fn commit(session: &Session<'_>, commit: &Commit) -> rusqlite::Result<Committed>
         tracing::error!("a webhook that was queued before was not queued again");
         return Ok(Committed::Done(None));
     };
-    let queued = target.as_ref().map(|target| deliveries::queue_report(session, report, target, now)).transpose()?;
+    let queued = target.as_ref().map(|target| deliveries::queue_report(session, report, tells, target, now)).transpose()?;
     Ok(Committed::Done(queued))
 }
 
@@ -123,6 +124,10 @@ impl Keeper for EmbeddedStore {
 
     async fn payload(&self, id: FlowId, name: DedupDigest) -> Result<Option<Vec<u8>>, StoreError> {
         self.read(move |session| payload(session, id, name), |found, _| Ok(found)).await
+    }
+
+    async fn deliveries(&self, id: FlowId) -> Result<Vec<FlowDelivery>, StoreError> {
+        self.read(move |session| deliveries::of_flow(session, id), |found, _| Ok(found)).await
     }
 
     async fn receiver(&self, app: AppId) -> Result<Option<(App, RegisteredUrls)>, StoreError> {

@@ -26,8 +26,8 @@ use super::opening::Opening;
 use super::{EmbeddedStore, completion, deliveries, events, flows, guests, idempotency, ledger, opening, retention, tenancy};
 use crate::error::StoreError;
 use crate::flows::{
-    FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, Opening as FlowOpening, ReportFlow, ReportFlowOutcome, SealedPayload,
-    reporting,
+    FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, Opening as FlowOpening, ReportFlow, ReportFlowOutcome,
+    SealedPayload, reporting,
 };
 use crate::record::{Registration, TransactionRecord};
 use crate::sealing::{SealedTerms, seal_terms};
@@ -128,6 +128,10 @@ impl Store for EmbeddedStore {
 
     fn load_flow(&self, id: FlowId, app: AppId) -> StoreFuture<Option<FlowRecord>> {
         Box::pin(reporting::load(Arc::new(self.clone()), id, app))
+    }
+
+    fn flow_deliveries(&self, id: FlowId) -> StoreFuture<Option<FlowDeliveries>> {
+        Box::pin(reporting::deliveries(Arc::new(self.clone()), id))
     }
 
     fn load_webhook(&self, flow: FlowId, webhook: DedupDigest) -> StoreFuture<Option<SealedPayload>> {

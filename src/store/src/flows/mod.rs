@@ -9,6 +9,6 @@ pub(crate) mod reporting;
 mod transition;
 mod written;
 
-pub use record::{FlowRecord, SealedPayload};
+pub use record::{FlowDeliveries, FlowRecord, SealedPayload};
 pub use transition::{LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome};
 pub(crate) use written::{Opening, PROGRESS};

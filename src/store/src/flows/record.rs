@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sakshi_domain::delivery::Subject;
+use sakshi_domain::delivery::{FlowDelivery, Subject};
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::standing::Standing;
@@ -22,6 +22,17 @@ pub struct FlowRecord {
     pub latest: Option<SealedPayload>,
 }
 
+/// A flow as the operator sees it: nothing of what was reported, and what became of the webhooks.
+#[derive(Debug, PartialEq)]
+pub struct FlowDeliveries {
+    /// How it stands.
+    pub standing: Standing,
+    /// Until when it is kept.
+    pub kept_until: Timestamp,
+    /// Its deliveries, in the order in which they were queued.
+    pub deliveries: Vec<FlowDelivery>,
+}
+
 /// A payload of a flow, sealed: what polls show, or the body of a webhook. It can be large, so it is
 /// neither cloned nor copied to be opened.
 #[derive(PartialEq, Eq)]
@@ -33,6 +44,18 @@ pub struct SealedPayload {
 impl SealedPayload {
     pub(crate) fn new(flow: FlowId, name: DedupDigest, bytes: Vec<u8>) -> Self {
         Self { owner: owner(flow, name), bytes }
+    }
+
+    /// Bytes of the box, a few more than of what is in it.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether there is not even a box.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
     }
 
     /// The JSON, byte for byte as it is sent.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Subject};
+use sakshi_domain::delivery::{DeliveryId, FlowDelivery, QueuedDelivery, Subject};
 use sakshi_domain::flow::address::Stream;
 use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::dedup::DedupDigest;
@@ -17,7 +17,7 @@ use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::web_address::WebhookUrl;
 
-use super::record::{FlowRecord, SealedPayload};
+use super::record::{FlowDeliveries, FlowRecord, SealedPayload};
 use super::transition::{LapseFlowOutcome, ReportFlow, ReportFlowOutcome};
 use super::written::{PROGRESS, digest_of, measured, sealed};
 use crate::error::StoreError;
@@ -34,6 +34,8 @@ pub(crate) trait Keeper: Send + Sync + 'static {
     fn find(&self, id: FlowId, fetch: Option<DedupDigest>) -> impl Future<Output = Result<Option<Kept>, StoreError>> + Send;
     /// The box of a payload.
     fn payload(&self, id: FlowId, name: DedupDigest) -> impl Future<Output = Result<Option<Vec<u8>>, StoreError>> + Send;
+    /// What was queued of a flow, in any order.
+    fn deliveries(&self, id: FlowId) -> impl Future<Output = Result<Vec<FlowDelivery>, StoreError>> + Send;
     /// The app, and what it has registered.
     fn receiver(&self, app: AppId) -> impl Future<Output = Result<Option<(App, RegisteredUrls)>, StoreError>> + Send;
     /// Writes all of it, or nothing when the flow has changed since it was read.
@@ -65,6 +67,8 @@ pub(crate) struct Commit {
     pub(crate) payload_until: Timestamp,
     /// [`PROGRESS`] when no webhook is due.
     pub(crate) name: DedupDigest,
+    /// What it tells, for the operator.
+    pub(crate) tells: String,
     pub(crate) target: Option<Target>,
 }
 
@@ -167,6 +171,15 @@ pub(crate) async fn load<K: Keeper>(keeper: Arc<K>, id: FlowId, app: AppId) -> R
     Err(StoreError::Overloaded)
 }
 
+/// A flow with its deliveries.
+pub(crate) async fn deliveries<K: Keeper>(keeper: Arc<K>, id: FlowId) -> Result<Option<FlowDeliveries>, StoreError> {
+    let Some(kept) = keeper.find(id, None).await? else { return Ok(None) };
+    let standing = open_of_flow(keeper.vault(), id, &kept.standing)?;
+    let mut deliveries = keeper.deliveries(id).await?;
+    deliveries.sort_unstable_by_key(|queued| queued.delivery.id);
+    Ok(Some(FlowDeliveries { standing, kept_until: kept.until, deliveries }))
+}
+
 /// Lets the domain decide and writes what follows; `None` when the flow has changed meanwhile.
 async fn write<K: Keeper>(
     keeper: &K,
@@ -204,7 +217,8 @@ async fn write<K: Keeper>(
     };
     let payload_until = if webhook.is_some() { kept.now + result_ttl } else { until };
     let (payload, lapses_at) = (sealed(vault, id, name, report, length)?, flow.deadline());
-    let commit = Commit { id, version: kept.version, until, lapses_at, change, payload, payload_until, name, target };
+    let (version, tells) = (kept.version, report.tells());
+    let commit = Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target };
     let Committed::Done(position) = keeper.commit(commit).await? else { return Ok(None) };
     let subject = Subject::Flow { flow: id, webhook: name };
     let queued = position.zip(url).map(|(id, url)| QueuedDelivery { id, subject, url });

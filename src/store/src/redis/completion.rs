@@ -80,7 +80,7 @@ impl Shared {
             "before" => records::completed(&self.vault, *id, answer.fields()?).map(CompleteOutcome::AlreadyCompleted),
             "expired" => Ok(CompleteOutcome::Expired),
             "replayed" => Ok(CompleteOutcome::CredentialReplayed),
-            "unknown" => Ok(CompleteOutcome::NotFound),
+            "unknown" => self.absent(CompleteOutcome::NotFound).await,
             _ => Err(unreadable("the answer to a completion")),
         }
     }

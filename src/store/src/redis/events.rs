@@ -63,7 +63,7 @@ impl Shared {
             "created" => CreateEventOutcome::Created,
             "replayed" => CreateEventOutcome::Replayed(answer.sealed()?),
             "reused" => CreateEventOutcome::KeyReused,
-            "no client" => CreateEventOutcome::ClientNotFound,
+            "no client" => self.absent(CreateEventOutcome::ClientNotFound).await?,
             _ => return Err(unreadable("the answer to a creation")),
         })
     }
@@ -75,7 +75,7 @@ impl Shared {
     async fn find_event(&self, id: EventId) -> Result<Option<Found>, StoreError> {
         let [event, _, waiting] = keys::event(id.partition(), Some(id));
         let answer = self.call(&LOAD_EVENT, vec![event, waiting], vec![]).await?;
-        let Some(mut fields) = Fields::maybe("an event", answer)? else { return Ok(None) };
+        let Some(mut fields) = Fields::maybe("an event", answer)? else { return self.absent(None).await };
         let (client, app, created_at, sealed) = (fields.parsed()?, fields.parsed()?, fields.time()?, fields.bytes()?);
         let counts = counts(&mut fields)?;
         let terms = Sealed::from_bytes(&sealed).ok_or_else(|| unreadable("the terms of an event"))?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use redis::cmd;
+use sakshi_domain::delivery::FlowDelivery;
 use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -40,7 +41,7 @@ impl Shared {
             "opened" => OpenFlowOutcome::Opened,
             "replayed" => OpenFlowOutcome::Replayed(answer.sealed()?),
             "reused" => OpenFlowOutcome::KeyReused,
-            "no client" => OpenFlowOutcome::ClientNotFound,
+            "no client" => self.absent(OpenFlowOutcome::ClientNotFound).await?,
             _ => return Err(unreadable("the answer to an opening")),
         })
     }
@@ -89,7 +90,7 @@ impl Keeper for Shared {
     async fn find(&self, id: FlowId, fetch: Option<DedupDigest>) -> Result<Option<Kept>, StoreError> {
         let fetch = fetch.map(|name| name.0.to_vec());
         let answer = self.call(&LOAD_FLOW, vec![keys::flow(id)], arguments![fetch]).await?;
-        let Some(mut fields) = Fields::maybe("a flow", answer)? else { return Ok(None) };
+        let Some(mut fields) = Fields::maybe("a flow", answer)? else { return self.absent(None).await };
         let (standing, fetch, version, until) = (fields.bytes()?, fields.optional()?, fields.parsed()?, fields.time()?);
         let name = |bytes: Vec<u8>| bytes.try_into().map(DedupDigest).map_err(|_| unreadable("a flow"));
         let latest = fields.optional()?.map(name).transpose()?;
@@ -100,12 +101,16 @@ impl Keeper for Shared {
         bytes("a payload", self.call(&LOAD_REPORT, vec![keys::report(id, name)], vec![]).await?)
     }
 
+    async fn deliveries(&self, id: FlowId) -> Result<Vec<FlowDelivery>, StoreError> {
+        self.deliveries_of(id).await
+    }
+
     async fn receiver(&self, app: AppId) -> Result<Option<(App, RegisteredUrls)>, StoreError> {
         self.load_receiver(&app).await
     }
 
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
-        let Commit { id, version, until, lapses_at, change, payload, payload_until, name, target } = commit;
+        let Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target } = commit;
         let partition = id.partition();
         let (report, progress) = (keys::report(id, name), keys::report(id, PROGRESS));
         let keys = vec![keys::flow(id), report, progress, keys::outbox(partition), keys::lapsing(partition)];
@@ -130,6 +135,7 @@ impl Keeper for Shared {
             node,
             origin,
             address,
+            tells,
         ];
         let mut answer = Fields::of("the answer to a report", self.call(&COMMIT_FLOW, keys, args).await?)?;
         match answer.text()?.as_str() {

@@ -25,6 +25,12 @@ impl Shared {
         }
     }
 
+    /// An answer that says "there is no such thing", which only a server may give that still has what
+    /// was kept in it.
+    pub(super) async fn absent<T>(&self, answer: T) -> Result<T, StoreError> {
+        self.check_canary().await.map(|()| answer)
+    }
+
     /// Whether the server still has what was kept in it. One that was emptied, or came back empty,
     /// would tell every client that its key is wrong.
     pub(super) async fn check_canary(&self) -> Result<(), StoreError> {

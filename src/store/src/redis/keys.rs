@@ -60,7 +60,8 @@ pub const KEYS: &[KeyKind] = &[
     kind("{p*}w:*", "zset", "an event's scans that nobody answered, by their window's end", Lifetime::Always("with its event")),
     kind("{p*}ae:*", "zset", "an app's events by creation", Lifetime::Always("with its last event")),
     kind("{p*}ax:*", "zset", "an app's events by when they go", Lifetime::Always("with its last event")),
-    kind("{p*}f:*", "hash", "a flow: a app, s sealed standing, z version, u its end, l name of the report that polls show; d and a name: a fetch's sealed standing", Lifetime::Always("its result's end, or its own while it is pending")),
+    kind("{p*}f:*", "hash", "a flow: a app, s sealed standing, z version, u its end, l name of the report that polls show; d and a name: a fetch's sealed standing; \
+        w and a name: what a webhook that was queued tells", Lifetime::Always("its result's end, or its own while it is pending")),
     kind("{p*}fr:*:*", "hash", "a report of a flow: r sealed payload, u result's end, y committing call; delivery as of a transaction: v when it was queued", Lifetime::Except("its delivery has not ended")),
     kind("{p*}lapse", "zset", "flows with an open invitation, by its end", Lifetime::Always("with its last flow")),
     kind("{p*}out", "stream", "deliveries that wait: t transaction, or flow and name of the report, o origin; the group's pending lists say for which node", Lifetime::None("its positions must not begin anew; it is empty when nothing waits")),

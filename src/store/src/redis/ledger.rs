@@ -72,7 +72,7 @@ impl Shared {
             }
             "reused" => CreditOutcome::ReferenceReused,
             "range" => CreditOutcome::OutOfRange,
-            "unknown" => CreditOutcome::NotFound,
+            "unknown" => self.absent(CreditOutcome::NotFound).await?,
             _ => return Err(unreadable("the answer to a movement")),
         })
     }

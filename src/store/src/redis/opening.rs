@@ -52,18 +52,21 @@ impl Shared {
         let mut answer = Fields::of("the answer to an opening", self.call(&OPEN_TRANSACTION, keys, args).await?)?;
         Ok(match answer.text()?.as_str() {
             "opened" => OpenOutcome::Opened { balance: answer.parsed()? },
-            "unpaid" => OpenOutcome::InsufficientCredits,
+            "unpaid" => self.absent(OpenOutcome::InsufficientCredits).await?,
             "replayed" => OpenOutcome::Replayed(answer.sealed()?),
             "reused" => OpenOutcome::KeyReused,
             "refused" => OpenOutcome::EventRefused(records::refusal(&answer.text()?)?),
-            "no event" => OpenOutcome::EventNotFound,
+            "no event" => self.absent(OpenOutcome::EventNotFound).await?,
             _ => return Err(unreadable("the answer to an opening")),
         })
     }
 
     pub(super) async fn load_transaction(&self, id: TxnId) -> Result<Option<TransactionRecord>, StoreError> {
         let answer = self.call(&LOAD_TRANSACTION, vec![keys::transaction(id)], vec![]).await?;
-        Fields::maybe("a transaction", answer)?.map(|fields| records::transaction(&self.vault, id, fields)).transpose()
+        match Fields::maybe("a transaction", answer)? {
+            Some(fields) => records::transaction(&self.vault, id, fields).map(Some),
+            None => self.absent(None).await,
+        }
     }
 
     pub(super) async fn load_idempotent_answer(&self, scope: IdempotencyScope) -> Result<Option<IdempotentAnswer>, StoreError> {

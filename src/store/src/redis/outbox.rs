@@ -9,13 +9,17 @@ use std::collections::BTreeSet;
 
 use futures_util::future::try_join_all;
 use redis::cmd;
-use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, DeliveryRecord, QueuedDelivery, Subject};
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, DeliveryRecord, FlowDelivery, QueuedDelivery, Subject};
+use sakshi_domain::flow::dedup::DedupDigest;
+use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{EventId, Partition};
 use sakshi_domain::web_address::WebhookUrl;
 use uuid::Uuid;
 
 use super::answer::{Fields, arguments, number, unreadable};
-use super::script::{ABANDON_ATTEMPTS, CLAIM_DELIVERY, DUE_DELIVERIES, LOAD_DELIVERY, SETTLE_DELIVERY, TAKE_OVER};
+use super::script::{
+    ABANDON_ATTEMPTS, CLAIM_DELIVERY, DUE_DELIVERIES, LIST_WEBHOOKS, LOAD_DELIVERIES, LOAD_DELIVERY, SETTLE_DELIVERY, TAKE_OVER,
+};
 use super::{NodeId, Shared, keys, position};
 use crate::error::StoreError;
 use crate::sealing::{open_of_flow, open_terms, open_webhook};
@@ -172,17 +176,25 @@ impl Shared {
     }
 
     pub(super) async fn load_delivery(&self, subject: Subject) -> Result<Option<DeliveryRecord>, StoreError> {
-        let answer = self.call(&LOAD_DELIVERY, vec![keys::subject(&subject)], vec![]).await?;
-        let Some(mut fields) = Fields::maybe("a delivery", answer)? else { return Ok(None) };
-        let Some(at) = fields.optional()? else { return Ok(None) };
-        let id = position::delivery(subject.partition(), &at).ok_or_else(|| unreadable("the position of a delivery"))?;
-        let (origin, queued_at, claimed_at) = (fields.text()?, fields.time()?, fields.optional_time()?);
-        let Some(word) = fields.optional_text()? else {
-            return Ok(Some(DeliveryRecord { id, origin, queued_at, claimed_at, attempt: None }));
-        };
-        let outcome = DeliveryOutcome::parse(&word).ok_or_else(|| unreadable("an attempt"))?;
-        let attempt = Attempt { outcome, status: fields.optional_parsed()?, duration_ms: fields.parsed()? };
-        Ok(Some(DeliveryRecord { id, origin, queued_at, claimed_at, attempt: Some(attempt) }))
+        record(subject.partition(), self.call(&LOAD_DELIVERY, vec![keys::subject(&subject)], vec![]).await?)
+    }
+
+    /// What was queued of a flow: its hash names the webhooks, and each has a hash of its own.
+    pub(super) async fn deliveries_of(&self, flow: FlowId) -> Result<Vec<FlowDelivery>, StoreError> {
+        let listed = self.call(&LIST_WEBHOOKS, vec![keys::flow(flow)], vec![]).await?;
+        let named = |(name, tells): (Vec<u8>, Vec<u8>)| Some((DedupDigest(name.try_into().ok()?), String::from_utf8(tells).ok()?));
+        let webhooks = Fields::of("the webhooks of a flow", listed)?.pairs()?.into_iter().map(named);
+        let webhooks = webhooks.collect::<Option<Vec<_>>>().ok_or_else(|| unreadable("the webhooks of a flow"))?;
+        let mut found = Vec::with_capacity(webhooks.len());
+        for slice in webhooks.chunks(SLICE) {
+            let keys = slice.iter().map(|(webhook, _)| keys::report(flow, *webhook)).collect();
+            let loaded = Fields::of("the deliveries of a flow", self.call(&LOAD_DELIVERIES, keys, vec![]).await?)?;
+            for ((webhook, tells), loaded) in slice.iter().zip(loaded.rest()) {
+                let delivery = record(flow.partition(), loaded)?;
+                found.extend(delivery.map(|delivery| FlowDelivery { webhook: *webhook, tells: tells.clone(), delivery }));
+            }
+        }
+        Ok(found)
     }
 
     /// Marks the attempts of a node as unknown, in every partition.
@@ -230,4 +242,18 @@ impl Shared {
             }
         }
     }
+}
+
+/// A delivery from the fields of its hash; none when nothing was queued.
+fn record(partition: Partition, answer: redis::Value) -> Result<Option<DeliveryRecord>, StoreError> {
+    let Some(mut fields) = Fields::maybe("a delivery", answer)? else { return Ok(None) };
+    let Some(at) = fields.optional()? else { return Ok(None) };
+    let id = position::delivery(partition, &at).ok_or_else(|| unreadable("the position of a delivery"))?;
+    let (origin, queued_at, claimed_at) = (fields.text()?, fields.time()?, fields.optional_time()?);
+    let Some(word) = fields.optional_text()? else {
+        return Ok(Some(DeliveryRecord { id, origin, queued_at, claimed_at, attempt: None }));
+    };
+    let outcome = DeliveryOutcome::parse(&word).ok_or_else(|| unreadable("an attempt"))?;
+    let attempt = Attempt { outcome, status: fields.optional_parsed()?, duration_ms: fields.parsed()? };
+    Ok(Some(DeliveryRecord { id, origin, queued_at, claimed_at, attempt: Some(attempt) }))
 }

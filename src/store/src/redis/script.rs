@@ -90,6 +90,8 @@ scripts! {
     LOAD_FLOW = "load_flow", false, " flags=no-writes", [];
     LOAD_REPORT = "load_report", false, " flags=no-writes", [];
     COMMIT_FLOW = "commit_flow", true, "", ["outbox", "lapsing"];
+    LIST_WEBHOOKS = "list_webhooks", false, " flags=no-writes", [];
+    LOAD_DELIVERIES = "load_deliveries", false, " flags=no-writes", [];
     LAPSED_FLOWS = "lapsed_flows", false, " flags=no-writes", [];
     FORGET_LAPSE = "forget_lapse", true, " flags=allow-oom", [];
     NOW = "now", false, " flags=no-writes", [];

@@ -143,7 +143,7 @@ impl Shared {
     pub(super) async fn load_receiver(&self, id: &AppId) -> Result<Option<(App, RegisteredUrls)>, StoreError> {
         let found = self.link.read(cmd("HMGET").arg(keys::app(id)).arg("r").arg("w").to_owned()).await?;
         let mut fields = Fields::of("an app", found)?;
-        let Some(app) = self.opened_app(id, fields.optional()?)? else { return Ok(None) };
+        let Some(app) = self.opened_app(id, fields.optional()?)? else { return self.absent(None).await };
         let urls = fields.optional_sealed()?.map(|sealed| open_urls(&self.vault, id, &sealed)).transpose()?;
         Ok(Some((app, urls.unwrap_or_default())))
     }
@@ -163,7 +163,7 @@ impl Shared {
             let found = self.link.read(cmd("HMGET").arg(keys::app(&id)).arg("r").arg("w").to_owned()).await?;
             let mut fields = Fields::of("an app", found)?;
             if fields.optional()?.is_none() {
-                return Ok(None);
+                return self.absent(None).await;
             }
             let before = fields.optional()?;
             let read = |bytes: &Vec<u8>| {
@@ -235,7 +235,7 @@ impl Shared {
     pub(super) async fn find_key(&self, digest: KeyDigest, app: AppId) -> Result<Option<KeyGrant>, StoreError> {
         let asked = vec![key_fields(&keys::key_digest(&digest)), get(&keys::app(&app), "r")];
         let mut found = Fields::of("a key", Value::Array(self.link.read_all(asked).await?))?;
-        let Some(key) = key(found.value()?)? else { return Ok(None) };
+        let Some(key) = key(found.value()?)? else { return self.absent(None).await };
         let app = self.opened_app(&app, found.optional()?)?;
         Ok(Some(KeyGrant { key, app }))
     }

@@ -20,7 +20,7 @@ use tokio::sync::broadcast;
 use super::{RedisStore, Shared};
 use crate::error::StoreError;
 use crate::flows::reporting::{self, Keeper as _};
-use crate::flows::{FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, SealedPayload};
+use crate::flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, SealedPayload};
 use crate::record::{Registration, TransactionRecord};
 use crate::store::{Store, StoreFuture};
 use crate::transition::{
@@ -100,6 +100,10 @@ impl Store for RedisStore {
 
     fn load_flow(&self, id: FlowId, app: AppId) -> StoreFuture<Option<FlowRecord>> {
         self.carry_out(move |store| reporting::load(store, id, app))
+    }
+
+    fn flow_deliveries(&self, id: FlowId) -> StoreFuture<Option<FlowDeliveries>> {
+        self.carry_out(move |store| reporting::deliveries(store, id))
     }
 
     fn load_webhook(&self, flow: FlowId, webhook: DedupDigest) -> StoreFuture<Option<SealedPayload>> {

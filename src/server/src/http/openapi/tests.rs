@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use reqwest::Method;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::credits::{EntryKind, LedgerEntry};
 use sakshi_domain::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::describe;
+use crate::flow_fixture::Party;
 use crate::http::routes::{Audience, ROUTES};
 use crate::live::LiveNode;
 
@@ -74,6 +76,17 @@ fn the_document_has_the_single_verification_of_the_specification() {
     }
     let hook = &document["webhooks"]["ovse"]["post"]["requestBody"]["content"]["application/json"]["schema"];
     assert!(["success", "statusCode", "message", "request_id", "data"].iter().all(|field| properties(&document, hook).contains(*field)));
+}
+
+#[test]
+fn the_document_has_the_webhook_configuration_of_the_specification() {
+    let document = document();
+    let item = &document["paths"]["/api/v1/user/webhook"];
+    let both = BTreeSet::from(["apiType".to_owned(), "webhookUrl".to_owned()]);
+    let request = &item["put"]["requestBody"]["content"]["application/json"]["schema"];
+    assert_eq!(properties(&document, request), both);
+    let listed = resolve(&document, &item["get"]["responses"]["200"]["content"]["application/json"]["schema"]);
+    assert_eq!(properties(&document, &listed["properties"]["data"]["items"]), both);
 }
 
 #[test]
@@ -150,6 +163,10 @@ async fn what_a_running_service_answers_is_what_its_document_describes() {
     let txn = opened["txnId"].clone();
     let ovse = "/api/v1/nationalid-ovse";
     let result = format!("{ovse}/result/{}", txn.as_str().unwrap());
+    let party = Party { client: live.first.client.clone(), app: live.first.app.clone(), now: SystemClock.now() };
+    let (document_id, fetch) = (party.document(&*live.node.store).await.id, party.locker(&*live.node.store).await.id);
+    let details = "/api/v1/doclocker/details/{transactionId}";
+    let (app, setting) = (live.first.app.as_str(), json!({ "apiType": "ESign", "webhookUrl": "https://client.example/hook" }));
     for (path, method, status, answered) in [
         (format!("{ovse}/init"), "post", "200", (200, opened)),
         (format!("{ovse}/init"), "post", "400", live.post(&format!("{ovse}/init"), &json!({ "claims": [] })).await),
@@ -159,6 +176,12 @@ async fn what_a_running_service_answers_is_what_its_document_describes() {
         (format!("{ovse}/result/{{txnId}}"), "get", "404", live.get(&format!("{ovse}/result/none")).await),
         ("/api/v1/credits".into(), "get", "200", live.get("/api/v1/credits").await),
         ("/api/v1/credits/statement".into(), "get", "200", live.get("/api/v1/credits/statement").await),
+        ("/api/v1/esign/status".into(), "post", "200", live.post("/api/v1/esign/status", &json!({ "documentId": document_id })).await),
+        ("/api/v1/esign/status".into(), "post", "404", live.post("/api/v1/esign/status", &json!({ "documentId": txn })).await),
+        (details.into(), "get", "200", live.get(&details.replace("{transactionId}", &fetch.to_string())).await),
+        (details.into(), "get", "404", live.get(&details.replace("{transactionId}", "none")).await),
+        ("/api/v1/user/webhook".into(), "put", "200", live.send(Method::PUT, "/api/v1/user/webhook", app, &setting).await),
+        ("/api/v1/user/webhook".into(), "get", "200", live.get("/api/v1/user/webhook").await),
         ("/api/ping".into(), "get", "200", live.stranger("/api/ping").await),
         ("/api/ping".into(), "get", "default", live.stranger("/nowhere").await),
     ] {
@@ -197,7 +220,7 @@ async fn what_a_request_is_described_to_hold_is_read_and_nothing_else() {
         };
         assert_eq!((status, names(known), names(unknown)), (400, described, ["shoe_size".to_owned()].into()), "{method} {path}");
     }
-    assert_eq!(bodies, 4);
+    assert_eq!(bodies, 6);
     live.stop().await;
 }
 

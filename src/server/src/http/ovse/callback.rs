@@ -13,13 +13,18 @@ use sakshi_authority::callback::{self, CallbackBody, CallbackFault, CallbackForm
 use sakshi_authority::sdjwt::{self, Expectation};
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::TxnId;
+use sakshi_domain::limits::{CALLBACK_ARRIVAL_MAX, CALLBACK_BYTES_HELD_MAX, CALLBACK_BYTES_OF_ONE_MAX};
 use sakshi_domain::transaction::{Answer, Pending};
 use sakshi_store::CompletedRecord;
 
-use super::callback_body::{BodyFault, Intake};
 use crate::http::error::ApiError;
+use crate::http::intake::{BodyFault, Intake, IntakeBounds};
 use crate::http::rate::Rates;
 use crate::service::Service;
+
+/// What callbacks may hold of the memory, by transaction: anybody may connect.
+pub const CALLBACK_BODIES: IntakeBounds =
+    IntakeBounds { in_all: CALLBACK_BYTES_HELD_MAX, per_key: CALLBACK_BYTES_OF_ONE_MAX, patience: CALLBACK_ARRIVAL_MAX };
 
 /// Takes an answer.
 ///
@@ -33,7 +38,7 @@ pub async fn receive(
     request: HttpRequest,
     service: Data<Service>,
     rates: Data<Rates>,
-    intake: Data<Intake>,
+    intake: Data<Intake<TxnId>>,
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
     rates.callbacks.take(&rates.address(&request))?;

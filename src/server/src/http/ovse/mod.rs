@@ -2,7 +2,6 @@
 //! callback.
 
 pub mod callback;
-pub mod callback_body;
 pub mod init;
 pub mod qr_intent;
 pub mod result;

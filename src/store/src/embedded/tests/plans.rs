@@ -53,7 +53,8 @@ async fn no_statement_about_flows_reads_a_whole_table_and_what_waits_is_found_wi
     client_with(&universe, 1).await;
     universe.store.close();
     let connection = Connection::open(universe.directory.path().join("store/sakshi.db")).unwrap();
-    let of_flows = [flows::FIND, flows::PAYLOAD, flows::LAPSED, retention::FETCHES, retention::FLOWS, retention::REPORTS];
+    let of_flows =
+        [flows::FIND, flows::PAYLOAD, flows::LAPSED, deliveries::OF_FLOW, retention::FETCHES, retention::FLOWS, retention::REPORTS];
     for sql in of_flows.into_iter().chain([deliveries::DUE, deliveries::DUE_OF_ORIGIN]) {
         let steps = plan(&connection, sql);
         assert!(!steps.is_empty());
@@ -62,7 +63,7 @@ async fn no_statement_about_flows_reads_a_whole_table_and_what_waits_is_found_wi
             assert!(by_index && !step.contains("TEMP B-TREE"), "{step} in {sql}");
         }
     }
-    for sql in [deliveries::DUE, deliveries::DUE_OF_ORIGIN] {
+    for sql in [deliveries::DUE, deliveries::DUE_OF_ORIGIN, deliveries::OF_FLOW] {
         assert!(!sql.contains("payload"), "{sql}");
     }
 }

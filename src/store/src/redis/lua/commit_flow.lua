@@ -1,7 +1,7 @@
 -- Writes what a report changes, unless the flow has changed since the version that was decided on.
 local flow, report, progress, out, lapsing = unpack(KEYS)
 local id, version, call, until_at, lapses_at, standing, fetch, fetched = unpack(ARGV, 2, 9)
-local name, payload, ends, node, origin, address = unpack(ARGV, 10, 15)
+local name, payload, ends, node, origin, address, tells = unpack(ARGV, 10, 16)
 if not alive(flow) then return {'overtaken'} end
 if redis.call('HGET', report, 'y') == call then return {'done', redis.call('HGET', report, 'i')} end
 if redis.call('HGET', flow, 'z') ~= version then return {'overtaken'} end
@@ -27,4 +27,5 @@ end
 local queued = queue(out, node, id .. name, origin)
 -- It has no time to live until its delivery has ended.
 redis.call('HSET', report, 'i', queued, 'v', text(now), 'g', origin, 'h', address)
+redis.call('HSET', flow, 'w' .. name, tells)
 return {'done', queued}

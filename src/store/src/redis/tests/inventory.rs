@@ -105,6 +105,7 @@ async fn flows_of_every_standing(universe: &Universe) {
     let under_way = accepted(universe, &consent, Told::Data(1, "RAW", 1)).await.unwrap();
     assert!(store.claim_delivery(under_way.id, under_way.subject).await.unwrap());
     assert!(loaded(universe, &ended).await.unwrap().latest.is_some());
+    assert_eq!(store.flow_deliveries(consent.id).await.unwrap().unwrap().deliveries.len(), 2);
     store.lapsed_flows(10).await.unwrap();
     let gone = locker(universe, &party);
     assert_eq!(store.lapse_flow(gone.id, RESULT_TTL).await, Ok(LapseFlowOutcome::NotFound));

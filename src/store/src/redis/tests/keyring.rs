@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use sakshi_domain::flow::api_type::ApiType;
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::tenancy::KeyDigest;
 use zeroize::Zeroizing;
 
 use super::server::RedisServer;
 use super::{options, universe};
 use crate::conformance::World;
-use crate::conformance::fixture::{RETENTION, client_with, opened};
+use crate::conformance::fixture::{RETENTION, app, client_with, completing, event, opened, opening};
+use crate::conformance::flow_fixture::{Told, locker, party, told};
 use crate::error::StoreError;
 use crate::redis::{RedisOptions, RedisStore};
 use crate::store::Store;
@@ -50,11 +54,28 @@ fn of_nodes_with_different_keys_that_start_at_once_on_an_empty_server_one_kind_g
 }
 
 #[test]
-fn a_server_that_was_emptied_is_not_fit() {
+fn a_server_that_was_emptied_is_not_fit_and_says_of_nothing_that_it_is_not_there() {
     let world = universe();
     crate::conformance::run(async {
         assert_eq!(world.store.check().await, Ok(()));
+        let client = client_with(&world, 1).await;
+        let (app, party) = (app(&world, &client), party(&world).await);
+        assert!(world.store.create_app(app.clone()).await.unwrap());
+        let unknown = TxnId::generate(client.partition(), 0);
+        let nobody = world.store.find_key(KeyDigest([1; 32]), app.app_id.clone()).await;
+        assert!(nobody == Ok(None) && world.store.load_transaction(unknown).await == Ok(None), "a key that is unknown is just that");
         world.server.answer(&["FLUSHALL"]);
-        assert!(matches!(world.store.check().await, Err(StoreError::Unavailable(_))));
+        let lost = |error: Option<StoreError>| assert!(matches!(error, Some(StoreError::Unavailable(_))), "{error:?}");
+        let (store, event) = (&world.store, event(&world, &client, 1));
+        lost(store.check().await.err());
+        lost(store.find_key(KeyDigest([1; 32]), app.app_id.clone()).await.err());
+        lost(store.load_transaction(unknown).await.err());
+        lost(store.open_transaction(opening(&world, &client)).await.err());
+        lost(store.complete_transaction(completing(unknown, 1)).await.err());
+        lost(store.load_event(event.id).await.err());
+        lost(store.open_flow(locker(&world, &party).opening(&world)).await.err());
+        lost(store.report_flow(told(&locker(&world, &party), Told::Locker("Fetched", 1))).await.err());
+        lost(store.webhook_urls(app.app_id.clone()).await.err());
+        lost(store.set_webhook_url(app.app_id, ApiType::ESign, None).await.err());
     });
 }
