@@ -88,6 +88,8 @@ pub enum ApiError {
     Overloaded,
     /// The sandbox's identity app does not answer.
     Sandbox(AppError),
+    /// What is to be verified is no PAN.
+    MalformedPan,
     /// This installation has no upstream for it.
     NotOffered,
     /// An upstream did not take an order.
@@ -156,6 +158,11 @@ impl ApiError {
                 row(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Too much is under way; come again after Retry-After seconds.")
             }
             Self::Sandbox(error) => Row { status: error.status_code(), code: error.code(), message: error.to_string().into() },
+            Self::MalformedPan => row(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "malformed_pan",
+                "The pan must be five letters, four digits and a letter, such as ABCPE1234F.",
+            ),
             Self::NotOffered => row(StatusCode::NOT_IMPLEMENTED, "not_offered", "This service does not offer this operation."),
             Self::Upstream(UpstreamError::TimedOut) => {
                 row(StatusCode::GATEWAY_TIMEOUT, "upstream_timed_out", "The upstream did not answer in time; nothing was opened.")

@@ -264,7 +264,7 @@ async fn what_a_request_is_described_to_hold_is_read_and_nothing_else() {
         };
         assert_eq!((status, names(known), names(unknown)), (400, described, ["shoe_size".to_owned()].into()), "{method} {path}");
     }
-    assert_eq!(bodies, 10);
+    assert_eq!(bodies, 11);
     live.stop().await;
 }
 
