@@ -1,13 +1,15 @@
-//! Shapes of the webhooks that no poll repeats, for the OpenAPI document: e-stamps and the three
-//! streams of wealth data.
+//! Shapes of the webhooks that have no poll, for the OpenAPI document: e-stamps and the three streams
+//! of wealth data.
 //!
-//! Nothing here is ever made: a test holds each shape against what the domain writes.
+//! Nothing here is ever made: tests hold each shape against what the code writes.
 
 #![allow(dead_code, reason = "the fields are read by the derive macro alone")]
 
 use sakshi_domain::flow::states::{ConsentStatus, DataType, FiDataStatus, HistoricalStatus, WorkflowStatus};
 use utoipa::ToSchema;
-use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
+use utoipa::openapi::schema::Object;
+
+use super::flow_schema::words;
 
 /// How an e-stamp ended.
 #[derive(ToSchema)]
@@ -34,15 +36,15 @@ pub struct EStampData {
     #[schema(schema_with = workflow_status)]
     workflow_status: String,
     /// Who signs it.
-    signatories_info: Vec<StampSignatory>,
+    signatories_info: Vec<EStampSignatory>,
     /// The stamped documents; at least one when it is completed.
-    file_list: Vec<StampedDocument>,
+    file_list: Vec<StampedFile>,
 }
 
 /// One signatory.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct StampSignatory {
+pub struct EStampSignatory {
     /// The e-mail address.
     #[serde(rename = "emailID")]
     email_id: String,
@@ -63,36 +65,36 @@ pub struct StampSignatory {
 /// One stamped document.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct StampedDocument {
+pub struct StampedFile {
     /// Its name.
     document_name: String,
-    /// The document in Base64.
+    /// Its content in Base64.
     #[serde(rename = "base64FileData")]
     file_data: String,
 }
 
-/// What a consent has moved to.
+/// What a wealth-data consent has moved to.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct WealthConsentMoved {
-    /// The flow.
+pub struct WealthConsentChange {
+    /// As returned when the consent was asked for.
     #[schema(format = "uuid")]
     unique_identifier: String,
-    /// As answered when the person was asked.
+    /// As returned when the consent was asked for.
     consent_handle: String,
     #[schema(schema_with = consent_status)]
     status: String,
-    /// The consent; deduplicate by it and `status`.
+    /// The consent; deduplicate by it together with `status`.
     consent_id: String,
-    /// From when it holds, as `YYYY-MM-DD HH:MM:SS`; null when it never held.
+    /// From when it holds, `YYYY-MM-DD HH:MM:SS`; null when it never held.
     #[schema(required = true)]
     consent_start_date: Option<String>,
-    /// Until when it holds, in the same form.
+    /// Until when it holds; null when it never held.
     #[schema(required = true)]
     consent_end_date: Option<String>,
     /// The accounts that it covers.
     accounts: Vec<WealthAccount>,
-    /// The session in which the person decided; null when nobody did.
+    /// The session in which the person decided.
     #[schema(required = true)]
     user_session_id: Option<String>,
 }
@@ -101,7 +103,7 @@ pub struct WealthConsentMoved {
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WealthAccount {
-    /// The account.
+    /// Its id.
     account_id: String,
     /// The type of financial information.
     fi_type: String,
@@ -111,16 +113,16 @@ pub struct WealthAccount {
     masked_account_number: String,
 }
 
-/// Data is ready, raw or analysed, or will not be.
+/// Financial data is ready, raw or analysed, or will not be.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct WealthDataReady {
-    /// The flow.
+pub struct WealthDataNotice {
+    /// As returned when the consent was asked for.
     #[schema(format = "uuid")]
     unique_identifier: String,
     /// The consent under which it was fetched.
     consent_id: String,
-    /// As answered when the person was asked.
+    /// As returned when the consent was asked for.
     consent_handle: String,
     /// The session of the fetch.
     #[schema(required = true)]
@@ -131,7 +133,7 @@ pub struct WealthDataReady {
     /// The type of financial information.
     #[schema(required = true)]
     fi_type: Option<String>,
-    #[schema(schema_with = data_status)]
+    #[schema(schema_with = fi_data_status)]
     fi_data_status: String,
     #[schema(schema_with = data_type)]
     data_type: String,
@@ -155,15 +157,15 @@ pub struct WealthDataReady {
     /// The account's number, masked.
     #[schema(required = true)]
     masked_account_number: Option<String>,
-    /// The fetch; deduplicate by it and `dataType`.
+    /// The fetch; deduplicate by it together with `dataType`.
     txn_id: String,
 }
 
-/// A historical fetch has completed. Deduplicate by `consentId`, `accountId`, `fromDate` and `toDate`.
+/// A historical fetch has completed; deduplicate by `consentId`, `accountId`, `fromDate` and `toDate`.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct WealthHistoryFetched {
-    /// The flow.
+pub struct WealthHistoricalNotice {
+    /// As returned when the consent was asked for.
     #[schema(format = "uuid")]
     unique_identifier: String,
     /// The account.
@@ -180,16 +182,12 @@ pub struct WealthHistoryFetched {
     to_date: String,
     /// The type of financial information.
     fi_type: String,
-    /// As answered when the person was asked.
+    /// What the other two webhooks call `consentHandle`.
     consent_handle_id: String,
     /// The account's number, masked.
     masked_account_number: String,
     /// Who provides it.
     fip_id: String,
-}
-
-fn words(description: &str, words: impl IntoIterator<Item = &'static str>) -> Object {
-    ObjectBuilder::new().schema_type(Type::String).description(Some(description)).enum_values(Some(words)).build()
 }
 
 fn workflow_status() -> Object {
@@ -200,12 +198,12 @@ fn consent_status() -> Object {
     words("What it has moved to.", ConsentStatus::ALL.iter().map(|status| status.as_str()))
 }
 
-fn data_status() -> Object {
-    words("Whether it is ready.", FiDataStatus::ALL.iter().map(|status| status.as_str()))
+fn fi_data_status() -> Object {
+    words("Whether the data is ready.", FiDataStatus::ALL.iter().map(|status| status.as_str()))
 }
 
 fn data_type() -> Object {
-    words("Which of the two forms.", DataType::ALL.iter().map(|kind| kind.as_str()))
+    words("Which of the two forms.", DataType::ALL.iter().map(|data_type| data_type.as_str()))
 }
 
 fn historical_status() -> Object {

@@ -90,6 +90,50 @@ fn the_document_has_the_webhook_configuration_of_the_specification() {
 }
 
 #[test]
+fn the_document_has_every_webhook_of_the_specification() {
+    let document = document();
+    for (name, fields) in [
+        ("esign", &["documentId", "documentReferenceId", "content", "documentStatus", "signerInfo"][..]),
+        ("doclocker", &["success", "statusCode", "message", "request_id", "data"]),
+        ("estamp", &["success", "statusCode", "message", "data"]),
+        (
+            "wealth_consent",
+            &[
+                "uniqueIdentifier",
+                "consentHandle",
+                "status",
+                "consentId",
+                "consentStartDate",
+                "consentEndDate",
+                "accounts",
+                "userSessionId",
+            ],
+        ),
+        (
+            "wealth_historical",
+            &[
+                "uniqueIdentifier",
+                "accountId",
+                "consentId",
+                "status",
+                "fromDate",
+                "toDate",
+                "fiType",
+                "consentHandleId",
+                "maskedAccountNumber",
+                "fipId",
+            ],
+        ),
+    ] {
+        let schema = &document["webhooks"][name]["post"]["requestBody"]["content"]["application/json"]["schema"];
+        let expected: BTreeSet<String> = fields.iter().map(|&field| field.to_owned()).collect();
+        assert_eq!(properties(&document, schema), expected, "{name}");
+    }
+    let of_data = &document["webhooks"]["wealth_data"]["post"]["requestBody"]["content"]["application/json"]["schema"];
+    assert_eq!(properties(&document, of_data).len(), 16);
+}
+
+#[test]
 fn every_refusal_has_the_one_body_and_its_headers() {
     let document = document();
     for (path, method, operation) in operations(&document) {
@@ -169,6 +213,7 @@ async fn what_a_running_service_answers_is_what_its_document_describes() {
     let (app, setting) = (live.first.app.as_str(), json!({ "apiType": "ESign", "webhookUrl": "https://client.example/hook" }));
     let (esign, locker, wealth) = ("/api/v1/esign/request", "/api/v1/doclocker/init", "/api/v1/wealth/consents");
     let consented = json!({ "consent": "Y", "consent_text": "I agree." });
+    let to_sign = json!({ "documentInfo": { "name": "Loan", "content": "QUJD" }, "signerInfo": [{ "signerName": "Asha Rao" }] });
     for (path, method, status, answered) in [
         (format!("{ovse}/init"), "post", "200", (200, opened)),
         (format!("{ovse}/init"), "post", "400", live.post(&format!("{ovse}/init"), &json!({ "claims": [] })).await),
@@ -179,7 +224,7 @@ async fn what_a_running_service_answers_is_what_its_document_describes() {
         (wealth.into(), "post", "200", live.post(wealth, &consented).await),
         (wealth.into(), "post", "400", live.post(wealth, &json!({})).await),
         (locker.into(), "post", "200", live.post(locker, &json!({ "docs": ["x"], "consent": "Y", "consent_text": "I agree." })).await),
-        (esign.into(), "post", "200", live.post(esign, &document["paths"][esign]["post"]["requestBody"]["content"]["application/json"]["example"]).await),
+        (esign.into(), "post", "200", live.post(esign, &to_sign).await),
         ("/api/v1/credits".into(), "get", "200", live.get("/api/v1/credits").await),
         ("/api/v1/credits/statement".into(), "get", "200", live.get("/api/v1/credits/statement").await),
         ("/api/v1/esign/status".into(), "post", "200", live.post("/api/v1/esign/status", &json!({ "documentId": document_id })).await),

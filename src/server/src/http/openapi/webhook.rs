@@ -6,7 +6,7 @@ use super::{examples, flow_examples};
 
 /// What every webhook is like.
 const MANNERS: &str = "Sent exactly once: there is no second attempt, whatever becomes of the first. It carries no authentication and \
-    no signature, so match its id with a request of yours, and where there is a poll, fetch the record before you rely on it. Answer with any 2xx within a few \
+    no signature, so match its id with a request of yours and fetch the record before you rely on it. Answer with any 2xx within a few \
     seconds; the body is ignored and redirects are not followed.";
 
 /// The `webhooks` of the document.
@@ -22,108 +22,95 @@ pub(super) fn describe() -> Value {
         "description": format!("To the transaction's `webhook_url`. {MANNERS} An expired transaction sends nothing."),
         "security": [],
         "requestBody": { "required": true, "content": body },
-        "responses": responses(true),
+        "responses": responses(),
     } } });
-    for hook in hooks() {
-        let name = hook.name;
-        webhooks[name] = hook.describe();
+    for flow in &FLOWS {
+        webhooks[flow.name] = flow.describe();
     }
     webhooks
 }
 
-/// The webhook of one kind of flow.
-struct Hook {
+/// The webhook of a flow that ends upstream.
+struct FlowWebhook {
     name: &'static str,
     tag: &'static str,
     summary: &'static str,
     target: &'static str,
     schema: &'static str,
-    examples: Value,
-    is_polled: bool,
+    examples: fn() -> Value,
 }
 
-fn hooks() -> [Hook; 6] {
-    [
-        Hook {
-            name: "esign",
-            tag: "eSign",
-            summary: "A document was completed, rejected or has expired.",
-            target: "To the `responseUrl` of its request, or else to the URL that is registered for `ESign`.",
-            schema: "EsignOutcome",
-            examples: flow_examples::esign_outcomes(),
-            is_polled: true,
-        },
-        Hook {
-            name: "doclocker",
-            tag: "Document locker",
-            summary: "Nothing is awaited from the locker any more.",
-            target: "To the URL that is registered for `DocLocker`.",
-            schema: "DocLockerOutcome",
-            examples: flow_examples::doclocker_outcomes(),
-            is_polled: true,
-        },
-        Hook {
-            name: "estamp",
-            tag: "E-stamp",
-            summary: "An e-stamp was completed, rejected or has expired.",
-            target: "To the URL that is registered for the `apiType` of its request.",
-            schema: "EStampOutcome",
-            examples: flow_examples::stamps(),
-            is_polled: false,
-        },
-        Hook {
-            name: "wealth-consent",
-            tag: "Wealth data",
-            summary: "A consent was accepted, rejected or revoked, expires soon, or has expired.",
-            target: "To the URL for consents that the operator has set for the app, once for each of these moves.",
-            schema: "WealthConsentMoved",
-            examples: flow_examples::consents(),
-            is_polled: false,
-        },
-        Hook {
-            name: "wealth-data",
-            tag: "Wealth data",
-            summary: "Data under a consent is ready, or will not be.",
-            target: "To the URL for data that the operator has set for the app: once for raw data, once for analysed data.",
-            schema: "WealthDataReady",
-            examples: flow_examples::data(),
-            is_polled: false,
-        },
-        Hook {
-            name: "wealth-historical",
-            tag: "Wealth data",
-            summary: "A historical fetch has completed.",
-            target: "To the URL for historical data that the operator has set for the app.",
-            schema: "WealthHistoryFetched",
-            examples: flow_examples::history(),
-            is_polled: false,
-        },
-    ]
-}
+const FLOWS: [FlowWebhook; 6] = [
+    FlowWebhook {
+        name: "esign",
+        tag: "eSign",
+        summary: "A document was completed, rejected or has expired.",
+        target: "To the `responseUrl` of its request, or else to the URL that is registered for `ESign`.",
+        schema: "EsignOutcome",
+        examples: flow_examples::esign_outcomes,
+    },
+    FlowWebhook {
+        name: "doclocker",
+        tag: "Document locker",
+        summary: "Nothing is awaited from the locker any more.",
+        target: "To the URL that is registered for `DocLocker`.",
+        schema: "DocLockerOutcome",
+        examples: flow_examples::doclocker_outcomes,
+    },
+    FlowWebhook {
+        name: "estamp",
+        tag: "E-stamp",
+        summary: "An e-stamp was completed, rejected or has expired.",
+        target: "To the URL that is registered for `RegistryEStamp` or `PhysicalEStamp`, whichever it was begun as. There is no poll.",
+        schema: "EStampOutcome",
+        examples: flow_examples::estamp_outcomes,
+    },
+    FlowWebhook {
+        name: "wealth_consent",
+        tag: "Wealth data",
+        summary: "A consent was accepted, rejected or revoked, will expire soon, or has expired.",
+        target: "To the URL for consents that the operator has set. Sent for each status once.",
+        schema: "WealthConsentChange",
+        examples: flow_examples::wealth_consents,
+    },
+    FlowWebhook {
+        name: "wealth_data",
+        tag: "Wealth data",
+        summary: "Financial data is ready, or could not be had.",
+        target: "To the URL for data that the operator has set. Sent for raw and for analysed data.",
+        schema: "WealthDataNotice",
+        examples: flow_examples::wealth_data,
+    },
+    FlowWebhook {
+        name: "wealth_historical",
+        tag: "Wealth data",
+        summary: "A historical fetch has completed.",
+        target: "To the URL for historical data that the operator has set.",
+        schema: "WealthHistoricalNotice",
+        examples: flow_examples::wealth_historical,
+    },
+];
 
-impl Hook {
-    fn describe(self) -> Value {
-        let Self { name, tag, summary, target, schema, examples, is_polled } = self;
+impl FlowWebhook {
+    fn describe(&self) -> Value {
         json!({ "post": {
-            "tags": [tag],
-            "operationId": format!("{}_webhook", name.replace('-', "_")),
-            "summary": summary,
-            "description": format!("{target} {MANNERS}"),
+            "tags": [self.tag],
+            "operationId": format!("{}_webhook", self.name),
+            "summary": self.summary,
+            "description": format!("{} {MANNERS}", self.target),
             "security": [],
             "requestBody": { "required": true, "content": { "application/json": {
-                "schema": { "$ref": format!("#/components/schemas/{schema}") },
-                "examples": examples,
+                "schema": { "$ref": format!("#/components/schemas/{}", self.schema) },
+                "examples": (self.examples)(),
             } } },
-            "responses": responses(is_polled),
+            "responses": responses(),
         } })
     }
 }
 
-fn responses(is_polled: bool) -> Value {
-    let lost = if is_polled {
-        "Lost: the outcome stays available by polling, and the webhook is not sent again."
-    } else {
-        "Lost: the webhook is not sent again, and there is no poll for it."
-    };
-    json!({ "2XX": { "description": "Taken; the body is ignored." }, "default": { "description": lost } })
+fn responses() -> Value {
+    json!({
+        "2XX": { "description": "Taken; the body is ignored." },
+        "default": { "description": "Lost: the outcome stays available by polling where there is a poll, and the webhook is not sent again." },
+    })
 }
