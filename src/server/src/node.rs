@@ -201,7 +201,7 @@ impl Node {
                 Arc::new(move || serde_json::to_value(tree.view()).unwrap_or_default())
             },
             metrics,
-            figures: storage.figures(),
+            figures: figures(&storage, tree.clone()),
             admin_token: settings.admin.token.clone(),
             connector_token: settings.admin.connector_token.clone(),
             addresses: rules(settings).addresses,
@@ -312,6 +312,15 @@ fn workers(settings: &Settings) -> usize {
         set => set,
     }
     .min(256)
+}
+
+/// What brings the figures of the store and of the tree up to date.
+fn figures(storage: &Storage, tree: Tree) -> Arc<dyn Fn() + Send + Sync> {
+    let store = storage.figures();
+    Arc::new(move || {
+        store();
+        tree.show_figures();
+    })
 }
 
 fn bounds(settings: &Settings, shares: &Shares) -> TreeBounds {
