@@ -63,6 +63,10 @@ pub(super) fn attach(document: &mut Value) {
     put("/api/v1/credits", "get", &answer, "example", json!({ "balance": 999 }));
     let page = json!({ "page": 1, "page_size": 20, "total": 2, "entries": entries });
     put("/api/v1/credits/statement", "get", &answer, "example", page);
+    for (path, request, opened) in flow_examples::openings() {
+        put(path, "post", &["requestBody"], "example", request);
+        put(path, "post", &answer, "example", opened);
+    }
     put("/api/v1/esign/status", "post", &["requestBody"], "example", json!({ "documentId": TXN }));
     put("/api/v1/esign/status", "post", &answer, "examples", flow_examples::esign_polls());
     put("/api/v1/doclocker/details/{transactionId}", "get", &answer, "examples", flow_examples::doclocker_polls());
