@@ -38,5 +38,6 @@ mod protocol;
 mod qr_intent;
 mod result;
 mod universe;
+mod webhook_configuration;
 mod webhook_lanes;
 mod webhooks;
