@@ -117,7 +117,7 @@ impl<R: Actor<Context = Context<R>>> Door<R> {
             match answered.and_then(|answered| answered) {
                 Ok(answer) => return Ok(answer?),
                 Err(Unanswered::Full) => return Err(AskError::Overloaded),
-                Err(Unanswered::TimedOut) => return Err(AskError::NoAnswer),
+                Err(Unanswered::TimedOut | Unanswered::Lost) => return Err(AskError::NoAnswer),
                 Err(Unanswered::Gone) => {}
             }
         }

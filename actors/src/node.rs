@@ -108,7 +108,7 @@ impl Node {
     pub(crate) fn view(&self) -> NodeView {
         let children: Vec<NodeView> =
             self.children.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|child| child.view()).collect();
-        let registry = matches!(self.kind, "transaction_registry" | "event_registry");
+        let registry = matches!(self.kind, "transaction_registry" | "event_registry" | "flow_registry");
         let alive = self.live() > 0 || registry || !children.is_empty();
         NodeView {
             name: self.name.clone(),

@@ -5,9 +5,12 @@
 //! ├─ credit-ledger            its own arbiter, with the reaper
 //! ├─ webhook-dispatcher       its own arbiter
 //! ├─ reaper
+//! ├─ flow-sweeper             finds documents that have lapsed
 //! ├─ change-listener          hears what other nodes have changed
 //! ├─ events-N                 one shard per HTTP worker, on that worker's arbiter
 //! │  └─ event × live          live copy and end of one event
+//! ├─ flows-N                  one shard per HTTP worker, on that worker's arbiter
+//! │  └─ flow × live           order of the reports and deadline of one flow
 //! └─ transactions-N           one shard per HTTP worker, on that worker's arbiter
 //!    └─ transaction × live    state and deadline of one transaction
 //! ```
@@ -22,18 +25,20 @@ use sakshi_domain::clock::Clock;
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_outbound::client::WebhookClient;
 use sakshi_store::{Retention, Store, StoreError, Vault};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use crate::admission::Admission;
 use crate::changes::ChangeListener;
 use crate::dispatcher::{LaneBounds, Pause, WebhookDispatcher};
 use crate::door::{Door, Shards};
 use crate::events::Events;
+use crate::flow::{FlowGround, FlowSweeper, LAPSES_AT_ONCE};
+use crate::flows::Flows;
 use crate::heartbeat::Heartbeats;
 use crate::ledger::CreditLedger;
 use crate::node::{Node, NodeView};
 use crate::reaper::Reaper;
-use crate::registry::{Bounds, EventRegistry, TransactionRegistry};
+use crate::registry::{Bounds, EventRegistry, FlowRegistry, TransactionRegistry};
 use crate::root::{Escalation, Root};
 use crate::supervision;
 use crate::transaction::Surroundings;
@@ -72,6 +77,10 @@ pub struct TreeBounds {
     pub lanes: LaneBounds,
     /// Live events on this node.
     pub live_events: usize,
+    /// Flows that wait for their deadline on this node; those beyond it are found by the sweeper.
+    pub live_flows: usize,
+    /// How long the result of a flow can be fetched.
+    pub flow_result_ttl: Duration,
     /// How long records are kept beyond their use.
     pub retention: Retention,
 }
@@ -83,6 +92,8 @@ pub struct Doors {
     pub transactions: Transactions,
     /// To all events.
     pub events: Events,
+    /// To all flows.
+    pub flows: Flows,
 }
 
 /// A running tree. Cloned into every worker.
@@ -92,7 +103,9 @@ pub struct Tree {
     top: Arc<Node>,
     pub(crate) shards: Arc<Shards<TransactionRegistry>>,
     pub(crate) events: Arc<Shards<EventRegistry>>,
+    pub(crate) flows: Arc<Shards<FlowRegistry>>,
     pub(crate) around: Arc<Surroundings>,
+    flow_ground: Arc<FlowGround>,
     bounds: TreeBounds,
     admission: Admission,
     attempts: Admission,
@@ -135,16 +148,26 @@ impl Tree {
 
         let count = bounds.shards.clamp(1, 256);
         let events = Arc::new(Shards::new(count, "events", "event_registry"));
+        let flows = Arc::new(Shards::new(count, "flows", "flow_registry"));
         let shards = Arc::new(Shards::new(count, "transactions", "transaction_registry"));
-        events.nodes.iter().chain(&shards.nodes).for_each(|node| top.adopt(Arc::clone(node)));
+        events.nodes.iter().chain(&flows.nodes).chain(&shards.nodes).for_each(|node| top.adopt(Arc::clone(node)));
         let (store, heard_by) = (Arc::clone(&ground.store), (Arc::clone(&shards), Arc::clone(&events)));
         under.start(&effects, "change-listener", "change_listener", move || ChangeListener::new(store, heard_by.0, heard_by.1));
+        let (store, lapsing) = (Arc::clone(&ground.store), Arc::clone(&flows));
+        under.start(&effects, "flow-sweeper", "flow_sweeper", move || FlowSweeper::new(store, lapsing));
         let Ground { store, vault, clock, .. } = ground;
+        let flow_ground = Arc::new(FlowGround {
+            store: Arc::clone(&store),
+            clock: Arc::clone(&clock),
+            dispatcher: dispatcher.clone(),
+            result_ttl: bounds.flow_result_ttl,
+            lapses: Semaphore::new(LAPSES_AT_ONCE),
+        });
         let shared = store.changes().is_some();
         let around = Arc::new(Surroundings { store, vault, clock, ledger, dispatcher, events: Arc::clone(&events), shared });
         let admission = Admission::new(bounds.in_flight);
         let arbiters = Arc::new(vec![effects.handle(), sending.handle()]);
-        let tree = Self { root, top, shards, events, around, bounds, admission, attempts, heartbeats, arbiters };
+        let tree = Self { root, top, shards, events, flows, around, flow_ground, bounds, admission, attempts, heartbeats, arbiters };
         Ok((tree, escalations))
     }
 
@@ -159,6 +182,11 @@ impl Tree {
             let node = Arc::clone(&self.events.nodes[index]);
             EventRegistry::start(format!("events-{index}"), node, ground, self.root.clone(), bounds)
         })?;
+        let bounds = Bounds { live: share(self.bounds.live_flows) };
+        self.flows.take_place(|index| {
+            let node = Arc::clone(&self.flows.nodes[index]);
+            FlowRegistry::start(format!("flows-{index}"), node, Arc::clone(&self.flow_ground), self.root.clone(), bounds)
+        })?;
         let bounds = Bounds { live: share(self.bounds.live_transactions) };
         let local = self.shards.take_place(|index| {
             self.heartbeats.beat_here(&format!("worker-{index}"));
@@ -172,7 +200,8 @@ impl Tree {
     #[must_use]
     pub fn doors(&self, local: usize) -> Doors {
         let transactions = Transactions { door: self.door(&self.shards), vault: Arc::clone(&self.around.vault), local };
-        Doors { transactions, events: Events { door: self.door(&self.events), local } }
+        let (events, flows) = (Events { door: self.door(&self.events), local }, Flows { door: self.door(&self.flows), local });
+        Doors { transactions, events, flows }
     }
 
     fn door<R: Actor>(&self, shards: &Arc<Shards<R>>) -> Door<R> {
@@ -183,7 +212,7 @@ impl Tree {
     /// Whether every shard has started.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.shards.complete() && self.events.complete()
+        self.shards.complete() && self.events.complete() && self.flows.complete()
     }
 
     /// The credit ledger.
@@ -208,6 +237,12 @@ impl Tree {
     #[must_use]
     pub fn live_transactions(&self) -> i64 {
         self.shards.nodes.iter().map(|node| node.live()).sum()
+    }
+
+    /// Flows with an actor on this node.
+    #[must_use]
+    pub fn live_flows(&self) -> i64 {
+        self.flows.nodes.iter().map(|node| node.live()).sum()
     }
 
     /// Webhook attempts in flight.

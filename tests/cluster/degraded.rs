@@ -108,3 +108,18 @@ async fn a_redis_that_became_a_replica_refuses_writes_until_it_is_a_master_again
     nodes.redis.answer(&["REPLICAOF", "NO", "ONE"]);
     recover(&nodes, &backend, 1, 0, 100).await;
 }
+
+#[tokio::test]
+async fn a_redis_that_lost_what_was_kept_in_it_denies_nobody_their_key_or_their_transaction() {
+    let nodes = Nodes::start().await;
+    // Of a key that no node remembers, Redis alone knows anything.
+    let (backend, unseen) = (nodes.backend(100).await, nodes.backend(100).await);
+    let opened = backend.open(&["name"]).await;
+    nodes.redis.answer(&["FLUSHALL"]);
+    for (node, unseen) in nodes.all.iter().zip(nodes.everywhere(&unseen)).skip(1) {
+        is_refused(&init(&unseen).await, "storage_unavailable");
+        is_refused(&unseen.result(&opened.txn).await, "storage_unavailable");
+        assert_eq!(node.get(&format!("/v/{}", opened.txn)).await.status, 503);
+    }
+    are_unready(&nodes).await;
+}

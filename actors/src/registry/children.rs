@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use actix::{Actor, Addr};
+use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{EventId, TxnId};
 
 /// An id by which an actor is known, a registry routes, and the small maps are told apart.
@@ -17,6 +18,16 @@ pub(crate) trait Key: Copy + Eq + std::hash::Hash + std::fmt::Debug + std::fmt::
 }
 
 impl Key for TxnId {
+    fn slot(&self) -> u8 {
+        self.as_bytes()[15]
+    }
+
+    fn lane(&self) -> u8 {
+        Self::lane(self)
+    }
+}
+
+impl Key for FlowId {
     fn slot(&self) -> u8 {
         self.as_bytes()[15]
     }

@@ -12,7 +12,7 @@ use sakshi_domain::ids::EventId;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{Store, StoreFuture};
 
-use super::shard::{Live, Question, Registry};
+use super::shard::{Copied, Live, Question, Registry};
 use crate::event::{EventActor, EventQuestion, Refresh};
 
 /// One shard of the registry.
@@ -20,17 +20,20 @@ pub(crate) type EventRegistry = Registry<EventActor>;
 
 impl Live for EventActor {
     type Id = EventId;
-    type Record = Event;
     type Ground = (Arc<dyn Store>, Arc<dyn Clock>);
     const KIND: &'static str = "event";
+
+    fn clock((_, clock): &Self::Ground) -> &dyn Clock {
+        &**clock
+    }
+}
+
+impl Copied for EventActor {
+    type Record = Event;
     const ADOPTED_WHEN_FULL: bool = false;
 
     fn load((store, _): &Self::Ground, id: EventId) -> StoreFuture<Option<Event>> {
         store.load_event(id)
-    }
-
-    fn clock((_, clock): &Self::Ground) -> &dyn Clock {
-        &**clock
     }
 
     fn terms(event: &Event) -> (EventId, Timestamp) {

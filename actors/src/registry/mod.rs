@@ -5,6 +5,7 @@
 
 mod children;
 mod events;
+mod flows;
 mod oversight;
 mod shard;
 mod transactions;
@@ -14,9 +15,12 @@ use actix::MailboxError;
 
 pub(crate) use children::Key;
 pub(crate) use events::{EventRegistry, Touched};
+pub(crate) use flows::{FlowRegistry, Here, LookHere, WakeAt};
 pub(crate) use shard::{Ask, Deadline};
 pub(crate) use transactions::{Changed, OpenHere, TransactionRegistry};
 
+#[cfg(test)]
+pub(crate) use flows::DetonateFlow;
 #[cfg(test)]
 pub(crate) use transactions::Detonate;
 
@@ -36,6 +40,8 @@ pub(crate) enum Unanswered {
     TimedOut,
     /// The shard holds as many actors as it may.
     Full,
+    /// What was handed over went down with the actor that had begun on it.
+    Lost,
 }
 
 impl From<MailboxError> for Unanswered {

@@ -21,24 +21,28 @@ use crate::node::Node;
 use crate::root::Root;
 use crate::supervision;
 
-/// An actor that is a live, timed copy of one record.
+/// An actor that lives on a shard.
 pub(crate) trait Live: Actor<Context = Context<Self>> + Supervised + Handler<Deadline> + Unpin {
     /// What it is known by.
     type Id: Key;
-    /// What it is a copy of.
-    type Record: Send + 'static;
     /// What all of them share.
     type Ground: Clone + Send + Unpin + 'static;
     /// Its name in the tree.
     const KIND: &'static str;
+
+    /// Tells when a deadline has come.
+    fn clock(ground: &Self::Ground) -> &dyn Clock;
+}
+
+/// An actor that is a live, timed copy of one record.
+pub(crate) trait Copied: Live {
+    /// What it is a copy of.
+    type Record: Send + 'static;
     /// Whether one that is asked about gets its actor although the shard is full.
     const ADOPTED_WHEN_FULL: bool;
 
     /// The record in the store.
     fn load(ground: &Self::Ground, id: Self::Id) -> StoreFuture<Option<Self::Record>>;
-
-    /// Tells when a deadline has come.
-    fn clock(ground: &Self::Ground) -> &dyn Clock;
 
     /// The id and the deadline of a record.
     fn terms(record: &Self::Record) -> (Self::Id, Timestamp);
@@ -48,7 +52,7 @@ pub(crate) trait Live: Actor<Context = Context<Self>> + Supervised + Handler<Dea
 }
 
 /// A question that can also be answered when no actor lives.
-pub(crate) trait Question<A: Live>: Message<Result = Result<Self::Answer, StoreError>> + Clone + Send + 'static {
+pub(crate) trait Question<A: Copied>: Message<Result = Result<Self::Answer, StoreError>> + Clone + Send + 'static {
     /// What is answered.
     type Answer: Send + 'static;
 
@@ -90,13 +94,18 @@ impl<A: Live> Registry<A> {
         self.children.len() >= self.bounds.live
     }
 
-    /// Starts an actor with a timer.
-    pub(super) fn start_child(&mut self, id: A::Id, deadline: Timestamp, actor: A) -> Addr<A> {
+    /// Starts an actor.
+    pub(super) fn start_child(&mut self, id: A::Id, actor: A) -> Addr<A> {
         self.oversight.node.started();
         let child = supervision::start(actor, ChildOverseer { id, shard: Rc::clone(&self.oversight) });
         self.children.insert(id, child.clone());
-        self.wheel.set(id, deadline);
         child
+    }
+
+    /// Starts an actor with a timer.
+    pub(super) fn start_timed_child(&mut self, id: A::Id, deadline: Timestamp, actor: A) -> Addr<A> {
+        self.wheel.set(id, deadline);
+        self.start_child(id, actor)
     }
 
     /// Wakes those whose deadline has come, a slice at a time.
@@ -149,14 +158,14 @@ impl<A: Live, Q: Clone> Clone for Ask<A, Q> {
 /// What comes back: the answer, the store's trouble, or the actor's silence.
 pub(crate) type Answered<A, Q> = Result<Result<<Q as Question<A>>::Answer, StoreError>, Unanswered>;
 
-impl<A: Live, Q: Question<A>> Message for Ask<A, Q> {
+impl<A: Copied, Q: Question<A>> Message for Ask<A, Q> {
     type Result = Answered<A, Q>;
 }
 
 impl<A, Q> Handler<Ask<A, Q>> for Registry<A>
 where
     Q: Question<A>,
-    A: Live + Handler<Q>,
+    A: Copied + Handler<Q>,
 {
     type Result = ResponseFuture<Answered<A, Q>>;
 
@@ -182,19 +191,19 @@ where
 }
 
 /// A record that needs an actor, with the question that made us read it.
-struct Adopt<A: Live, Q> {
+struct Adopt<A: Copied, Q> {
     record: A::Record,
     question: Q,
 }
 
-impl<A: Live, Q: Question<A>> Message for Adopt<A, Q> {
+impl<A: Copied, Q: Question<A>> Message for Adopt<A, Q> {
     type Result = Answered<A, Q>;
 }
 
 impl<A, Q> Handler<Adopt<A, Q>> for Registry<A>
 where
     Q: Question<A>,
-    A: Live + Handler<Q>,
+    A: Copied + Handler<Q>,
 {
     type Result = ResponseFuture<Answered<A, Q>>;
 
@@ -205,7 +214,7 @@ where
             None if self.is_full() && !A::ADOPTED_WHEN_FULL => return Box::pin(async { Err(Unanswered::Full) }),
             None => {
                 let actor = A::adopted(record, &self.ground);
-                self.start_child(id, deadline, actor)
+                self.start_timed_child(id, deadline, actor)
             }
         };
         let ask = child.send(question);

@@ -12,7 +12,7 @@ use sakshi_domain::time::Timestamp;
 use sakshi_store::{OpenOutcome, OpenTransaction, StoreError, StoreFuture, TransactionRecord};
 
 use super::Unanswered;
-use super::shard::{Live, Question, Registry};
+use super::shard::{Copied, Live, Question, Registry};
 use crate::transaction::{LookAgain, Open, Surroundings, TransactionActor, TransactionQuestion};
 
 /// One shard of the registry.
@@ -20,18 +20,21 @@ pub(crate) type TransactionRegistry = Registry<TransactionActor>;
 
 impl Live for TransactionActor {
     type Id = TxnId;
-    type Record = TransactionRecord;
     type Ground = Arc<Surroundings>;
     const KIND: &'static str = "transaction";
+
+    fn clock(around: &Arc<Surroundings>) -> &dyn Clock {
+        &*around.clock
+    }
+}
+
+impl Copied for TransactionActor {
+    type Record = TransactionRecord;
     // Those that are pending were all let in when they were opened; their answers must get through.
     const ADOPTED_WHEN_FULL: bool = true;
 
     fn load(around: &Arc<Surroundings>, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         around.store.load_transaction(id)
-    }
-
-    fn clock(around: &Arc<Surroundings>) -> &dyn Clock {
-        &*around.clock
     }
 
     fn terms(record: &TransactionRecord) -> (TxnId, Timestamp) {
@@ -72,7 +75,7 @@ impl Handler<OpenHere> for TransactionRegistry {
         let child: Addr<TransactionActor> = match self.children.get(&id) {
             Some(child) => child.clone(),
             None if self.is_full() => return Box::pin(async { Err(Unanswered::Full) }),
-            None => self.start_child(id, deadline, TransactionActor::unopened(id, Arc::clone(&self.ground))),
+            None => self.start_timed_child(id, deadline, TransactionActor::unopened(id, Arc::clone(&self.ground))),
         };
         let ask = child.send(Open(open));
         Box::pin(async move { Ok(ask.await?) })

@@ -4,6 +4,9 @@
 mod bounds;
 mod dispatch;
 mod events;
+mod flow_fixture;
+mod flows;
+mod lapses;
 mod lifetime;
 mod restarts;
 
@@ -28,7 +31,7 @@ use sakshi_store::{OpenOutcome, OpenTransaction, Retention, Store, Vault};
 use tokio::sync::mpsc;
 use zeroize::Zeroizing;
 
-use crate::{AskError, Complete, CompleteReply, Doors, Escalation, Events, Ground, LaneBounds, Transactions, Tree, TreeBounds};
+use crate::{AskError, Complete, CompleteReply, Doors, Escalation, Events, Flows, Ground, LaneBounds, Transactions, Tree, TreeBounds};
 
 pub(super) const WINDOW: Duration = Duration::from_secs(900);
 const CREDITS: i64 = 1_000;
@@ -38,8 +41,11 @@ pub(super) struct Universe {
     pub(super) tree: Tree,
     pub(super) door: Transactions,
     pub(super) events: Events,
+    pub(super) flows: Flows,
     pub(super) store: EmbeddedStore,
     pub(super) clock: Arc<ManualClock>,
+    /// The same one, unless a test asked for two.
+    pub(super) store_clock: Arc<ManualClock>,
     pub(super) client: ClientId,
     pub(super) escalations: mpsc::UnboundedReceiver<Escalation>,
     pub(super) app: AppId,
@@ -55,6 +61,8 @@ pub(super) fn roomy() -> TreeBounds {
         patience: Duration::from_secs(5),
         lanes: LaneBounds { in_flight: 64, in_flight_per_host: 16 },
         live_events: 1_000,
+        live_flows: 1_000,
+        flow_result_ttl: WINDOW,
         retention: Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600) },
     }
 }
@@ -70,12 +78,22 @@ impl Universe {
     }
 
     pub(super) async fn with(bounds: TreeBounds) -> Self {
-        let directory = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::starting_at(Timestamp::parse_rfc3339("2026-01-01T00:00:00Z").unwrap()));
+        Self::planted(bounds, Arc::clone(&clock), clock).await
+    }
+
+    /// With a store whose clock is its own.
+    pub(super) async fn with_two_clocks() -> Self {
+        let clock = || Arc::new(ManualClock::starting_at(Timestamp::parse_rfc3339("2026-01-01T00:00:00Z").unwrap()));
+        Self::planted(roomy(), clock(), clock()).await
+    }
+
+    async fn planted(bounds: TreeBounds, clock: Arc<ManualClock>, store_clock: Arc<ManualClock>) -> Self {
+        let directory = tempfile::tempdir().unwrap();
         let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap());
         let options = EmbeddedOptions {
             directory: directory.path().join("store"),
-            clock: clock.clone(),
+            clock: store_clock.clone(),
             vault: vault.clone(),
             max_waiting: 1_000,
             max_pages: None,
@@ -86,13 +104,25 @@ impl Universe {
         let client = WebhookClient::new(&options).unwrap();
         let ground = Ground { store: Arc::new(store.clone()), vault, clock: clock.clone(), client };
         let (tree, escalations) = Tree::start(ground, bounds).await.unwrap();
-        let Doors { transactions: door, events } = tree.start_shard().unwrap();
+        let Doors { transactions: door, events, flows } = tree.start_shard().unwrap();
         let client = Client { client_id: ClientId::generate(), name: "Test".into(), created_at: clock.now() };
         let id = client.client_id.clone();
         store.create_client(client).await.unwrap();
         let grant = CreditMove { kind: EntryKind::Grant, amount: CREDITS, reference: "start".into() };
         store.move_credits(id.clone(), grant).await.unwrap();
-        Self { tree, door, events, store, clock, client: id, escalations, app: AppId::generate(), _directory: directory }
+        Self {
+            tree,
+            door,
+            events,
+            flows,
+            store,
+            clock,
+            store_clock,
+            client: id,
+            escalations,
+            app: AppId::generate(),
+            _directory: directory,
+        }
     }
 
     pub(super) fn opening(&self, id: TxnId, webhook: Option<&str>) -> OpenTransaction {

@@ -92,6 +92,8 @@ async fn plant(store: &Arc<dyn Store>, vault: &Arc<Vault>, clock: Arc<dyn Clock>
         patience: Duration::from_secs(30),
         lanes: LaneBounds { in_flight: 64, in_flight_per_host: 64 },
         live_events: 1_000,
+        live_flows: 1_000,
+        flow_result_ttl: Duration::from_secs(86_400),
         retention: Retention { expired: Duration::from_secs(86_400), events: Duration::from_secs(86_400) },
     };
     Ok(Tree::start(ground, bounds).await?.0)

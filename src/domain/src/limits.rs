@@ -69,12 +69,34 @@ pub const EVENT_LIFETIME_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 pub const FILE_BYTES_MAX: usize = 10 * 1_024 * 1_024;
 /// Characters of such a file in Base64.
 pub const FILE_CHARS_MAX: usize = FILE_BYTES_MAX.div_ceil(3) * 4;
+/// Bytes of a request that holds such a file, and everything beside it.
+pub const FILE_REQUEST_BYTES_MAX: usize = FILE_CHARS_MAX + 64 * 1_024;
+/// Bytes of the memory that all such requests together may hold, from their first byte until the upstream has answered.
+pub const FILE_REQUEST_BYTES_HELD_MAX: usize = 64 * 1_024 * 1_024;
+/// Bytes that those of one app may hold: two of the largest.
+pub const FILE_REQUEST_BYTES_OF_ONE_MAX: usize = 2 * FILE_REQUEST_BYTES_MAX;
+/// How long such a request may take to arrive.
+pub const FILE_REQUEST_ARRIVAL_MAX: Duration = Duration::from_secs(60);
+/// Bytes of an upstream's answer to an order.
+pub const UPSTREAM_ANSWER_BYTES_MAX: usize = 64 * 1_024;
 /// Bytes of an upstream's report; room for one file of the largest size and everything beside it.
 pub const REPORT_BYTES_MAX: usize = 16 * 1_024 * 1_024;
 /// JSON values in an upstream's report, so that a small body cannot become a large tree.
 pub const REPORT_VALUES_MAX: usize = 10_000;
-/// Problems that are told of one report.
+/// JSON values in a client's request.
+pub const BODY_VALUES_MAX: usize = 10_000;
+/// Problems that are told of one report, or of one request.
 pub const REPORT_PROBLEMS_MAX: usize = 100;
+/// Bytes that the bodies of all reports together may hold of the memory while they are taken in.
+pub const REPORT_BYTES_HELD_MAX: usize = 64 * 1_024 * 1_024;
+/// Bytes that those of one kind may hold, so that one upstream does not take the room of the others.
+pub const REPORT_BYTES_OF_KIND_MAX: usize = 2 * REPORT_BYTES_MAX;
+/// How long the body of a report may take to arrive.
+pub const REPORT_ARRIVAL_MAX: Duration = Duration::from_secs(60);
+/// Bytes that answers to polls may hold of the memory together, until their clients have read them.
+pub const POLL_BYTES_HELD_MAX: usize = 128 * 1_024 * 1_024;
+/// Bytes that those to one app may hold.
+pub const POLL_BYTES_OF_APP_MAX: usize = 48 * 1_024 * 1_024;
 /// Characters of an id that another system chose.
 pub const FOREIGN_ID_CHARS_MAX: usize = 128;
 /// Characters of a text that a flow carries and does not read: names, remarks, reasons.
@@ -102,5 +124,9 @@ const _: () = assert!(CALLBACK_BYTES_HELD_MAX >= 8 * CALLBACK_BYTES_MAX);
 const _: () = assert!(PAGE_SIZE_DEFAULT <= PAGE_SIZE_MAX);
 const _: () = assert!(CLAIMS_MAX < DISCLOSURES_MAX);
 const _: () = assert!(FILE_CHARS_MAX + 1_024 * 1_024 <= REPORT_BYTES_MAX, "a report holds its largest file");
+const _: () = assert!(FILE_REQUEST_BYTES_OF_ONE_MAX < FILE_REQUEST_BYTES_HELD_MAX, "one app leaves room to others");
+const _: () = assert!(SIGNERS_MAX * (URL_CHARS_MAX + FOREIGN_ID_CHARS_MAX) < UPSTREAM_ANSWER_BYTES_MAX, "every signer has a page");
+const _: () = assert!(REPORT_BYTES_HELD_MAX >= 2 * REPORT_BYTES_OF_KIND_MAX);
+const _: () = assert!(POLL_BYTES_OF_APP_MAX > REPORT_BYTES_MAX && POLL_BYTES_HELD_MAX >= 2 * POLL_BYTES_OF_APP_MAX);
 const _: () = assert!(ACCOUNTS_MAX * 5 < REPORT_VALUES_MAX && SIGNERS_MAX * 13 < REPORT_VALUES_MAX);
 const _: () = assert!(INVITATION_DEFAULT.as_secs() <= INVITATION_MAX.as_secs());

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::flow::consent_given::ConsentGiven;
 use crate::flow::dates::Day;
@@ -15,21 +15,17 @@ use crate::invalid::Invalid;
 use crate::limits::LABEL_CHARS_MAX;
 
 /// The request as it arrives.
-#[derive(Default, Deserialize)]
-#[serde(default)]
+#[derive(Default)]
 pub struct PanDraft {
     /// The number.
     pub pan: Option<String>,
     /// `Y`.
     pub consent: Option<String>,
     /// The declaration shown to the person.
-    #[serde(alias = "consentText")]
     pub consent_text: Option<String>,
     /// A name to compare with the one on record; additive.
-    #[serde(alias = "nameAsPerPan")]
     pub name_as_per_pan: Option<String>,
     /// A date of birth to compare with the one on record, `YYYY-MM-DD`; additive.
-    #[serde(alias = "dateOfBirth")]
     pub date_of_birth: Option<String>,
 }
 
@@ -211,8 +207,14 @@ impl PanResult {
 mod tests {
     use super::*;
 
-    fn draft(json: &str) -> Result<PanQuery, PanRefusal> {
-        serde_json::from_str::<PanDraft>(json).unwrap().check()
+    fn draft(
+        pan: Option<&str>,
+        consent: Option<&str>,
+        consent_text: Option<&str>,
+        date_of_birth: Option<&str>,
+    ) -> Result<PanQuery, PanRefusal> {
+        let [pan, consent, consent_text, date_of_birth] = [pan, consent, consent_text, date_of_birth].map(|text| text.map(str::to_owned));
+        PanDraft { pan, consent, consent_text, name_as_per_pan: None, date_of_birth }.check()
     }
 
     #[test]
@@ -228,16 +230,18 @@ mod tests {
 
     #[test]
     fn a_missing_consent_is_another_error_than_a_malformed_pan_and_comes_before_it() {
-        assert!(draft(r#"{"pan":"ABCPE1234F","consent":"Y","consentText":"I agree."}"#).is_ok());
-        assert_eq!(draft(r#"{"pan":"nonsense","consent":"Y","consent_text":"I agree."}"#), Err(PanRefusal::Malformed));
-        for json in [
-            r#"{"pan":"nonsense","consent":"N","consent_text":"I agree."}"#,
-            r#"{"pan":"ABCPE1234F","consent":"Y","consent_text":""}"#,
-            r#"{"pan":"ABCPE1234F"}"#,
-            r#"{"consent":"Y","consent_text":"I agree."}"#,
-            r#"{"pan":"ABCPE1234F","consent":"Y","consent_text":"I agree.","date_of_birth":"31-01-1990"}"#,
+        let (pan, nonsense, yes, text) = (Some("ABCPE1234F"), Some("nonsense"), Some("Y"), Some("I agree."));
+        assert!(draft(pan, yes, text, Some("1990-01-31")).is_ok());
+        assert_eq!(draft(nonsense, yes, text, None), Err(PanRefusal::Malformed));
+        for refused in [
+            draft(nonsense, Some("N"), text, None),
+            draft(pan, yes, Some(""), None),
+            draft(pan, None, None, None),
+            draft(None, yes, text, None),
+            draft(Some(""), yes, text, None),
+            draft(nonsense, yes, text, Some("31-01-1990")),
         ] {
-            assert!(matches!(draft(json), Err(PanRefusal::Invalid(_))), "{json}");
+            assert!(matches!(refused, Err(PanRefusal::Invalid(_))), "{refused:?}");
         }
     }
 

@@ -51,8 +51,11 @@ pub enum ClientError {
     /// The extra certificate authorities are not PEM certificates, or there are none in the text.
     #[error("the extra root certificates are not a PEM bundle")]
     ExtraRoots,
+    /// The token for upstreams holds something that no header can carry.
+    #[error("the upstreams' token cannot be sent in a header")]
+    Token,
     /// TLS cannot be set up, for example because the system has no trusted certificate authorities.
-    #[error("the webhook client cannot be built: {0}")]
+    #[error("the HTTP client cannot be built: {0}")]
     Tls(#[source] reqwest::Error),
 }
 

@@ -3,15 +3,17 @@
 #![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
 
 mod receiver;
+mod sender;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use receiver::{client, options, read_request, receiver, url};
+use receiver::{read_request, receiver};
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use sender::{client, options, url};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
 
 mod receiver;
+mod sender;
 
 use std::fs::File;
 use std::process::Command;
@@ -14,9 +15,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use receiver::{client, options, read_request, receiver, url};
+use receiver::{read_request, receiver};
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use sender::{client, options, url};
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 

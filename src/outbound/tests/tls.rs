@@ -3,15 +3,17 @@
 #![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
 
 mod receiver;
+mod sender;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use receiver::{client, options, read_request, receiver, url};
+use receiver::{read_request, receiver};
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_outbound::client::{ClientError, WebhookClient, WebhookClientOptions};
+use sender::{client, options, url};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;

@@ -15,6 +15,7 @@ use url::Url;
 
 use crate::issuer::{HolderKey, SandboxIssuer};
 use crate::keys::KeyError;
+use crate::page::style;
 
 mod answer;
 mod error;
@@ -80,17 +81,18 @@ impl fmt::Debug for SandboxApp {
     }
 }
 
-/// Mounts the app under `/sandbox`: its page, its style sheet, the JSON endpoint and the residents.
+/// Mounts the app: `/sandbox/app` with its style sheet and the JSON endpoint, and
+/// `/sandbox/residents`. The rest of `/sandbox` is left to others.
 pub fn configure(cfg: &mut ServiceConfig, state: Data<SandboxApp>) {
     cfg.service(
-        web::scope("/sandbox")
-            .app_data(state)
+        web::scope("/sandbox/app")
+            .app_data(state.clone())
             .app_data(QueryConfig::default().error_handler(|_, _| AppError::Unreadable.as_page().into()))
             .app_data(FormConfig::default().limit(BODY_BYTES_MAX).error_handler(|_, _| AppError::MalformedBody.as_page().into()))
             .app_data(JsonConfig::default().limit(BODY_BYTES_MAX).error_handler(|_, _| AppError::MalformedBody.into()))
-            .service(web::resource("/app").get(pages::show).post(pages::decide))
-            .service(web::resource("/app/app.css").get(pages::style))
-            .service(web::resource("/app/answer").post(scripts::answer))
-            .service(web::resource("/residents").get(scripts::residents)),
-    );
+            .service(web::resource("").get(pages::show).post(pages::decide))
+            .service(web::resource("/app.css").get(style))
+            .service(web::resource("/answer").post(scripts::answer)),
+    )
+    .service(web::resource("/sandbox/residents").app_data(state).get(scripts::residents));
 }

@@ -1,5 +1,6 @@
-//! A small webhook receiver on a free port, for the demo and for tests: it records what arrives and
-//! answers as it is told to, well or badly.
+//! A small webhook receiver, for the demo, for `sakshi listen` and for tests: it records what arrives
+//! and answers as it is told to, well or badly. [`listen`] asks about each request instead, and keeps
+//! none.
 //!
 //! It is a real HTTP/1.1 server on the caller's runtime, and it ends, connections included, when it
 //! is dropped.
@@ -19,17 +20,17 @@ use hyper::body::Incoming;
 use hyper::header::{HeaderMap, LOCATION};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::time::Timestamp;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 /// Bytes of a body that is recorded; a longer one breaks the connection.
-const BODY_BYTES_MAX: usize = 16 * 1_024 * 1_024;
+const BODY_BYTES_MAX: usize = 32 * 1_024 * 1_024;
 /// How long [`Behaviour::CloseIdle`] keeps a connection before closing it.
 const IDLE_TIME: Duration = Duration::from_millis(2);
 
@@ -54,6 +55,8 @@ pub enum Behaviour {
 /// A request as it arrived.
 #[derive(Clone, Debug)]
 pub struct Received {
+    /// Its method.
+    pub method: Method,
     /// Path and query.
     pub path: String,
     /// Its headers.
@@ -64,7 +67,31 @@ pub struct Received {
     pub at: Timestamp,
 }
 
-struct Shared {
+/// A request that waits to be told how it is treated; dropping it closes the connection.
+#[derive(Debug)]
+pub struct Arrival {
+    /// The request.
+    pub request: Received,
+    told: oneshot::Sender<Behaviour>,
+}
+
+impl Arrival {
+    /// Treats the request like this.
+    pub fn treat(self, behaviour: Behaviour) {
+        // Whoever sent it may have hung up meanwhile.
+        let _ = self.told.send(behaviour);
+    }
+}
+
+/// Says how a request is treated.
+enum Judge {
+    /// Every one like this, after it was recorded.
+    Fixed(Recorder),
+    /// Whoever listens says it for each.
+    Asked(mpsc::Sender<Arrival>),
+}
+
+struct Recorder {
     behaviour: Mutex<Behaviour>,
     received: Mutex<Vec<Received>>,
     count: watch::Sender<usize>,
@@ -73,8 +100,18 @@ struct Shared {
 /// A running receiver.
 pub struct WebhookReceiver {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    judge: Arc<Judge>,
     server: AbortHandle,
+}
+
+/// Starts a receiver at an address, on the current tokio or actix runtime. What arrives comes out of
+/// the channel, one at a time, and waits there to be told how it is treated.
+///
+/// # Errors
+/// The address cannot be bound.
+pub async fn listen(address: SocketAddr) -> io::Result<(WebhookReceiver, mpsc::Receiver<Arrival>)> {
+    let (arrivals, arrived) = mpsc::channel(1);
+    Ok((WebhookReceiver::bind(address, Judge::Asked(arrivals)).await?, arrived))
 }
 
 impl WebhookReceiver {
@@ -83,11 +120,23 @@ impl WebhookReceiver {
     /// # Errors
     /// No port could be bound.
     pub async fn start(behaviour: Behaviour) -> io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let recorder = Recorder { behaviour: Mutex::new(behaviour), received: Mutex::default(), count: watch::Sender::new(0) };
+        Self::bind(SocketAddr::from(([127, 0, 0, 1], 0)), Judge::Fixed(recorder)).await
+    }
+
+    async fn bind(address: SocketAddr, judge: Judge) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared { behaviour: Mutex::new(behaviour), received: Mutex::default(), count: watch::Sender::new(0) });
-        let server = tokio::spawn(serve(listener, Arc::clone(&shared))).abort_handle();
-        Ok(Self { address, shared, server })
+        let judge = Arc::new(judge);
+        let server = tokio::spawn(serve(listener, Arc::clone(&judge))).abort_handle();
+        Ok(Self { address, judge, server })
+    }
+
+    fn recorder(&self) -> Option<&Recorder> {
+        match &*self.judge {
+            Judge::Fixed(recorder) => Some(recorder),
+            Judge::Asked(_) => None,
+        }
     }
 
     /// Where it listens.
@@ -102,23 +151,27 @@ impl WebhookReceiver {
         format!("http://{}{path}", self.address)
     }
 
-    /// Treats the requests from now on in another way.
+    /// Treats the requests from now on in another way, unless each of them is asked about.
     pub fn set_behaviour(&self, behaviour: Behaviour) {
-        *lock(&self.shared.behaviour) = behaviour;
+        if let Some(recorder) = self.recorder() {
+            *lock(&recorder.behaviour) = behaviour;
+        }
     }
 
-    /// What has arrived so far, in the order of arrival.
+    /// What has arrived so far, in the order of arrival; nothing where each request is asked about.
     #[must_use]
     pub fn received(&self) -> Vec<Received> {
-        lock(&self.shared.received).clone()
+        self.recorder().map_or_else(Vec::new, |recorder| lock(&recorder.received).clone())
     }
 
     /// Waits until at least `count` requests have arrived and returns all that have; fewer when the
     /// time is up first.
     pub async fn wait_for(&self, count: usize, time: Duration) -> Vec<Received> {
-        let mut arrivals = self.shared.count.subscribe();
-        // Both a time-out and success are told by what is returned.
-        let _ = timeout(time, arrivals.wait_for(|arrived| *arrived >= count)).await;
+        if let Some(recorder) = self.recorder() {
+            let mut arrivals = recorder.count.subscribe();
+            // Both a time-out and success are told by what is returned.
+            let _ = timeout(time, arrivals.wait_for(|arrived| *arrived >= count)).await;
+        }
         self.received()
     }
 }
@@ -129,13 +182,13 @@ impl Drop for WebhookReceiver {
     }
 }
 
-async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+async fn serve(listener: TcpListener, judge: Arc<Judge>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => {
                 if let Ok((stream, _)) = accepted {
-                    connections.spawn(connection(stream, Arc::clone(&shared)));
+                    connections.spawn(connection(stream, Arc::clone(&judge)));
                 }
             }
             Some(_ended) = connections.join_next() => {}
@@ -143,9 +196,9 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+async fn connection(stream: TcpStream, judge: Arc<Judge>) {
     let answered_idle = AtomicBool::new(false);
-    let service = service_fn(|request| answer(request, &shared, &answered_idle));
+    let service = service_fn(|request| answer(request, &judge, &answered_idle));
     let mut connection = pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     poll_fn(|context| match connection.as_mut().poll(context) {
         Poll::Ready(_ended) => Poll::Ready(()),
@@ -160,12 +213,15 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
 }
 
 /// Records a request and answers it; an error closes the connection.
-async fn answer(request: Request<Incoming>, shared: &Shared, answered_idle: &AtomicBool) -> Result<Response<Full<Bytes>>, Dropped> {
-    let behaviour = lock(&shared.behaviour).clone();
+async fn answer(request: Request<Incoming>, judge: &Judge, answered_idle: &AtomicBool) -> Result<Response<Full<Bytes>>, Dropped> {
     let (head, body) = request.into_parts();
     let body = Limited::new(body, BODY_BYTES_MAX).collect().await.map_err(|_| Dropped)?.to_bytes();
     let path = head.uri.path_and_query().map_or_else(String::new, ToString::to_string);
-    record(shared, Received { path, headers: head.headers, body, at: SystemClock.now() });
+    let received = Received { method: head.method, path, headers: head.headers, body, at: SystemClock.now() };
+    let behaviour = match judge {
+        Judge::Fixed(recorder) => recorder.record(received),
+        Judge::Asked(arrivals) => ask(arrivals, received).await?,
+    };
 
     let mut response = Response::new(Full::default());
     match behaviour {
@@ -182,10 +238,20 @@ async fn answer(request: Request<Incoming>, shared: &Shared, answered_idle: &Ato
     Ok(response)
 }
 
-fn record(shared: &Shared, request: Received) {
-    let mut received = lock(&shared.received);
-    received.push(request);
-    shared.count.send_replace(received.len());
+impl Recorder {
+    fn record(&self, request: Received) -> Behaviour {
+        let behaviour = lock(&self.behaviour).clone();
+        let mut received = lock(&self.received);
+        received.push(request);
+        self.count.send_replace(received.len());
+        behaviour
+    }
+}
+
+async fn ask(arrivals: &mpsc::Sender<Arrival>, request: Received) -> Result<Behaviour, Dropped> {
+    let (told, behaviour) = oneshot::channel();
+    arrivals.send(Arrival { request, told }).await.map_err(|_| Dropped)?;
+    behaviour.await.map_err(|_| Dropped)
 }
 
 /// The receiver hangs up.

@@ -78,6 +78,12 @@ impl Resident {
         Self::all().iter().find(|resident| resident.id == id)
     }
 
+    /// The year in which the resident was born.
+    #[must_use]
+    pub const fn birth_year(&self) -> i32 {
+        self.born.0
+    }
+
     /// The value of a claim as a credential issued now states it, if the resident has one.
     #[must_use]
     pub fn claim(&self, claim: Claim, now: Timestamp) -> Option<Value> {

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use sakshi_sandbox::receiver::{self, Behaviour, WebhookReceiver};
 use tokio::net::TcpStream;
 
 const PLENTY: Duration = Duration::from_secs(20);
@@ -79,4 +79,25 @@ async fn dropping_it_closes_the_port_and_the_connections() {
     drop(receiver);
     assert!(hanging.await.unwrap().is_err());
     assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn who_listens_says_for_each_request_how_it_is_treated() {
+    let anywhere = "127.0.0.1:0".parse().unwrap();
+    let (receiver, mut arrivals) = receiver::listen(anywhere).await.unwrap();
+    assert!(receiver::listen(receiver.address()).await.is_err(), "the address is taken");
+    let telling = tokio::spawn(async move {
+        for behaviour in [Behaviour::Answer(503), Behaviour::Answer(204)] {
+            let arrival = arrivals.recv().await.unwrap();
+            assert_eq!((arrival.request.method.as_str(), arrival.request.body.as_ref()), ("POST", &b"x"[..]));
+            arrival.treat(behaviour);
+        }
+        drop(arrivals.recv().await);
+    });
+    let send = || client().post(receiver.url("/hook")).body("x").send();
+    assert_eq!(send().await.unwrap().status(), 503);
+    assert_eq!(send().await.unwrap().status(), 204);
+    assert!(!send().await.unwrap_err().is_timeout(), "an arrival that nobody treats hangs up");
+    telling.await.unwrap();
+    assert!(receiver.received().is_empty());
 }

@@ -23,6 +23,8 @@ pub mod store_path;
 pub mod telemetry;
 
 #[cfg(test)]
+mod flow_fixture;
+#[cfg(test)]
 mod live;
 #[cfg(test)]
 mod universe;

@@ -12,6 +12,8 @@ use crate::settings::{Sources, load};
 
 const ADMIN_TOKEN: &str = "sandbox-admin-token-never-in-production";
 
+const CONNECTOR_TOKEN: &str = "sandbox-connector-token-never-in-production";
+
 pub(crate) struct LiveNode {
     pub(crate) node: Node,
     pub(crate) first: FirstClient,
@@ -72,7 +74,13 @@ impl LiveNode {
         answer(self.http.get(format!("http://{}{path}", self.node.internal_addr)).bearer_auth(ADMIN_TOKEN)).await
     }
 
-    fn signed(&self, request: RequestBuilder) -> RequestBuilder {
+    /// Reports as a connector.
+    pub(crate) async fn report(&self, kind: &str, body: &Value) -> (u16, Value) {
+        let url = format!("http://{}/internal/v1/flows/{kind}", self.node.internal_addr);
+        answer(self.http.post(url).bearer_auth(CONNECTOR_TOKEN).json(body)).await
+    }
+
+    pub(crate) fn signed(&self, request: RequestBuilder) -> RequestBuilder {
         request.header("X-API-KEY", self.first.key.reveal()).header("X-API-APP-ID", self.first.app.as_str())
     }
 }

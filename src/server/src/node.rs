@@ -10,15 +10,17 @@ use std::time::Duration;
 use actix_web::dev::ServerHandle;
 use actix_web::web::Data;
 use actix_web::{App, HttpServer};
+use futures_util::future::LocalBoxFuture;
 use metrics_exporter_prometheus::PrometheusHandle;
-use sakshi_actors::{Doors, Escalation, Ground, LaneBounds, MoveCredits, Tree, TreeBounds};
+use sakshi_actors::{Doors, Escalation, Flows, Ground, LaneBounds, MoveCredits, Tree, TreeBounds};
 use sakshi_domain::credits::CreditMove;
+use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::profile::Profile;
 use sakshi_outbound::client::{ClientError, WebhookClient, WebhookClientOptions};
 use sakshi_outbound::guard::AddressPolicy;
 use sakshi_sandbox::app::SandboxApp;
-use sakshi_store::{CreditOutcome, Retention, Store, StoreError, StoreFuture};
+use sakshi_store::{CreditOutcome, ReportFlowOutcome, Retention, Store, StoreError, StoreFuture};
 use socket2::SockRef;
 use tokio::net::TcpSocket;
 use tokio::sync::mpsc;
@@ -28,10 +30,12 @@ use crate::agreement::{self, AgreementError};
 use crate::descriptors::Shares;
 use crate::drain::Drain;
 use crate::health::Health;
+use crate::http::error::ApiError;
 use crate::http::intake::Intake;
 use crate::http::ovse::callback::CALLBACK_BODIES;
+use crate::http::polls::Polls;
 use crate::http::rate::{Rate, Rates};
-use crate::internal::{self, CreditDesk, InternalDeps};
+use crate::internal::{self, CreditDesk, FlowDesk, InternalDeps, REPORT_BODIES};
 use crate::material::{self, MaterialError};
 use crate::public;
 use crate::service::{GivenAddresses, Rules, Service};
@@ -45,6 +49,8 @@ const BACKLOG: u32 = 4_096;
 const START_PATIENCE: Duration = Duration::from_secs(30);
 /// How long an ask of an actor may take before the caller is told to come again.
 const ASK_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the result of a flow can be fetched.
+const FLOW_RESULT_TTL: Duration = Duration::from_secs(24 * 3_600);
 /// How long an expired transaction still answers 410 before it is forgotten.
 const EXPIRED_GRACE: Duration = Duration::from_secs(24 * 3_600);
 
@@ -149,7 +155,7 @@ impl Node {
             Some(issuer) => Some(Data::new(SandboxApp::new(Arc::clone(issuer), &public_base, Arc::clone(&clock))?)),
             None => None,
         };
-        let Doors { transactions, events } = tree.doors(0);
+        let Doors { transactions, events, flows } = tree.doors(0);
         let drain = Drain::new();
         let vault = Arc::clone(&material.vault);
         let agreement = Arc::new(agreement::reach(settings, material, public_base.clone())?);
@@ -157,6 +163,7 @@ impl Node {
             service: Service {
                 transactions,
                 events,
+                flows,
                 store: Arc::clone(&store),
                 vault,
                 clock: Arc::clone(&clock),
@@ -166,6 +173,7 @@ impl Node {
             },
             tree: tree.clone(),
             rates: rates(settings),
+            polls: Polls::new(),
             callback_bodies: Intake::new(CALLBACK_BODIES),
             profile: settings.profile,
             body_bytes: settings.limits.body_bytes,
@@ -183,6 +191,8 @@ impl Node {
             store: Arc::clone(&store),
             clock,
             credits: Arc::new(Desk(tree.clone())),
+            flows: Arc::new(Reports(tree.doors(0).flows)),
+            reports: Intake::new(REPORT_BODIES),
             health: Arc::new(Health::watch(tree.clone(), drain.clone(), Arc::clone(&store))),
             tree: {
                 let tree = tree.clone();
@@ -191,6 +201,7 @@ impl Node {
             metrics,
             figures: storage.figures(),
             admin_token: settings.admin.token.clone(),
+            connector_token: settings.admin.connector_token.clone(),
             addresses: rules(settings).addresses,
             body_bytes: settings.limits.body_bytes,
         };
@@ -310,6 +321,8 @@ fn bounds(settings: &Settings, shares: &Shares) -> TreeBounds {
         patience: ASK_PATIENCE,
         lanes: LaneBounds { in_flight: shares.webhooks, in_flight_per_host: settings.webhooks.max_in_flight_per_host.min(shares.webhooks) },
         live_events: settings.limits.max_live_transactions,
+        live_flows: settings.limits.max_live_transactions,
+        flow_result_ttl: FLOW_RESULT_TTL,
         retention: retention(settings),
     }
 }
@@ -351,5 +364,15 @@ impl CreditDesk for Desk {
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
         let ask = self.0.ledger().send(MoveCredits { client, movement }).timeout(ASK_PATIENCE);
         Box::pin(async move { ask.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the credit ledger did not answer".into()))) })
+    }
+}
+
+/// The flows as connectors see them.
+struct Reports(Flows);
+
+impl FlowDesk for Reports {
+    fn report(&self, report: FlowReport) -> LocalBoxFuture<'static, Result<ReportFlowOutcome, ApiError>> {
+        let flows = self.0.clone();
+        Box::pin(async move { Ok(flows.report(report).await?) })
     }
 }

@@ -17,6 +17,7 @@ use crate::http::body::BodyLimit;
 use crate::http::intake::Intake;
 use crate::http::key_cache::KeyGate;
 use crate::http::openapi::Document;
+use crate::http::polls::Polls;
 use crate::http::rate::Rates;
 use crate::http::request_id::edge;
 use crate::http::routes;
@@ -32,6 +33,8 @@ pub struct Shared {
     pub tree: Tree,
     /// Rates, counted over all workers.
     pub rates: Rates,
+    /// What polls of flows hold, counted over all workers.
+    pub polls: Polls,
     /// What callback bodies hold, counted over all workers.
     pub callback_bodies: Intake<TxnId>,
     /// Which keys are good here.
@@ -50,9 +53,10 @@ pub fn app(
     + use<>,
 > {
     let mut service = shared.service.clone();
-    if let Some(Doors { transactions, events }) = shared.tree.start_shard() {
+    if let Some(Doors { transactions, events, flows }) = shared.tree.start_shard() {
         service.transactions = transactions;
         service.events = events;
+        service.flows = flows;
     }
     let gate = KeyGate::new(Arc::clone(&service.store), Arc::clone(&service.clock), shared.profile);
     let sandbox = shared.sandbox.clone();
@@ -60,6 +64,7 @@ pub fn app(
         .app_data(Data::new(Document::of(&service.agreement.public_base)))
         .app_data(Data::new(service))
         .app_data(Data::new(shared.rates.clone()))
+        .app_data(Data::new(shared.polls.clone()))
         .app_data(Data::new(shared.callback_bodies.clone()))
         .app_data(gate)
         .app_data(BodyLimit(shared.body_bytes))

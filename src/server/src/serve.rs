@@ -110,7 +110,8 @@ impl Signals {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    async fn next(&mut self) {
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
         tokio::select! { _ = self.terminate.recv() => {}, _ = self.interrupt.recv() => {} }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_actors::{Events, Transactions};
+use sakshi_actors::{Events, Flows, Transactions};
 use sakshi_domain::clock::Clock;
 use sakshi_domain::web_address::{Schemes, WebAddress, WebhookUrl};
 use sakshi_outbound::guard::AddressPolicy;
@@ -20,6 +20,8 @@ pub struct Service {
     pub transactions: Transactions,
     /// The door to all events.
     pub events: Events,
+    /// The door to all flows.
+    pub flows: Flows,
     /// The truth.
     pub store: Arc<dyn Store>,
     /// Seals what is personal.

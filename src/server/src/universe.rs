@@ -3,27 +3,36 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use futures_util::future::LocalBoxFuture;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use sakshi_domain::clock::ManualClock;
 use sakshi_domain::credits::CreditMove;
+use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, Spelling};
 use sakshi_domain::time::Timestamp;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{CreditOutcome, Store, StoreFuture, Vault};
+use sakshi_store::{CreditOutcome, ReportFlow, ReportFlowOutcome, Store, StoreFuture, Vault};
 use secrecy::SecretString;
 use serde_json::json;
 
 use crate::http::api_key::ApiKey;
-use crate::internal::{CreditDesk, Health, InternalDeps};
+use crate::http::error::ApiError;
+use crate::http::intake::Intake;
+use crate::internal::{CreditDesk, FlowDesk, Health, InternalDeps, REPORT_BODIES};
 use crate::service::GivenAddresses;
 
 pub(crate) const TOKEN: &str = "an-admin-token-of-more-than-32-characters";
+pub(crate) const CONNECTOR_TOKEN: &str = "a-connector-token-of-more-than-32-characters";
+/// How long the result of a flow can be fetched.
+pub(crate) const RESULT_TTL: Duration = Duration::from_secs(3_600);
 
 pub(crate) struct Universe {
     pub(crate) store: EmbeddedStore,
     pub(crate) clock: Arc<ManualClock>,
+    pub(crate) vault: Arc<Vault>,
     pub(crate) fit: Arc<Fitness>,
     _directory: tempfile::TempDir,
 }
@@ -45,7 +54,7 @@ impl Health for Fitness {
     }
 }
 
-/// Without a ledger actor, credits go straight to the store.
+/// Without actors, credits and reports go straight to the store.
 struct Direct(EmbeddedStore);
 
 impl CreditDesk for Direct {
@@ -54,18 +63,26 @@ impl CreditDesk for Direct {
     }
 }
 
+impl FlowDesk for Direct {
+    fn report(&self, report: FlowReport) -> LocalBoxFuture<'static, Result<ReportFlowOutcome, ApiError>> {
+        let reported = self.0.report_flow(ReportFlow { report, result_ttl: RESULT_TTL });
+        Box::pin(async move { Ok(reported.await?) })
+    }
+}
+
 impl Universe {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_700_000_000_000)));
+        let vault = Arc::new(Vault::new(&[vec![7; 32].into()]).unwrap());
         let options = EmbeddedOptions {
             directory: directory.path().join("store"),
             clock: clock.clone(),
-            vault: Arc::new(Vault::new(&[vec![7; 32].into()]).unwrap()),
+            vault: Arc::clone(&vault),
             max_waiting: 64,
             max_pages: None,
         };
-        Self { store: EmbeddedStore::open(options).unwrap(), clock, fit: Arc::default(), _directory: directory }
+        Self { store: EmbeddedStore::open(options).unwrap(), clock, vault, fit: Arc::default(), _directory: directory }
     }
 
     pub(crate) fn shared_store(&self) -> Arc<dyn Store> {
@@ -77,11 +94,14 @@ impl Universe {
             store: self.shared_store(),
             clock: self.clock.clone(),
             credits: Arc::new(Direct(self.store.clone())),
+            flows: Arc::new(Direct(self.store.clone())),
+            reports: Intake::new(REPORT_BODIES),
             health: self.fit.clone(),
             tree: Arc::new(|| json!({"name": "root", "kind": "root", "state": "running", "live": 1, "restarts": 0, "children": []})),
             figures: Arc::new(|| {}),
             metrics: PrometheusBuilder::new().build_recorder().handle(),
             admin_token: SecretString::from(TOKEN),
+            connector_token: SecretString::from(CONNECTOR_TOKEN),
             addresses: GivenAddresses::PUBLIC,
             body_bytes: 4_096,
         }

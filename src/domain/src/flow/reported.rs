@@ -72,6 +72,19 @@ impl FlowReport {
         }
     }
 
+    /// What it is a report on.
+    #[must_use]
+    pub const fn kind(&self) -> FlowKind {
+        match self {
+            Self::ESign(_) => FlowKind::ESign,
+            Self::DocLocker(_) => FlowKind::DocLocker,
+            Self::EStamp(_) => FlowKind::EStamp,
+            Self::WealthConsent(_) => FlowKind::WealthConsent,
+            Self::WealthData(_) => FlowKind::WealthData,
+            Self::WealthHistorical(_) => FlowKind::WealthHistorical,
+        }
+    }
+
     /// The flow that it says it is about.
     #[must_use]
     pub const fn flow(&self) -> FlowId {

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::doclocker::DocLockerFlow;
 use super::esign::EsignFlow;
 use super::estamp::EStampFlow;
-use super::kind::FlowKind;
 use super::opened::Opened;
 use super::states::ConsentStatus;
 use super::wealth_consent::WealthConsent;
@@ -60,6 +59,17 @@ impl Standing {
         }
     }
 
+    /// Which upstream it is with, in a word.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::ESign(_) => "esign",
+            Self::DocLocker(_) => "doclocker",
+            Self::EStamp(_) => "estamp",
+            Self::Wealth(_) => "wealth",
+        }
+    }
+
     /// Whether nothing more will be reported of it.
     #[must_use]
     pub fn has_ended(&self) -> bool {
@@ -75,19 +85,18 @@ impl Standing {
         }
     }
 
-    /// Its kind and its state, in words that are nobody's.
+    /// How it stands, in a word of the specification's; `Pending` before the first.
     #[must_use]
-    pub fn words(&self) -> (FlowKind, &'static str) {
-        const PENDING: &str = "Pending";
+    pub fn state(&self) -> &'static str {
         match self {
-            Self::ESign(EsignFlow::Pending(_)) => (FlowKind::ESign, PENDING),
-            Self::ESign(EsignFlow::Ended(ended)) => (FlowKind::ESign, ended.end.how.as_str()),
-            Self::DocLocker(DocLockerFlow::Pending { .. }) => (FlowKind::DocLocker, PENDING),
-            Self::DocLocker(DocLockerFlow::Ended { end, .. }) => (FlowKind::DocLocker, end.how.as_str()),
-            Self::EStamp(EStampFlow::Pending { .. }) => (FlowKind::EStamp, PENDING),
-            Self::EStamp(EStampFlow::Ended { end, .. }) => (FlowKind::EStamp, end.how.as_str()),
-            Self::Wealth(WealthConsent::Asked(_)) => (FlowKind::WealthConsent, PENDING),
-            Self::Wealth(WealthConsent::Moved(moved)) => (FlowKind::WealthConsent, moved.status().as_str()),
+            Self::ESign(EsignFlow::Ended(ended)) => ended.end.how.as_str(),
+            Self::DocLocker(DocLockerFlow::Ended { end, .. }) => end.how.as_str(),
+            Self::EStamp(EStampFlow::Ended { end, .. }) => end.how.as_str(),
+            Self::Wealth(WealthConsent::Moved(moved)) => moved.status().as_str(),
+            Self::ESign(EsignFlow::Pending(_))
+            | Self::DocLocker(DocLockerFlow::Pending { .. })
+            | Self::EStamp(EStampFlow::Pending { .. })
+            | Self::Wealth(WealthConsent::Asked(_)) => "Pending",
         }
     }
 

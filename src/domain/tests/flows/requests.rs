@@ -1,23 +1,44 @@
-//! What opens a flow: drafts in both spellings, every problem by its path, and the flow that
-//! follows.
+//! What opens a flow: every problem by its path, and the flow that follows.
 
+use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::doclocker::DocLockerFlow;
 use sakshi_domain::flow::esign::EsignFlow;
 use sakshi_domain::flow::estamp::EStampKind;
 use sakshi_domain::flow::request::doclocker::DocLockerDraft;
-use sakshi_domain::flow::request::esign::{EsignDraft, EsignRequest};
-use sakshi_domain::flow::request::estamp::EStampDraft;
+use sakshi_domain::flow::request::esign::{DocumentDraft, EsignDraft, EsignRequest, SignerDraft};
+use sakshi_domain::flow::request::estamp::{EStampDraft, FileDraft, SignatoryDraft};
 use sakshi_domain::flow::request::wealth::WealthDraft;
+use sakshi_domain::flow::request::webhook::WebhookDraft;
 use sakshi_domain::flow::wealth_consent::WealthConsent;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::{INVITATION_DEFAULT, INVITATION_MAX, SIGNERS_MAX};
-use sakshi_domain::web_address::Schemes;
-use serde_json::{Value, json};
+use sakshi_domain::web_address::{Schemes, WebAddress};
+use serde_json::json;
 
 use crate::fixtures::*;
 
-fn esign_request(draft: Value) -> Result<EsignRequest, Invalid> {
-    serde_json::from_value::<EsignDraft>(draft).unwrap().check(Schemes::HttpsOnly, early())
+fn esign_request(draft: EsignDraft) -> Result<EsignRequest, Invalid> {
+    draft.check(|url| WebAddress::parse(url, Schemes::HttpsOnly), early())
+}
+
+fn some(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+fn document(name: &str, content: &str) -> Option<DocumentDraft> {
+    Some(DocumentDraft { name: some(name), content: Some(content.into()) })
+}
+
+fn signer(name: &str, until: Option<String>) -> SignerDraft {
+    SignerDraft { signer_name: some(name), signer_ref_id: None, invitation_expire_time_stamp: until }
+}
+
+fn locker(docs: &[&str], consent: Option<&str>, consent_text: Option<&str>) -> DocLockerDraft {
+    DocLockerDraft {
+        docs: Some(docs.iter().map(|doc| (*doc).to_owned()).collect()),
+        consent: consent.map(str::to_owned),
+        consent_text: consent_text.map(str::to_owned),
+    }
 }
 
 fn fields<T: std::fmt::Debug>(refused: Result<T, Invalid>) -> Vec<String> {
@@ -25,19 +46,15 @@ fn fields<T: std::fmt::Debug>(refused: Result<T, Invalid>) -> Vec<String> {
 }
 
 #[test]
-fn an_esign_request_opens_a_flow_in_either_spelling() {
-    let camel = json!({
-        "documentInfo": {"name": "Loan agreement", "content": "QUJD"},
-        "signerInfo": [{"signerName": "Asha Rao", "signerRefId": "borrower", "invitationExpireTimeStamp": "2026-02-07T09:30:00Z"},
-                       {"signerName": "Vikram Sample"}],
-        "responseUrl": "https://client.example/hook", "documentReferenceId": "loan-7"});
-    let snake = json!({
-        "document_info": {"name": "Loan agreement", "content": "QUJD"},
-        "signer_info": [{"signer_name": "Asha Rao", "signer_ref_id": "borrower", "invitation_expire_time_stamp": "2026-02-07T09:30:00Z"},
-                        {"signer_name": "Vikram Sample"}],
-        "response_url": "https://client.example/hook", "document_reference_id": "loan-7"});
-    let request = esign_request(camel).unwrap();
-    assert_eq!(request, esign_request(snake).unwrap());
+fn an_esign_request_opens_a_flow() {
+    let first = SignerDraft { signer_ref_id: some("borrower"), ..signer("Asha Rao", some("2026-02-07T09:30:00Z")) };
+    let request = esign_request(EsignDraft {
+        document_info: document("Loan agreement", "QUJD"),
+        signer_info: Some(vec![first, signer("Vikram Sample", None)]),
+        response_url: some("https://client.example/hook"),
+        document_reference_id: some("loan-7"),
+    });
+    let request = request.unwrap();
     assert_eq!(request.signers[1].until, early() + INVITATION_DEFAULT);
 
     let opened = request.open(opened());
@@ -55,20 +72,20 @@ fn an_esign_request_opens_a_flow_in_either_spelling() {
 }
 
 #[test]
-fn the_same_field_in_both_spellings_is_refused() {
-    assert!(serde_json::from_str::<EsignDraft>(r#"{"responseUrl": "https://a.example", "response_url": "https://a.example"}"#).is_err());
-    assert!(serde_json::from_str::<DocLockerDraft>(r#"{"consent_text": "I agree.", "consentText": "I agree."}"#).is_err());
-}
-
-#[test]
 fn every_problem_of_an_esign_request_is_told_by_its_path() {
-    assert_eq!(fields(esign_request(json!({}))), ["documentInfo", "signerInfo"]);
+    assert_eq!(fields(esign_request(EsignDraft::default())), ["documentInfo", "signerInfo"]);
     let late = (early() + INVITATION_MAX + std::time::Duration::from_millis(1)).to_string();
-    let found = fields(esign_request(json!({
-        "documentInfo": {"name": " ", "content": "no Base64!"},
-        "signerInfo": [{}, {"signerName": "A", "invitationExpireTimeStamp": early().to_string()}, {"signerName": "B", "invitationExpireTimeStamp": late},
-                       {"signerName": "C", "signerRefId": ""}],
-        "responseUrl": "http://client.example/", "documentReferenceId": "x".repeat(129)})));
+    let found = fields(esign_request(EsignDraft {
+        document_info: document(" ", "no Base64!"),
+        signer_info: Some(vec![
+            SignerDraft::default(),
+            signer("A", Some(early().to_string())),
+            signer("B", Some(late)),
+            SignerDraft { signer_ref_id: some(""), ..signer("C", None) },
+        ]),
+        response_url: some("http://client.example/"),
+        document_reference_id: Some("x".repeat(129)),
+    }));
     let expected = [
         "documentInfo.name",
         "documentInfo.content",
@@ -80,39 +97,50 @@ fn every_problem_of_an_esign_request_is_told_by_its_path() {
         "responseUrl",
     ];
     assert_eq!(found, expected);
-    let many = vec![json!({"signerName": "A"}); SIGNERS_MAX + 1];
-    for signers in [json!([]), json!(many)] {
-        assert_eq!(fields(esign_request(json!({"documentInfo": {"name": "A", "content": "QUJD"}, "signerInfo": signers}))), ["signerInfo"]);
+    for signers in [0, SIGNERS_MAX + 1] {
+        let signers = (0..signers).map(|_| signer("A", None)).collect();
+        let draft = EsignDraft { document_info: document("A", "QUJD"), signer_info: Some(signers), ..EsignDraft::default() };
+        assert_eq!(fields(esign_request(draft)), ["signerInfo"]);
     }
 }
 
 #[test]
 fn documents_are_fetched_with_consent_and_each_once() {
-    let check = |draft: Value| serde_json::from_value::<DocLockerDraft>(draft).unwrap().check();
-    let request = check(json!({"docs": ["driving_licence"], "consent": "Y", "consentText": "I agree."})).unwrap();
+    let request = locker(&["driving_licence"], Some("Y"), Some("I agree.")).check().unwrap();
     assert_eq!((request.docs[0].as_str(), request.consent.text()), ("driving_licence", "I agree."));
     assert!(matches!(request.open(opened()), DocLockerFlow::Pending { latest: None, .. }));
-    assert_eq!(fields(check(json!({"docs": ["driving_licence"]}))), ["consent", "consent_text"]);
-    assert_eq!(fields(check(json!({"docs": ["a", "b", "a", " "], "consent": "Y", "consent_text": "I agree."}))), ["docs[2]", "docs[3]"]);
-    assert_eq!(fields(check(json!({"docs": [], "consent": "N", "consent_text": "I agree."}))), ["docs", "consent"]);
+    assert_eq!(fields(locker(&["driving_licence"], None, None).check()), ["consent", "consent_text"]);
+    assert_eq!(fields(locker(&["a", "b", "a", " "], Some("Y"), Some("I agree.")).check()), ["docs[2]", "docs[3]"]);
+    assert_eq!(fields(locker(&[], Some("N"), Some("I agree.")).check()), ["docs", "consent"]);
 }
 
 #[test]
 fn an_e_stamp_is_of_the_registry_or_on_paper() {
-    let check = |draft: Value| serde_json::from_value::<EStampDraft>(draft).unwrap().check();
-    let draft = |api_type: &str| {
-        json!({"apiType": api_type, "document": {"documentName": "lease.pdf", "base64FileData": "QUJD"},
-               "signatoriesInfo": [{"name": "Asha Rao", "emailID": "asha@example.com", "signType": "electronic"}]})
+    let draft = |api_type: &str| EStampDraft {
+        api_type: some(api_type),
+        document: Some(FileDraft { document_name: some("lease.pdf"), file_data: Some("QUJD".into()) }),
+        signatories_info: Some(vec![SignatoryDraft {
+            name: some("Asha Rao"),
+            email_id: some("asha@example.com"),
+            sign_type: some("electronic"),
+        }]),
     };
-    let request = check(draft("PhysicalEStamp")).unwrap();
+    let request = draft("PhysicalEStamp").check().unwrap();
     assert_eq!((request.kind, request.open(opened()).opened().kind), (EStampKind::Physical, EStampKind::Physical));
-    assert_eq!(check(draft("RegistryEStamp")).unwrap().kind, EStampKind::Registry);
+    assert_eq!(draft("RegistryEStamp").check().unwrap().kind, EStampKind::Registry);
     for other in ["ESign", "registryestamp", ""] {
-        let refused = check(draft(other)).unwrap_err();
+        let refused = draft(other).check().unwrap_err();
         assert_eq!(refused.to_string(), "apiType: must be RegistryEStamp or PhysicalEStamp");
     }
-    assert_eq!(fields(check(json!({}))), ["apiType", "document", "signatoriesInfo"]);
-    let found = fields(check(json!({"apiType": "RegistryEStamp", "document": {}, "signatoriesInfo": [{"email_id": "nobody"}]})));
+    assert_eq!(fields(EStampDraft::default().check()), ["apiType", "document", "signatoriesInfo"]);
+    let found = fields(
+        EStampDraft {
+            api_type: some("RegistryEStamp"),
+            document: Some(FileDraft::default()),
+            signatories_info: Some(vec![SignatoryDraft { email_id: some("nobody"), ..SignatoryDraft::default() }]),
+        }
+        .check(),
+    );
     let expected = [
         "document.documentName",
         "document.base64FileData",
@@ -125,9 +153,20 @@ fn an_e_stamp_is_of_the_registry_or_on_paper() {
 
 #[test]
 fn a_wealth_consent_is_asked_for_with_the_consent_fields() {
-    let check = |draft: Value| serde_json::from_value::<WealthDraft>(draft).unwrap().check();
-    let request = check(json!({"consent": "Y", "consent_text": "I agree."})).unwrap();
-    let flow = request.open(opened(), "handle-1".parse().unwrap());
+    let check = |consent: &str, text: Option<&str>| WealthDraft { consent: some(consent), consent_text: text.map(str::to_owned) }.check();
+    let flow = check("Y", Some("I agree.")).unwrap().open(opened(), "handle-1".parse().unwrap());
     assert!(matches!(&flow, WealthConsent::Asked(asked) if asked.consent_handle.as_str() == "handle-1"));
-    assert_eq!(fields(check(json!({"consent": "yes"}))), ["consent", "consent_text"]);
+    assert_eq!(fields(check("yes", None)), ["consent", "consent_text"]);
+}
+
+#[test]
+fn a_webhook_url_is_registered_and_null_removes_it() {
+    let check = |json: &str| serde_json::from_str::<WebhookDraft>(json).unwrap().check(Schemes::HttpsOnly);
+    let (api_type, url) = check(r#"{"apiType": "ESign", "webhookUrl": "https://client.example/hook"}"#).unwrap();
+    assert_eq!((api_type, url.unwrap().as_str()), (ApiType::ESign, "https://client.example/hook"));
+    assert_eq!(check(r#"{"api_type": "DocLocker", "webhook_url": null}"#), Ok((ApiType::DocLocker, None)));
+    assert_eq!(fields(check("{}")), ["apiType", "webhookUrl"]);
+    let refused = check(r#"{"apiType": "OVSE", "webhookUrl": "http://client.example/"}"#).unwrap_err();
+    let expected = "apiType: must be one of ESign, DocLocker, RegistryEStamp, PhysicalEStamp; webhookUrl: must be an https URL";
+    assert_eq!(refused.to_string(), expected);
 }

@@ -4,8 +4,6 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use sakshi_domain::web_address::{Schemes, WebhookUrl};
-use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -43,16 +41,4 @@ pub(crate) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Optio
             return None;
         }
     }
-}
-
-pub(crate) fn options() -> WebhookClientOptions {
-    WebhookClientOptions { allow_private: true, connect_timeout: PLENTY, total_timeout: PLENTY, extra_roots_pem: None }
-}
-
-pub(crate) fn client() -> WebhookClient {
-    WebhookClient::new(&options()).unwrap()
-}
-
-pub(crate) fn url(text: &str) -> WebhookUrl {
-    WebhookUrl::parse(text, Schemes::HttpAndHttps).unwrap()
 }

@@ -1,7 +1,6 @@
 //! The pages of the app. What a page shows is decided in [`super::intent`] and [`super::answer`].
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, ContentType, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use actix_web::web::{Data, Form as FormBody, Query};
 use actix_web::{HttpResponse, ResponseError as _};
 use askama::Template;
@@ -14,10 +13,8 @@ use super::error::{AppError, PageError};
 use super::intent::Intent;
 use super::scripts::DEFAULT_RESIDENT;
 use super::wording;
+use crate::page::page;
 use crate::residents::Resident;
-
-/// Everything comes from this origin, nothing is inline, nothing frames the page.
-const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The names under which deep links and people hand an intent over.
 #[derive(Deserialize)]
@@ -120,32 +117,7 @@ pub(super) async fn decide(app: Data<SandboxApp>, form: FormBody<DecisionForm>) 
     Ok(page(StatusCode::OK, &outcome))
 }
 
-/// The style sheet.
-pub(super) async fn style() -> HttpResponse {
-    HttpResponse::Ok()
-        .content_type("text/css; charset=utf-8")
-        .insert_header((CACHE_CONTROL, "public, max-age=300"))
-        .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
-        .body(include_str!("../../assets/app.css"))
-}
-
 /// An error as a page.
 pub(super) fn problem(error: AppError) -> HttpResponse {
     page(error.status_code(), &ProblemPage { message: error.to_string() })
-}
-
-fn page(status: StatusCode, template: &impl Template) -> HttpResponse {
-    match template.render() {
-        Ok(html) => HttpResponse::build(status)
-            .insert_header(ContentType::html())
-            .insert_header((CONTENT_SECURITY_POLICY, POLICY))
-            .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
-            .insert_header((REFERRER_POLICY, "no-referrer"))
-            .insert_header((CACHE_CONTROL, "no-store"))
-            .body(html),
-        Err(error) => {
-            tracing::error!(%error, "a page of the sandbox identity app could not be rendered");
-            HttpResponse::InternalServerError().finish()
-        }
-    }
 }

@@ -8,6 +8,7 @@ mod admin;
 mod api;
 mod check;
 mod health;
+mod listen;
 mod paint;
 
 use std::io::{self, Write};
@@ -21,6 +22,7 @@ use crate::settings::{Loaded, Problems, Sources, load};
 use crate::{demo, serve};
 
 pub use admin::Admin;
+pub use listen::Listen;
 
 /// The settings are not good, or the service cannot be asked; starting again helps nobody.
 const SETTINGS_REFUSED: u8 = 2;
@@ -44,6 +46,11 @@ pub enum Command {
     Serve,
     /// Walk one verification on a fresh store, tell what happens, and keep serving.
     Demo,
+    /// Receive webhooks and show them; a tool for developers, for webhooks of sandboxes only.
+    ///
+    /// Prints each webhook with the flow that it reports and its deduplication key, and tells loudly when one comes twice. It
+    /// answers 200 unless it is told to misbehave. Ctrl-C ends it with a summary; the exit code is 1 when a webhook came twice.
+    Listen(Listen),
     /// Manage clients, apps, keys and credits of a running service.
     Admin(Admin),
     /// Report every problem of the settings and of the files they name; ends with the code that `serve` would end with.
@@ -80,6 +87,9 @@ pub enum CliError {
     /// The service refuses.
     #[error("{0}")]
     Refused(String),
+    /// This machine does not allow it.
+    #[error("{0}")]
+    Local(String),
     /// The output cannot be written.
     #[error("cannot write: {0}")]
     Output(#[from] io::Error),
@@ -114,6 +124,7 @@ pub async fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> ExitCod
         },
         Command::Demo => return demo::run(&cli.sources(), out, err).await,
         Command::Admin(admin) => admin::run(admin, &cli.sources(), out).await,
+        Command::Listen(options) => listen::run(options, out).await,
         Command::CheckConfig(options) => match check::run(*options, &cli.sources(), out) {
             Ok(code) => return code,
             Err(error) => Err(error),

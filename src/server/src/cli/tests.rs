@@ -8,13 +8,20 @@ use actix_web::middleware::from_fn;
 use actix_web::{App, HttpServer};
 use clap::Parser as _;
 use metrics_exporter_prometheus::PrometheusBuilder;
+use sakshi_domain::clock::Clock as _;
+use sakshi_domain::flow::api_type::ApiType;
+use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::reported::FlowReport;
+use sakshi_domain::web_address::{Schemes, WebAddress};
+use sakshi_store::{ReportFlow, Store as _};
 
 use super::{Cli, run};
+use crate::flow_fixture::Party;
 use crate::http::request_id::edge;
 use crate::internal::configure;
 use crate::node::Node;
 use crate::settings::{Sources, load};
-use crate::universe::{TOKEN, Universe};
+use crate::universe::{RESULT_TTL, TOKEN, Universe};
 
 /// Exit code, output, complaints.
 async fn typed(words: &[&str]) -> (ExitCode, String, String) {
@@ -144,4 +151,25 @@ async fn check_config_lists_every_problem_and_shows_no_secret() {
     let (code, out, _) = typed(&["check-config", "--show"]).await;
     assert_eq!(code, ExitCode::SUCCESS);
     assert!(out.contains("[ovse]\nwindow_s = 900") && !out.contains("sandbox-admin-token"), "{out}");
+}
+
+#[actix_web::test]
+async fn an_operator_looks_at_a_flow() {
+    let universe = Universe::new();
+    let url = serve(&universe);
+    let client = universe.client().await;
+    let party = Party { app: universe.app(&client).await, client, now: universe.clock.now() };
+    let flow = party.locker(&universe.store).await;
+    let (code, out, _) = admin(&url, &["flow", &flow.id.to_string()]).await;
+    assert!(code == ExitCode::SUCCESS && out.ends_with("\n\nnone\n"), "{out}");
+    assert_eq!((word_after(&out, "kind"), word_after(&out, "state")), ("doclocker", "Pending"));
+    let hook = WebAddress::parse("https://client.example/hook", Schemes::HttpsOnly).unwrap();
+    universe.store.set_webhook_url(party.app.clone(), ApiType::DocLocker, Some(hook)).await.unwrap();
+    let report = FlowReport::parse(FlowKind::DocLocker, flow.locker("Fetched").to_string().as_bytes()).unwrap();
+    universe.store.report_flow(ReportFlow { report, result_ttl: RESULT_TTL }).await.unwrap();
+    let (_, out, _) = admin(&url, &["flow", &flow.id.to_string()]).await;
+    assert_eq!(word_after(&out, "state"), "Fetched");
+    assert!(out.contains("doclocker Fetched  waiting") && out.contains("https://client.example"), "{out}");
+    let (code, _, err) = admin(&url, &["flow", "none"]).await;
+    assert!(code == ExitCode::from(1) && err.contains("There is no such flow."), "{err}");
 }

@@ -64,7 +64,11 @@ fn unreadable() -> ApiError {
     ApiError::MalformedBody("The body did not arrive whole.".to_owned())
 }
 
-fn json_form(headers: &HeaderMap) -> Result<(), ApiError> {
+/// Whether the headers say that the body is JSON as it is.
+///
+/// # Errors
+/// [`ApiError::UnsupportedMediaType`] when they say something else, or nothing.
+pub fn json_form(headers: &HeaderMap) -> Result<(), ApiError> {
     let essence = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).and_then(|text| text.split(';').next());
     if !essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json")) {
         return Err(ApiError::UnsupportedMediaType("The Content-Type must be application/json."));

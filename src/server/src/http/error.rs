@@ -10,6 +10,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpResponse, ResponseError};
 use sakshi_domain::event::EventRefusal;
+use sakshi_domain::flow::transition::Refusal;
 use sakshi_domain::invalid::{FieldError, Invalid};
 use sakshi_domain::request_id::RequestId;
 use sakshi_sandbox::app::AppError;
@@ -51,6 +52,8 @@ pub enum ApiError {
         /// The sentence.
         message: &'static str,
     },
+    /// What an upstream reports does not follow from how its flow stands.
+    ReportRefused(Refusal),
     /// The transaction's window has passed.
     TransactionExpired,
     /// The event takes no guest now.
@@ -118,6 +121,9 @@ impl ApiError {
             }
             Self::AlreadyCompleted => row(StatusCode::CONFLICT, "already_completed", "The transaction is completed already."),
             Self::Conflict { code, message } => row(StatusCode::CONFLICT, code, message),
+            Self::ReportRefused(refusal) => {
+                Row { status: StatusCode::CONFLICT, code: "report_refused", message: refusal.to_string().into() }
+            }
             Self::TransactionExpired => row(StatusCode::GONE, "transaction_expired", "The transaction's window has passed."),
             Self::EventRefused(EventRefusal::Full) => row(StatusCode::CONFLICT, "event_full", "Every place of the event is taken."),
             Self::EventRefused(EventRefusal::Disabled) => row(StatusCode::GONE, "event_closed", "The event was disabled."),

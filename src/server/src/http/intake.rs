@@ -98,6 +98,16 @@ impl<K: Key> Intake<K> {
         Self { held: Arc::new(Mutex::new(Held { total: 0, of: HashMap::new() })), bounds }
     }
 
+    /// Takes room for bytes that are there already.
+    ///
+    /// # Errors
+    /// [`BodyFault::NoRoom`].
+    pub fn take(&self, key: K, bytes: usize) -> Result<Room<K>, BodyFault> {
+        let mut room = Room { held: Arc::clone(&self.held), key, bytes: 0 };
+        room.grow_to(bytes, &self.bounds)?;
+        Ok(room)
+    }
+
     /// Reads a body of at most `limit` bytes for a key. Room is taken for what the headers declare, before
     /// the first byte; for a body without a length, as it grows.
     ///
@@ -115,8 +125,7 @@ impl<K: Key> Intake<K> {
         if declared > limit {
             return Err(BodyFault::TooLarge);
         }
-        let mut room = Room { held: Arc::clone(&self.held), key, bytes: 0 };
-        room.grow_to(declared, &self.bounds)?;
+        let mut room = self.take(key, declared)?;
         let reading = async {
             let mut body = std::pin::pin!(body);
             let mut bytes = BytesMut::new();

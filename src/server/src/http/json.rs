@@ -1,11 +1,14 @@
 //! A JSON document as it was sent: nothing is merged, dropped or converted, so that whoever reads it
 //! can say what is wrong with each part.
 //!
-//! serde_json reads it, with its bound on nesting; what the parts mean is decided elsewhere.
+//! serde_json reads it, with its bound on nesting, and with one on the number of values, so that a
+//! body cannot become a tree much larger than itself. What the parts mean is decided elsewhere.
 
+use std::cell::Cell;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use sakshi_domain::limits::BODY_VALUES_MAX;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use super::error::ApiError;
 
@@ -35,10 +38,14 @@ impl Json {
     /// [`ApiError::MalformedBody`], which says where the reading ended.
     pub fn read(bytes: &[u8]) -> Result<Self, ApiError> {
         let mut reader = serde_json::Deserializer::from_slice(bytes);
-        let read = Self::deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
+        let left = Cell::new(BODY_VALUES_MAX);
+        let read = Reader { left: &left }.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
         read.map_err(|error| {
             let (line, column) = (error.line(), error.column());
-            ApiError::MalformedBody(format!("The body is not JSON, or is nested too deeply: line {line}, column {column}."))
+            ApiError::MalformedBody(match left.get() {
+                0 => format!("The body must hold at most {BODY_VALUES_MAX} values."),
+                _ => format!("The body is not JSON, or is nested too deeply: line {line}, column {column}."),
+            })
         })
     }
 }
@@ -57,15 +64,23 @@ impl fmt::Debug for Json {
     }
 }
 
-impl<'de> Deserialize<'de> for Json {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader)
+/// Reads values, one of those that are left for each.
+#[derive(Clone, Copy)]
+struct Reader<'a> {
+    left: &'a Cell<usize>,
+}
+
+impl<'de> DeserializeSeed<'de> for Reader<'_> {
+    type Value = Json;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        let left = self.left.get().checked_sub(1).ok_or_else(|| Error::custom("too many values"))?;
+        self.left.set(left);
+        deserializer.deserialize_any(self)
     }
 }
 
-struct Reader;
-
-impl<'de> Visitor<'de> for Reader {
+impl<'de> Visitor<'de> for Reader<'_> {
     type Value = Json;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -102,7 +117,7 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Json, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
+        while let Some(item) = items.next_element_seed(self)? {
             list.push(item);
         }
         Ok(Json::List(list))
@@ -110,8 +125,8 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Json, A::Error> {
         let mut object = Vec::new();
-        while let Some(member) = members.next_entry()? {
-            object.push(member);
+        while let Some(name) = members.next_key::<String>()? {
+            object.push((name, members.next_value_seed(self)?));
         }
         Ok(Json::Object(object))
     }
@@ -162,5 +177,13 @@ mod tests {
     #[test]
     fn a_value_is_never_shown() {
         assert_eq!(format!("{:?}", Json::read(br#"{"name": "Asha"}"#).unwrap()), "object");
+    }
+
+    #[test]
+    fn a_body_of_very_many_values_is_refused_before_it_fills_the_memory() {
+        let list = |values: usize| format!("[0{}]", ",0".repeat(values - 2));
+        assert!(Json::read(list(BODY_VALUES_MAX).as_bytes()).is_ok());
+        let Err(ApiError::MalformedBody(sentence)) = Json::read(list(BODY_VALUES_MAX + 1).as_bytes()) else { panic!() };
+        assert_eq!(sentence, "The body must hold at most 10000 values.");
     }
 }

@@ -52,6 +52,15 @@ pub struct QrIntentRequest {
     txn_id: Option<String>,
 }
 
+/// Which document.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EsignStatusRequest {
+    /// As returned when the document was given.
+    #[schema(required = true)]
+    document_id: Option<String>,
+}
+
 /// Where webhooks are to go.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]

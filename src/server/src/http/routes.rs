@@ -10,7 +10,7 @@ use serde_json::json;
 use super::events::{create, patch, read, registrations};
 use super::ovse::{callback, init, qr_intent, result};
 use super::routing::resource;
-use super::{credits, docs, openapi, webhook_urls};
+use super::{credits, docs, openapi, polls, webhook_urls};
 use crate::pages::event::{show, start};
 use crate::pages::{files, kiosk, live, poster, verify};
 
@@ -62,6 +62,8 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/api/v1/nationalid-ovse/events/{eventId}/qr.png", Audience::Clients, || web::to(poster::qr_png)),
     row("GET", "/api/v1/credits", Audience::Clients, || web::to(credits::balance)),
     row("GET", "/api/v1/credits/statement", Audience::Clients, || web::to(credits::statement)),
+    row("POST", "/api/v1/esign/status", Audience::Clients, || web::to(polls::esign::status)),
+    row("GET", "/api/v1/doclocker/details/{transactionId}", Audience::Clients, || web::to(polls::doclocker::details)),
     row("PUT", "/api/v1/user/webhook", Audience::Clients, || web::to(webhook_urls::register)),
     row("GET", "/api/v1/user/webhook", Audience::Clients, || web::to(webhook_urls::list)),
     row("GET", "/openapi.json", Audience::Anybody, || web::to(openapi::document)),

@@ -5,8 +5,8 @@ use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::tenancy::{App, AppPatch, Spelling};
 use serde_json::json;
 
+use super::bearer::Operator;
 use super::fields;
-use super::operator::Operator;
 use crate::http::body::Body;
 use crate::http::error::ApiError;
 use crate::http::fields::{Fields, one_of};

@@ -5,8 +5,8 @@ use sakshi_domain::ids::ClientId;
 use sakshi_domain::tenancy::Client;
 use serde_json::json;
 
+use super::bearer::Operator;
 use super::fields;
-use super::operator::Operator;
 use crate::http::body::Body;
 use crate::http::error::ApiError;
 use crate::http::query::page_of;

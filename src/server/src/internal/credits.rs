@@ -7,8 +7,8 @@ use sakshi_domain::limits::{CLIENT_REFERENCE_CHARS_MAX, CREDITS_PER_MOVE_MAX};
 use sakshi_store::CreditOutcome;
 use serde_json::json;
 
+use super::bearer::Operator;
 use super::fields;
-use super::operator::Operator;
 use crate::http::body::Body;
 use crate::http::credits::{Balance, Statement};
 use crate::http::error::ApiError;

@@ -6,8 +6,8 @@ use sakshi_domain::ids::AppId;
 use sakshi_domain::time::Timestamp;
 use serde_json::{Value, json};
 
+use super::bearer::Operator;
 use super::fields;
-use super::operator::Operator;
 use crate::http::error::ApiError;
 use crate::http::query::page_of;
 

@@ -8,17 +8,17 @@ use sakshi_domain::ids::AppId;
 use sakshi_store::FlowDeliveries;
 use serde_json::{Value, json};
 
+use super::bearer::Operator;
 use super::fields;
-use super::operator::Operator;
 use crate::http::error::ApiError;
 
 pub(super) async fn deliveries(operator: Operator, path: web::Path<String>) -> Result<HttpResponse, ApiError> {
     let id: FlowId = fields::id(&path, "flow")?;
     let found = operator.0.store.flow_deliveries(id).await?.ok_or(ApiError::NotFound("flow"))?;
     let FlowDeliveries { standing, kept_until, deliveries } = found;
-    let (opened, (kind, state)) = (standing.opened(), standing.words());
+    let opened = standing.opened();
     Ok(HttpResponse::Ok().json(json!({
-        "flow_id": id, "kind": kind, "state": state, "app_id": opened.app, "client_id": opened.client,
+        "flow_id": id, "kind": standing.kind(), "state": standing.state(), "app_id": opened.app, "client_id": opened.client,
         "request_id": opened.request_id, "opened_at": opened.opened_at, "kept_until": kept_until,
         "deliveries": deliveries.iter().map(row).collect::<Vec<_>>(),
     })))

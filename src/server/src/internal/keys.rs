@@ -12,8 +12,8 @@ use sakshi_domain::time::Timestamp;
 use sakshi_store::Store;
 use serde_json::json;
 
+use super::bearer::Operator;
 use super::fields;
-use super::operator::Operator;
 use crate::http::api_key::ApiKey;
 use crate::http::body::Body;
 use crate::http::error::ApiError;

@@ -1,18 +1,19 @@
 //! The internal listener: the operator's API, probes and metrics.
 //!
-//! Everything under `/admin/v1` takes the admin bearer token. Probes and metrics take none: the
+//! Everything under `/admin/v1` takes the admin bearer token, what connectors report theirs. Probes and metrics take none: the
 //! listener is not reachable from outside. What is live (actors, tree, health) is handed in behind
 //! small traits, so that this module knows neither actors nor their wiring.
 
 mod apps;
+mod bearer;
 mod clients;
 mod credits;
 mod events;
 mod fields;
 mod flows;
 mod keys;
-mod operator;
 mod probes;
+mod reports;
 mod views;
 
 use std::fmt;
@@ -20,23 +21,35 @@ use std::sync::Arc;
 
 use actix_web::http::Method;
 use actix_web::web::{self, ServiceConfig};
+use futures_util::future::LocalBoxFuture;
 use metrics_exporter_prometheus::PrometheusHandle;
 use sakshi_domain::clock::Clock;
 use sakshi_domain::credits::CreditMove;
+use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::ids::ClientId;
-use sakshi_store::{CreditOutcome, Store, StoreFuture};
+use sakshi_store::{CreditOutcome, ReportFlowOutcome, Store, StoreFuture};
 use secrecy::SecretString;
 
 use crate::http::body::BodyLimit;
+use crate::http::error::ApiError;
+use crate::http::intake::Intake;
 use crate::http::routing::{RouteMeter, resource, unknown_path};
 use crate::service::GivenAddresses;
 
-pub use operator::Operator;
+pub use bearer::{Connector, Operator};
+pub use reports::REPORT_BODIES;
 
 /// Where credits are moved: the ledger actor, which keeps the order per client.
 pub trait CreditDesk: Send + Sync + 'static {
     /// Grants or adjusts credits. Repeatable by kind and reference.
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome>;
+}
+
+/// Where reports of upstreams go: the flow actors, one for each flow.
+pub trait FlowDesk: Send + Sync + 'static {
+    /// Takes in a report. Repeatable by its content.
+    fn report(&self, report: FlowReport) -> LocalBoxFuture<'static, Result<ReportFlowOutcome, ApiError>>;
 }
 
 /// What the probes ask. Answers must be at hand: a probe does not wait.
@@ -66,6 +79,10 @@ pub struct InternalDeps {
     pub clock: Arc<dyn Clock>,
     /// Where credits are moved.
     pub credits: Arc<dyn CreditDesk>,
+    /// Where reports of upstreams go.
+    pub flows: Arc<dyn FlowDesk>,
+    /// What the bodies of reports hold.
+    pub reports: Intake<FlowKind>,
     /// What the probes ask.
     pub health: Arc<dyn Health>,
     /// The live supervision tree.
@@ -76,6 +93,8 @@ pub struct InternalDeps {
     pub figures: Arc<dyn Fn() + Send + Sync>,
     /// The operator's bearer token.
     pub admin_token: SecretString,
+    /// The connectors' bearer token.
+    pub connector_token: SecretString,
     /// The URLs that webhooks may go to.
     pub addresses: GivenAddresses,
     /// Bytes of a JSON body.
@@ -94,6 +113,7 @@ pub fn configure(cfg: &mut ServiceConfig, deps: InternalDeps) {
     cfg.service(resource("/livez", vec![(Method::GET, web::to(probes::livez))]));
     cfg.service(resource("/readyz", vec![(Method::GET, web::to(probes::readyz))]));
     cfg.service(resource("/metrics", vec![(Method::GET, web::to(probes::metrics))]));
+    cfg.service(resource("/internal/v1/flows/{kind}", vec![(Method::POST, web::to(reports::receive))]));
     cfg.service(resource("/admin/v1/tree", vec![(Method::GET, web::to(views::tree))]));
     cfg.service(resource("/admin/v1/transactions/{txn_id}/delivery", vec![(Method::GET, web::to(views::delivery))]));
     cfg.service(resource("/admin/v1/flows/{flow_id}/deliveries", vec![(Method::GET, web::to(flows::deliveries))]));
@@ -116,5 +136,7 @@ pub fn configure(cfg: &mut ServiceConfig, deps: InternalDeps) {
     cfg.default_service(web::to(unknown_path));
 }
 
+#[cfg(test)]
+mod report_tests;
 #[cfg(test)]
 mod tests;

@@ -23,12 +23,14 @@ use crate::http::api_key::ApiKey;
 use crate::http::request_id::edge;
 use crate::universe::{TOKEN, Universe};
 
-async fn listener(deps: InternalDeps) -> impl Service<actix_http::Request, Response = ServiceResponse<impl MessageBody>, Error = Error> {
+pub(super) async fn listener(
+    deps: InternalDeps,
+) -> impl Service<actix_http::Request, Response = ServiceResponse<impl MessageBody>, Error = Error> {
     init_service(App::new().wrap(from_fn(edge)).configure(|cfg| configure(cfg, deps))).await
 }
 
 /// Asks as the operator; status and body.
-async fn ask<S, B>(service: &S, method: &str, uri: &str, body: Option<Value>) -> (u16, Value)
+pub(super) async fn ask<S, B>(service: &S, method: &str, uri: &str, body: Option<Value>) -> (u16, Value)
 where
     S: Service<actix_http::Request, Response = ServiceResponse<B>, Error = Error>,
     B: MessageBody,

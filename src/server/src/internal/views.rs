@@ -3,8 +3,8 @@
 use actix_web::{HttpResponse, web};
 use sakshi_domain::ids::TxnId;
 
+use super::bearer::Operator;
 use super::fields;
-use super::operator::Operator;
 use crate::http::error::ApiError;
 
 pub(super) async fn tree(operator: Operator) -> HttpResponse {

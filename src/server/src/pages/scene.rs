@@ -30,6 +30,7 @@ use crate::drain::Drain;
 use crate::first_client::{self, FirstClient};
 use crate::http::intake::Intake;
 use crate::http::ovse::callback::CALLBACK_BODIES;
+use crate::http::polls::Polls;
 use crate::http::rate::{Rate, Rates};
 use crate::material;
 use crate::public::{self, Shared};
@@ -75,10 +76,11 @@ impl Scene {
         let app = store.load_app(first.app.clone()).await.unwrap().unwrap();
         let ground = Ground { store: Arc::new(store.clone()), vault: Arc::clone(&vault), clock: clock.clone(), client: client.unwrap() };
         let (tree, _escalations) = Tree::start(ground, bounds()).await.unwrap();
-        let Doors { transactions, events } = tree.start_shard().unwrap();
+        let Doors { transactions, events, flows } = tree.start_shard().unwrap();
         let service = Service {
             transactions,
             events,
+            flows,
             store: Arc::new(store),
             vault,
             clock: clock.clone(),
@@ -98,6 +100,7 @@ impl Scene {
             service,
             tree: tree.clone(),
             rates,
+            polls: Polls::new(),
             callback_bodies: Intake::new(CALLBACK_BODIES),
             profile: settings.profile,
             body_bytes: 4_096,
@@ -208,7 +211,7 @@ impl Scene {
         let (tree, _escalations) = Tree::start(ground, TreeBounds { in_flight: 0, ..bounds() }).await.unwrap();
         self.tree.stop();
         self.shared.tree = tree.clone();
-        let Doors { transactions, events } = tree.doors(0);
+        let Doors { transactions, events, .. } = tree.doors(0);
         (self.shared.service.transactions, self.shared.service.events) = (transactions, events);
         self.tree = tree;
     }
@@ -280,6 +283,8 @@ fn bounds() -> TreeBounds {
         patience: Duration::from_secs(5),
         lanes: LaneBounds { in_flight: 1, in_flight_per_host: 1 },
         live_events: 100,
+        live_flows: 100,
+        flow_result_ttl: Duration::from_secs(3_600),
         retention: Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600) },
     }
 }

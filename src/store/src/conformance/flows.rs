@@ -6,7 +6,6 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome, Subject};
 use sakshi_domain::flow::api_type::ApiType;
-use sakshi_domain::flow::kind::FlowKind;
 use sakshi_domain::flow::standing::Standing;
 use sakshi_domain::flow::states::SigningStatus;
 use sakshi_domain::flow::transition::Refusal;
@@ -252,7 +251,7 @@ pub async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_what_it_te
     }
     store.settle_delivery(queued[1].id, queued[1].subject, attempt).await.unwrap();
     let seen = store.flow_deliveries(flow.id).await.unwrap().unwrap();
-    assert_eq!(seen.standing.words(), (FlowKind::WealthConsent, "Expiring Soon"));
+    assert_eq!((seen.standing.kind(), seen.standing.state()), ("wealth", "Expiring Soon"));
     let words: Vec<_> = seen.deliveries.iter().map(|delivery| delivery.tells.as_str()).collect();
     let historical = "wealth-historical HISTORICAL_DATA_FETCH_SUCCESS";
     let expected =
@@ -265,7 +264,7 @@ pub async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_what_it_te
     assert!(seen.deliveries[0].delivery.attempt.is_none() && seen.deliveries[1].delivery.attempt == Some(attempt));
     accepted(world, &silent, Told::Locker("Fetched", 1)).await;
     let seen = store.flow_deliveries(silent.id).await.unwrap().unwrap();
-    assert_eq!((seen.standing.words(), seen.deliveries), ((FlowKind::DocLocker, "Fetched"), vec![]), "nobody was to be told");
+    assert_eq!((seen.standing.kind(), seen.standing.state(), seen.deliveries), ("doclocker", "Fetched", vec![]), "nobody was to be told");
     world.advance(RESULT_TTL);
     swept(world).await;
     assert_eq!(store.flow_deliveries(silent.id).await, Ok(None));

@@ -46,6 +46,18 @@ impl SealedPayload {
         Self { owner: owner(flow, name), bytes }
     }
 
+    /// Bytes of the box, a few more than of what is in it.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether there is not even a box.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     /// The JSON, byte for byte as it is sent.
     ///
     /// # Errors

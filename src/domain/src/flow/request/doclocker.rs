@@ -1,7 +1,5 @@
 //! `POST /api/v1/doclocker/init`: which documents to fetch, with the person's consent.
 
-use serde::Deserialize;
-
 use super::{bounded, checked, list};
 use crate::flow::consent_given::ConsentGiven;
 use crate::flow::doclocker::DocLockerFlow;
@@ -11,15 +9,13 @@ use crate::invalid::Invalid;
 use crate::limits::{DOCUMENTS_MAX, LABEL_CHARS_MAX};
 
 /// The request as it arrives.
-#[derive(Default, Deserialize)]
-#[serde(default)]
+#[derive(Default)]
 pub struct DocLockerDraft {
     /// The kinds of document.
     pub docs: Option<Vec<String>>,
     /// `Y`.
     pub consent: Option<String>,
     /// The declaration shown to the person.
-    #[serde(alias = "consentText")]
     pub consent_text: Option<String>,
 }
 

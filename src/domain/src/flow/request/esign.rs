@@ -1,7 +1,5 @@
 //! `POST /api/v1/esign/request`: a document and who shall sign it.
 
-use serde::Deserialize;
-
 use super::{bounded, checked, file, list, required};
 use crate::flow::esign::{EsignFlow, EsignOpened, EsignPending};
 use crate::flow::file::Base64File;
@@ -12,29 +10,23 @@ use crate::invalid::Invalid;
 use crate::limits::{CLIENT_REFERENCE_CHARS_MAX, INVITATION_DEFAULT, INVITATION_MAX, LABEL_CHARS_MAX, SIGNERS_MAX};
 use crate::payload::esign::{EsignPayload, Signer};
 use crate::time::Timestamp;
-use crate::web_address::{Schemes, WebAddress, WebhookUrl};
+use crate::web_address::WebhookUrl;
 
 /// The request as it arrives.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
 pub struct EsignDraft {
     /// The document.
-    #[serde(alias = "document_info")]
     pub document_info: Option<DocumentDraft>,
     /// Its signers, in the order of signing.
-    #[serde(alias = "signer_info")]
     pub signer_info: Option<Vec<SignerDraft>>,
     /// Where the webhook goes before the registered URL is asked.
-    #[serde(alias = "response_url")]
     pub response_url: Option<String>,
     /// The client's reference.
-    #[serde(alias = "document_reference_id")]
     pub document_reference_id: Option<String>,
 }
 
 /// The document as it arrives.
-#[derive(Default, Deserialize)]
-#[serde(default)]
+#[derive(Default)]
 pub struct DocumentDraft {
     /// What signers see it called.
     pub name: Option<String>,
@@ -43,17 +35,13 @@ pub struct DocumentDraft {
 }
 
 /// A signer as they arrive.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
 pub struct SignerDraft {
     /// Who signs.
-    #[serde(alias = "signer_name")]
     pub signer_name: Option<String>,
     /// The client's reference.
-    #[serde(alias = "signer_ref_id")]
     pub signer_ref_id: Option<String>,
     /// The end of the invitation; a week from now if absent.
-    #[serde(alias = "invitation_expire_time_stamp")]
     pub invitation_expire_time_stamp: Option<String>,
 }
 
@@ -102,11 +90,11 @@ pub struct OpenedEsign {
 }
 
 impl EsignDraft {
-    /// Checks the request.
+    /// Checks the request; which URLs may receive webhooks, the deployment says.
     ///
     /// # Errors
     /// Every problem with its path.
-    pub fn check(self, schemes: Schemes, now: Timestamp) -> Result<EsignRequest, Invalid> {
+    pub fn check(self, receiver: impl FnOnce(&str) -> Result<WebhookUrl, &'static str>, now: Timestamp) -> Result<EsignRequest, Invalid> {
         let mut invalid = Invalid::none();
         if self.document_info.is_none() {
             invalid.add("documentInfo", "is required");
@@ -122,7 +110,7 @@ impl EsignDraft {
         let reference = self
             .document_reference_id
             .map(|reference| bounded(&mut invalid, "documentReferenceId", &reference, CLIENT_REFERENCE_CHARS_MAX));
-        let response_url = self.response_url.map(|url| invalid.check("responseUrl", WebAddress::parse(&url, schemes)));
+        let response_url = self.response_url.map(|url| invalid.check("responseUrl", receiver(&url)));
         let request = || {
             Some(EsignRequest {
                 document: document??,

@@ -3,8 +3,6 @@
 //! The members are spelled as the webhook's: `documentName` and `base64FileData` of a file,
 //! `name`, `emailID` and `signType` of a signatory.
 
-use serde::Deserialize;
-
 use super::{bounded, checked, file, list, required};
 use crate::flow::api_type::ApiType;
 use crate::flow::estamp::{EStampFlow, EStampKind, EStampOpened};
@@ -15,42 +13,33 @@ use crate::invalid::Invalid;
 use crate::limits::{LABEL_CHARS_MAX, SIGNERS_MAX, TEXT_CHARS_MAX};
 
 /// The request as it arrives.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
 pub struct EStampDraft {
     /// `RegistryEStamp` or `PhysicalEStamp`.
-    #[serde(alias = "api_type")]
     pub api_type: Option<String>,
     /// The document.
     pub document: Option<FileDraft>,
     /// Who signs it.
-    #[serde(alias = "signatories_info")]
     pub signatories_info: Option<Vec<SignatoryDraft>>,
 }
 
 /// The document as it arrives.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
 pub struct FileDraft {
     /// Its name.
-    #[serde(alias = "document_name")]
     pub document_name: Option<String>,
     /// Its content.
-    #[serde(rename = "base64FileData", alias = "base64_file_data")]
     pub file_data: Option<Box<str>>,
 }
 
 /// A signatory as they arrive.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
 pub struct SignatoryDraft {
     /// Who signs.
     pub name: Option<String>,
     /// The e-mail address.
-    #[serde(rename = "emailID", alias = "email_id")]
     pub email_id: Option<String>,
     /// How it is signed.
-    #[serde(alias = "sign_type")]
     pub sign_type: Option<String>,
 }
 

@@ -1,12 +1,14 @@
 //! What a client sends to open a flow: a draft as it arrives, and a request once it is checked.
 //!
-//! Drafts take multi-word members in both spellings. Each request opens its flow; the ids are
-//! chosen by whoever calls, because they carry the place where the flow will live.
+//! A draft is filled by whoever reads the body, which knows its spellings and names unknown members.
+//! Each request opens its flow; the ids are chosen by whoever calls, because they carry the place
+//! where the flow will live.
 
 pub mod doclocker;
 pub mod esign;
 pub mod estamp;
 pub mod wealth;
+pub mod webhook;
 
 use super::file::Base64File;
 use super::text::Text;

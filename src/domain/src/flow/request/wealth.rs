@@ -1,7 +1,5 @@
 //! `POST /api/v1/wealth/consents`: asks a person for a wealth-data consent.
 
-use serde::Deserialize;
-
 use crate::flow::consent_given::ConsentGiven;
 use crate::flow::opened::Opened;
 use crate::flow::text::ForeignId;
@@ -9,13 +7,11 @@ use crate::flow::wealth_consent::{WealthConsent, WealthOpened};
 use crate::invalid::Invalid;
 
 /// The request as it arrives.
-#[derive(Default, Deserialize)]
-#[serde(default)]
+#[derive(Default)]
 pub struct WealthDraft {
     /// `Y`.
     pub consent: Option<String>,
     /// The declaration shown to the person.
-    #[serde(alias = "consentText")]
     pub consent_text: Option<String>,
 }
 

@@ -14,6 +14,8 @@ use sakshi_domain::transaction::{AnswerDigest, Completed, Extras, Failure, Outco
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::flow_examples;
+
 const TXN: Uuid = Uuid::from_u128(0x3f0f_6c0e_9a3e_4c55_8d2a_0b8c_5e0e_7f11);
 /// 2026-01-15T10:00:00Z in milliseconds.
 const OPENED_AT: i64 = 1_768_471_200_000;
@@ -58,6 +60,9 @@ pub(super) fn attach(document: &mut Value) {
     put("/api/v1/credits", "get", &answer, "example", json!({ "balance": 999 }));
     let page = json!({ "page": 1, "page_size": 20, "total": 2, "entries": entries });
     put("/api/v1/credits/statement", "get", &answer, "example", page);
+    put("/api/v1/esign/status", "post", &["requestBody"], "example", json!({ "documentId": TXN }));
+    put("/api/v1/esign/status", "post", &answer, "examples", flow_examples::esign_polls());
+    put("/api/v1/doclocker/details/{transactionId}", "get", &answer, "examples", flow_examples::doclocker_polls());
     let setting = json!({ "apiType": "ESign", "webhookUrl": "https://client.example/hooks/esign" });
     put("/api/v1/user/webhook", "put", &["requestBody"], "example", setting.clone());
     put("/api/v1/user/webhook", "put", &answer, "example", json!({ "success": true, "data": setting }));

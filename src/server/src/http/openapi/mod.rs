@@ -5,6 +5,7 @@
 //! against the specification, and every example in it against its schema.
 
 mod examples;
+mod flow_examples;
 mod refusals;
 mod webhook;
 
@@ -14,7 +15,7 @@ use actix_web::web::{Bytes, Data};
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-use super::{credits, events, ovse, routes, schema, webhook_urls};
+use super::{credits, events, ovse, polls, routes, schema, webhook_urls};
 use crate::pages::poster;
 
 const DESCRIPTION: &str = "\
@@ -46,6 +47,8 @@ it is given again only to a request with the same body byte for byte.";
         poster::qr_png,
         credits::balance,
         credits::statement,
+        polls::esign::status,
+        polls::doclocker::details,
         webhook_urls::register,
         webhook_urls::list,
         routes::ping,
@@ -55,6 +58,8 @@ it is given again only to a request with the same body byte for byte.";
     tags(
         (name = "OVSE", description = "Offline verification: one person, one transaction, one credit."),
         (name = "Events", description = "One printed QR code, many guests; each scan is a verification of its own."),
+        (name = "eSign", description = "Documents that are signed upstream."),
+        (name = "Document locker", description = "Documents that a person shares from the locker."),
         (name = "Webhook configuration", description = "Where the webhooks of flows other than OVSE go."),
         (name = "Credits", description = "What verifications cost."),
         (name = "Service", description = "The service itself.")

@@ -10,6 +10,7 @@ use sakshi_domain::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::describe;
+use crate::flow_fixture::Party;
 use crate::http::routes::{Audience, ROUTES};
 use crate::live::LiveNode;
 
@@ -162,6 +163,9 @@ async fn what_a_running_service_answers_is_what_its_document_describes() {
     let txn = opened["txnId"].clone();
     let ovse = "/api/v1/nationalid-ovse";
     let result = format!("{ovse}/result/{}", txn.as_str().unwrap());
+    let party = Party { client: live.first.client.clone(), app: live.first.app.clone(), now: SystemClock.now() };
+    let (document_id, fetch) = (party.document(&*live.node.store).await.id, party.locker(&*live.node.store).await.id);
+    let details = "/api/v1/doclocker/details/{transactionId}";
     let (app, setting) = (live.first.app.as_str(), json!({ "apiType": "ESign", "webhookUrl": "https://client.example/hook" }));
     for (path, method, status, answered) in [
         (format!("{ovse}/init"), "post", "200", (200, opened)),
@@ -172,6 +176,10 @@ async fn what_a_running_service_answers_is_what_its_document_describes() {
         (format!("{ovse}/result/{{txnId}}"), "get", "404", live.get(&format!("{ovse}/result/none")).await),
         ("/api/v1/credits".into(), "get", "200", live.get("/api/v1/credits").await),
         ("/api/v1/credits/statement".into(), "get", "200", live.get("/api/v1/credits/statement").await),
+        ("/api/v1/esign/status".into(), "post", "200", live.post("/api/v1/esign/status", &json!({ "documentId": document_id })).await),
+        ("/api/v1/esign/status".into(), "post", "404", live.post("/api/v1/esign/status", &json!({ "documentId": txn })).await),
+        (details.into(), "get", "200", live.get(&details.replace("{transactionId}", &fetch.to_string())).await),
+        (details.into(), "get", "404", live.get(&details.replace("{transactionId}", "none")).await),
         ("/api/v1/user/webhook".into(), "put", "200", live.send(Method::PUT, "/api/v1/user/webhook", app, &setting).await),
         ("/api/v1/user/webhook".into(), "get", "200", live.get("/api/v1/user/webhook").await),
         ("/api/ping".into(), "get", "200", live.stranger("/api/ping").await),
@@ -212,7 +220,7 @@ async fn what_a_request_is_described_to_hold_is_read_and_nothing_else() {
         };
         assert_eq!((status, names(known), names(unknown)), (400, described, ["shoe_size".to_owned()].into()), "{method} {path}");
     }
-    assert_eq!(bodies, 5);
+    assert_eq!(bodies, 6);
     live.stop().await;
 }
 

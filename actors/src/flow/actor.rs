@@ -1,0 +1,263 @@
+//! The flow actor: the place on a node where one flow's reports wait for each other, and the timer
+//! of a document that waits to be signed.
+//!
+//! It holds no payload and no state that decides anything: the store reads, judges and writes in
+//! one step. So it lives while something happens, and on only for a deadline that the store has
+//! told it. When it ends, or never began, the sweeper finds what lapses.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{
+    Actor, ActorContext as _, ActorFutureExt as _, Addr, AsyncContext as _, AtomicResponse, Context, Handler, Message, Supervised,
+    WrapFuture as _,
+};
+use sakshi_domain::clock::Clock;
+use sakshi_domain::delivery::QueuedDelivery;
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::standing::Standing;
+use sakshi_domain::time::Timestamp;
+use sakshi_store::{LapseFlowOutcome, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, Store, StoreError};
+use tokio::sync::Semaphore;
+
+use super::message::{FlowAnswer, Lapse, OpenIt, TakeIn};
+use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
+use crate::registry::{Deadline, FlowRegistry, Unanswered, WakeAt};
+
+/// Documents of the node that lapse at one moment: each is read, written and sealed as a whole, and
+/// many may fall due together.
+pub(crate) const LAPSES_AT_ONCE: usize = 4;
+/// How often an actor asks whether its document has lapsed, by a store whose clock may be behind.
+const LAPSE_TRIES: u32 = 5;
+/// Between two such questions.
+const LAPSE_PAUSE: Duration = Duration::from_secs(1);
+
+/// What every flow actor of the node shares.
+#[derive(Debug)]
+pub(crate) struct FlowGround {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) dispatcher: Addr<WebhookDispatcher>,
+    /// How long a result can be fetched.
+    pub(crate) result_ttl: Duration,
+    /// Lets [`LAPSES_AT_ONCE`] documents lapse at a time.
+    pub(crate) lapses: Semaphore,
+}
+
+impl FlowGround {
+    /// Tells the dispatcher of a webhook that the store has queued.
+    fn queued(&self, delivery: Option<QueuedDelivery>) {
+        if let Some(delivery) = delivery {
+            self.dispatcher.do_send(DeliveryQueued(delivery));
+        }
+    }
+
+    async fn lapse(self: Arc<Self>, id: FlowId) -> Result<LapseFlowOutcome, StoreError> {
+        let _turn = self.lapses.acquire().await.map_err(|_| StoreError::Overloaded)?;
+        self.store.lapse_flow(id, self.result_ttl).await
+    }
+}
+
+/// One live flow.
+#[derive(Debug)]
+pub(crate) struct FlowActor {
+    id: FlowId,
+    ground: Arc<FlowGround>,
+    /// The shard that wakes it at its deadline, if there is room for it to wait there.
+    home: Option<Addr<FlowRegistry>>,
+    /// What it waits for.
+    deadline: Option<Timestamp>,
+    tries: u32,
+    /// The store has been asked for something and has not answered yet.
+    busy: bool,
+}
+
+type Reply<T> = AtomicResponse<FlowActor, FlowAnswer<T>>;
+
+impl FlowActor {
+    /// An actor for a flow of which something is known to happen. With a `home` it may stay until
+    /// the flow's deadline.
+    pub(crate) const fn new(id: FlowId, ground: Arc<FlowGround>, home: Option<Addr<FlowRegistry>>) -> Self {
+        Self { id, ground, home, deadline: None, tries: 0, busy: false }
+    }
+
+    /// Takes over what the store said about the flow's deadline.
+    fn expect(&mut self, deadline: Option<Timestamp>) {
+        let deadline = deadline.filter(|at| at.millis() < i64::MAX);
+        if let (Some(at), Some(home)) = (deadline, &self.home)
+            && self.deadline != Some(at)
+        {
+            home.do_send(WakeAt { id: self.id, at });
+        }
+        self.deadline = deadline.filter(|_| self.home.is_some());
+        self.tries = 0;
+    }
+
+    /// Lets the store do something, in turn with everything else that happens to the flow.
+    fn carry_out<T: 'static>(
+        &mut self,
+        work: impl Future<Output = Result<T, StoreError>> + 'static,
+        then: impl FnOnce(&mut Self, &Result<T, StoreError>, &mut Context<Self>) + 'static,
+    ) -> Reply<T> {
+        self.busy = true;
+        AtomicResponse::new(Box::pin(work.into_actor(self).map(|outcome, actor, ctx| {
+            actor.busy = false;
+            then(actor, &outcome, ctx);
+            actor.rest(ctx);
+            Ok(outcome)
+        })))
+    }
+
+    /// Ends behind the messages that already wait, unless there is a deadline to wait for.
+    fn rest(&self, ctx: &mut Context<Self>) {
+        if self.deadline.is_none() {
+            ctx.notify(Retire);
+        }
+    }
+
+    /// The answer when nothing was handed over.
+    fn lost<T: 'static>(&self, ctx: &mut Context<Self>) -> Reply<T> {
+        self.rest(ctx);
+        AtomicResponse::new(Box::pin(async { Err(Unanswered::Lost) }.into_actor(self)))
+    }
+
+    fn opened(&mut self, outcome: &Result<OpenFlowOutcome, StoreError>, deadline: Option<Timestamp>, kind: &'static str) {
+        if matches!(outcome, Ok(OpenFlowOutcome::Opened)) {
+            metrics::counter!("sakshi_flows_opened_total", "kind" => kind).increment(1);
+            tracing::info!(flow.id = %self.id, flow.kind = kind, "flow opened");
+            self.expect(deadline);
+        }
+    }
+
+    fn reported(&mut self, outcome: &Result<ReportFlowOutcome, StoreError>, kind: FlowKind) {
+        let result = match outcome {
+            Ok(ReportFlowOutcome::Accepted { flow, queued }) => {
+                self.went_on(flow);
+                self.ground.queued(queued.clone());
+                "accepted"
+            }
+            Ok(ReportFlowOutcome::Repeated) => "repeated",
+            Ok(ReportFlowOutcome::Refused(_)) => "refused",
+            Ok(ReportFlowOutcome::NotFound) => "not_found",
+            Err(_) => "failed",
+        };
+        metrics::counter!("sakshi_flow_reports_total", "kind" => kind.as_str(), "result" => result).increment(1);
+        tracing::info!(flow.id = %self.id, report.kind = kind.as_str(), result, "flow reported");
+    }
+
+    fn went_on(&mut self, flow: &Standing) {
+        self.expect(flow.deadline());
+    }
+
+    fn lapsed(&mut self, outcome: &Result<LapseFlowOutcome, StoreError>, ctx: &mut Context<Self>) {
+        match outcome {
+            Ok(LapseFlowOutcome::Lapsed { flow, queued }) => {
+                metrics::counter!("sakshi_flows_lapsed_total").increment(1);
+                tracing::info!(flow.id = %self.id, "document lapsed");
+                self.went_on(flow);
+                self.ground.queued(queued.clone());
+            }
+            Ok(LapseFlowOutcome::NotFound) => self.deadline = None,
+            // The store's clock decides and may be behind ours; or the document ended elsewhere.
+            Ok(LapseFlowOutcome::NotDue) | Err(_) if self.deadline.is_some_and(|at| at <= self.ground.clock.now()) => {
+                self.tries += 1;
+                if self.tries < LAPSE_TRIES {
+                    ctx.notify_later(Deadline, LAPSE_PAUSE);
+                } else {
+                    self.deadline = None;
+                }
+            }
+            Ok(LapseFlowOutcome::NotDue) | Err(_) => {}
+        }
+    }
+}
+
+impl Actor for FlowActor {
+    type Context = Context<Self>;
+}
+
+impl Supervised for FlowActor {
+    /// What a panic left behind is not trusted; the store knows what is due.
+    fn restarting(&mut self, ctx: &mut Self::Context) {
+        self.deadline = None;
+        self.tries = 0;
+        self.busy = false;
+        ctx.notify(Retire);
+    }
+}
+
+impl Handler<OpenIt> for FlowActor {
+    type Result = Reply<OpenFlowOutcome>;
+
+    fn handle(&mut self, OpenIt(slip): OpenIt, ctx: &mut Self::Context) -> Self::Result {
+        let Some(open) = slip.take() else { return self.lost(ctx) };
+        let (deadline, kind) = (open.flow.deadline(), open.flow.kind());
+        let opening = self.ground.store.open_flow(open);
+        self.carry_out(opening, move |actor, outcome, _| actor.opened(outcome, deadline, kind))
+    }
+}
+
+impl Handler<TakeIn> for FlowActor {
+    type Result = Reply<ReportFlowOutcome>;
+
+    fn handle(&mut self, TakeIn(slip): TakeIn, ctx: &mut Self::Context) -> Self::Result {
+        let Some(report) = slip.take() else { return self.lost(ctx) };
+        let kind = report.kind();
+        let taking = self.ground.store.report_flow(ReportFlow { report, result_ttl: self.ground.result_ttl });
+        self.carry_out(taking, move |actor, outcome, _| actor.reported(outcome, kind))
+    }
+}
+
+impl Handler<Lapse> for FlowActor {
+    type Result = Reply<LapseFlowOutcome>;
+
+    fn handle(&mut self, _: Lapse, _: &mut Self::Context) -> Self::Result {
+        let lapse = Arc::clone(&self.ground).lapse(self.id);
+        self.carry_out(lapse, Self::lapsed)
+    }
+}
+
+impl Handler<Deadline> for FlowActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Deadline, ctx: &mut Self::Context) {
+        // A timer of an invitation that was answered may ring as well: it asks for nothing.
+        match self.deadline {
+            Some(at) if at <= self.ground.clock.now() => ctx.notify(Lapse),
+            Some(_) => {}
+            None => self.rest(ctx),
+        }
+    }
+}
+
+/// Stop: nothing happens any more, and there is no deadline to wait for.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+struct Retire;
+
+impl Handler<Retire> for FlowActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Retire, ctx: &mut Self::Context) {
+        // Whoever is handed something behind this finds a fresh actor.
+        if self.deadline.is_none() && !self.busy {
+            ctx.stop();
+        }
+    }
+}
+
+/// Makes the actor panic while it handles a message.
+#[cfg(test)]
+#[derive(Clone, Copy, Message)]
+#[rtype(result = "()")]
+pub(crate) struct Detonate;
+
+#[cfg(test)]
+impl Handler<Detonate> for FlowActor {
+    type Result = ();
+    fn handle(&mut self, _: Detonate, _: &mut Self::Context) {
+        panic!("as the test asked");
+    }
+}

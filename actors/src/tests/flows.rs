@@ -1,0 +1,105 @@
+//! What flow actors promise to upstreams that report.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use sakshi_domain::flow::standing::Standing;
+use sakshi_domain::ids::AppId;
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use sakshi_store::{ReportFlowOutcome, Store as _};
+
+use super::{Universe, roomy, run, until};
+use crate::registry::DetonateFlow;
+use crate::{AskError, TreeBounds};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const NOWHERE: &str = "http://127.0.0.1:9/hook";
+const SIGNED: [&str; 2] = ["Completed"; 2];
+
+fn accepted(outcome: &Result<ReportFlowOutcome, AskError>) -> bool {
+    matches!(outcome, Ok(ReportFlowOutcome::Accepted { .. }))
+}
+
+#[test]
+fn three_identical_reports_make_one_delivery() {
+    run(async {
+        let universe = Universe::new().await;
+        let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
+        let id = universe.open_locker(&receiver.url("/hook")).await;
+        let reports = (0..3).map(|_| universe.flows.report(universe.fetched(id, 300)));
+        let outcomes = join_all(reports).await;
+        let queued = outcomes.iter().filter(|outcome| matches!(outcome, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. }))).count();
+        let repeated = outcomes.iter().filter(|outcome| **outcome == Ok(ReportFlowOutcome::Repeated)).count();
+        assert_eq!((queued, repeated), (1, 2), "{outcomes:?}");
+        assert_eq!(receiver.wait_for(1, PATIENCE).await.len(), 1);
+        until("nothing is under way", || universe.tree.live_flows() == 0 && universe.tree.attempts_in_flight() == 0).await;
+        assert_eq!(universe.store.due_deliveries(None, None, 10).await.unwrap(), []);
+        assert_eq!(receiver.received().len(), 1);
+        universe.end().await;
+    });
+}
+
+#[test]
+fn reports_of_one_flow_are_taken_in_the_order_in_which_they_arrive() {
+    run(async {
+        let universe = Universe::new().await;
+        let id = universe.open_document(NOWHERE).await;
+        let first = universe.flows.report(universe.signed(id, ["Completed", "Pending"]));
+        let last = universe.flows.report(universe.signed(id, SIGNED));
+        let late = universe.flows.report(universe.signed(id, ["Completed", "Pending"]));
+        let (first, last, late) = tokio::join!(first, last, late);
+        assert!(accepted(&first) && accepted(&last));
+        assert!(matches!(late, Ok(ReportFlowOutcome::Refused(_))), "{late:?}");
+        until("its actor has ended", || universe.tree.live_flows() == 0).await;
+        universe.end().await;
+    });
+}
+
+#[test]
+fn a_flow_actor_that_panics_loses_no_report_that_waits_behind() {
+    run(async {
+        let universe = Universe::new().await;
+        let id = universe.open_document(NOWHERE).await;
+        assert_eq!(universe.tree.live_flows(), 1);
+        universe.tree.flows.get(0).unwrap().do_send(DetonateFlow(Some(id)));
+        let reports = [["Completed", "Pending"], SIGNED].map(|signers| universe.flows.report(universe.signed(id, signers)));
+        assert!(join_all(reports).await.iter().all(accepted));
+        let shard = universe.tree.view().children.into_iter().find(|node| node.name == "flows-0").unwrap();
+        assert_eq!((shard.restarts, shard.state), (1, "running"));
+        universe.tree.flows.get(0).unwrap().do_send(DetonateFlow(None));
+        assert_eq!(universe.flows.report(universe.signed(id, SIGNED)).await, Ok(ReportFlowOutcome::Repeated), "after the shard's panic");
+        universe.end().await;
+    });
+}
+
+#[test]
+fn a_full_shard_takes_reports_and_keeps_no_further_actor() {
+    run(async {
+        let universe = Universe::with(TreeBounds { live_flows: 1, ..roomy() }).await;
+        let waiting = universe.open_document(NOWHERE).await;
+        let beyond = universe.open_document(NOWHERE).await;
+        until("the one beyond the bound has ended", || universe.tree.live_flows() == 1).await;
+        assert!(accepted(&universe.flows.report(universe.signed(beyond, ["Completed", "Pending"])).await));
+        until("it has ended again", || universe.tree.live_flows() == 1).await;
+        let reports = [waiting, beyond].map(|id| universe.flows.report(universe.signed(id, SIGNED)));
+        assert!(join_all(reports).await.iter().all(accepted));
+        until("all have ended", || universe.tree.live_flows() == 0).await;
+        universe.end().await;
+    });
+}
+
+#[test]
+fn a_flow_is_seen_by_its_app_alone_and_a_look_starts_no_actor() {
+    run(async {
+        let universe = Universe::new().await;
+        let id = universe.open_locker(NOWHERE).await;
+        until("its actor has ended", || universe.tree.live_flows() == 0).await;
+        let record = universe.flows.look(id, universe.app.clone()).await.unwrap().unwrap();
+        assert!(matches!(record.standing, Standing::DocLocker(_)));
+        assert_eq!(universe.flows.look(id, AppId::generate()).await, Ok(None));
+        let unknown = universe.flows.new_id(&universe.client);
+        assert_eq!(universe.flows.report(universe.fetched(unknown, 3)).await, Ok(ReportFlowOutcome::NotFound));
+        until("no actor is left", || universe.tree.live_flows() == 0).await;
+        universe.end().await;
+    });
+}

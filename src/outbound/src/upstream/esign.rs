@@ -1,0 +1,100 @@
+//! The order of a document to be signed, and the signers' pages that answer it.
+
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::opened::Opened;
+use sakshi_domain::flow::request::esign::SourceDocument;
+use sakshi_domain::flow::text::{ForeignId, Text};
+use sakshi_domain::payload::esign::{EsignPayload, Signer};
+use sakshi_domain::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Origin, PageUrl, Upstream, UpstreamError, written};
+
+/// Bytes of an order beside the file, to begin with.
+const BESIDE_THE_FILE: usize = 16 * 1_024;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Order<'a> {
+    document_id: FlowId,
+    #[serde(flatten)]
+    origin: Origin<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    document_reference_id: Option<&'a Text>,
+    document: Document<'a>,
+    signer_info: Vec<Invited<'a>>,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    name: &'a Text,
+    content: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Invited<'a> {
+    signer_id: &'a ForeignId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signer_ref_id: Option<&'a Text>,
+    signer_name: &'a Text,
+    invitation_expire_time_stamp: Timestamp,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    signer_info: Vec<Page>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    signer_id: Box<str>,
+    signing_url: PageUrl,
+}
+
+/// Orders the signing of a document, which is let go before the answer is waited for. The pages come
+/// in the order of the signers.
+///
+/// # Errors
+/// Why it is not taken; an answer that does not give every signer one page is unreadable.
+pub async fn order(
+    upstream: &Upstream,
+    opened: &Opened,
+    document: SourceDocument,
+    latest: &EsignPayload,
+) -> Result<Vec<PageUrl>, UpstreamError> {
+    let body = written(
+        &Order {
+            document_id: opened.id,
+            origin: Origin::opening(opened),
+            document_reference_id: latest.document_reference_id.as_ref(),
+            document: Document { name: &document.name, content: document.content.as_str() },
+            signer_info: latest.signer_info.iter().map(Invited::of).collect(),
+        },
+        document.content.as_str().len() + BESIDE_THE_FILE,
+    );
+    drop(document);
+    let mut answer: Answer = upstream.ask(body).await?;
+    if answer.signer_info.len() != latest.signer_info.len() {
+        return Err(UpstreamError::Unreadable("does not name every signer once"));
+    }
+    let mut page = |signer: &Signer| {
+        let at = answer.signer_info.iter().position(|page| *page.signer_id == *signer.signer_id.as_str())?;
+        Some(answer.signer_info.swap_remove(at).signing_url)
+    };
+    let pages: Option<Vec<PageUrl>> = latest.signer_info.iter().map(&mut page).collect();
+    pages.ok_or(UpstreamError::Unreadable("does not name every signer once"))
+}
+
+impl<'a> Invited<'a> {
+    fn of(signer: &'a Signer) -> Self {
+        Self {
+            signer_id: &signer.signer_id,
+            signer_ref_id: signer.signer_ref_id.as_ref(),
+            signer_name: &signer.signer_name,
+            invitation_expire_time_stamp: signer.invitation_expire_time_stamp,
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What a PAN source is asked, and what it says of a PAN.
+//!
+//! Nothing is opened by it, but it is asked once all the same: whether to ask again is the client's
+//! choice.
+
+use sakshi_domain::flow::dates::Day;
+use sakshi_domain::flow::text::Text;
+use sakshi_domain::pan::{Pan, PanCategory, PanQuery, PanResult, PanStatus, SeedingStatus};
+use serde::{Deserialize, Serialize};
+
+use super::{Upstream, UpstreamError, written};
+
+#[derive(Serialize)]
+struct Question<'a> {
+    pan: &'a Pan,
+    consent_text: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a Text>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    date_of_birth: Option<Day>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    status: PanStatus,
+    category: Option<PanCategory>,
+    name_match: Option<bool>,
+    date_of_birth_match: Option<bool>,
+    nationalid_seeding_status: Option<SeedingStatus>,
+}
+
+/// Asks what is known of a PAN. One that the source does not know is an answer; of a comparison that
+/// was not asked for, whatever the source says is dropped.
+///
+/// # Errors
+/// Why there is no answer.
+pub async fn verify(source: &Upstream, query: &PanQuery) -> Result<PanResult, UpstreamError> {
+    let question =
+        Question { pan: &query.pan, consent_text: query.consent.text(), name: query.name.as_ref(), date_of_birth: query.date_of_birth };
+    let answer: Answer = source.ask(written(&question, 0)).await?;
+    let pan = query.pan.clone();
+    if answer.status == PanStatus::NotFound {
+        return Ok(PanResult::not_found(pan));
+    }
+    Ok(PanResult {
+        pan,
+        status: answer.status,
+        category: answer.category,
+        name_as_per_pan_match: query.name.as_ref().and(answer.name_match),
+        date_of_birth_match: query.date_of_birth.and(answer.date_of_birth_match),
+        nationalid_seeding_status: answer.nationalid_seeding_status,
+    })
+}

@@ -1,0 +1,234 @@
+//! Orders to upstreams: what is sent, which answers are read, and what becomes of every other one.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failure here is a failed test")]
+
+mod receiver;
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use receiver::{PLENTY, read_request, receiver};
+use sakshi_domain::flow::opened::Opened;
+use sakshi_domain::flow::request::doclocker::DocLockerDraft;
+use sakshi_domain::flow::request::esign::{DocumentDraft, EsignDraft, OpenedEsign, SignerDraft};
+use sakshi_domain::flow::request::estamp::{EStampDraft, FileDraft, SignatoryDraft};
+use sakshi_domain::flow::request::wealth::WealthDraft;
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::time::Timestamp;
+use sakshi_outbound::upstream::{Upstream, UpstreamClient, UpstreamError, UpstreamOptions, doclocker, esign, estamp, wealth};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpListener;
+use url::Url;
+
+const FLOW: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
+const TOKEN: &str = "a-token-of-the-upstreams-own";
+
+fn some(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+fn opened() -> Opened {
+    Opened {
+        id: FLOW.parse().unwrap(),
+        client: "cl_1".parse().unwrap(),
+        app: "app_1".parse().unwrap(),
+        opened_at: Timestamp::from_millis(0),
+        request_id: RequestId::parse("req-1").unwrap(),
+    }
+}
+
+fn document(signers: usize) -> OpenedEsign {
+    let signer = |index: usize| SignerDraft {
+        signer_name: Some(format!("Signer {index}")),
+        signer_ref_id: (index == 0).then(|| "borrower".to_owned()),
+        invitation_expire_time_stamp: some("1970-01-02T00:00:00Z"),
+    };
+    let draft = EsignDraft {
+        document_info: Some(DocumentDraft { name: some("Loan"), content: Some("QUJD".into()) }),
+        signer_info: Some((0..signers).map(signer).collect()),
+        response_url: None,
+        document_reference_id: some("loan-7"),
+    };
+    draft.check(|_| Err("is not asked for"), Timestamp::from_millis(0)).unwrap().open(opened())
+}
+
+fn upstream(url: &str, total_timeout: Duration) -> Upstream {
+    let options = UpstreamOptions { token: TOKEN.to_owned(), connect_timeout: PLENTY, total_timeout, extra_roots_pem: None };
+    UpstreamClient::new(&options).unwrap().at(Url::parse(url).unwrap())
+}
+
+/// An upstream that keeps what it was sent and answers with `answer`.
+async fn answering(answer: impl Into<String>) -> (Upstream, Arc<Mutex<Vec<String>>>) {
+    let (seen, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answer.into()));
+    let kept = Arc::clone(&seen);
+    let address = receiver(move |mut stream| {
+        let (kept, answer) = (Arc::clone(&kept), Arc::clone(&answer));
+        async move {
+            if let Some(request) = read_request(&mut stream).await {
+                kept.lock().unwrap().push(request);
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        }
+    });
+    (upstream(&format!("http://{}/orders?of=flows", address.await), PLENTY), seen)
+}
+
+fn ok(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
+fn sent(seen: &Mutex<Vec<String>>) -> Value {
+    let requests = seen.lock().unwrap();
+    assert_eq!(requests.len(), 1, "an order is sent once");
+    let (head, body) = requests[0].split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("POST /orders?of=flows HTTP/1.1\r\n"), "{head}");
+    for header in [&format!("authorization: Bearer {TOKEN}"), "content-type: application/json"] {
+        assert!(head.lines().any(|line| line == header), "{header} in {head}");
+    }
+    serde_json::from_str(body).unwrap()
+}
+
+/// The pages of an answer that names these signers.
+async fn pages_of(document: OpenedEsign, named: impl Fn(&str, usize) -> Value) -> Result<Vec<String>, UpstreamError> {
+    let ids: Vec<String> = document.latest.signer_info.iter().map(|signer| signer.signer_id.to_string()).collect();
+    let entries: Vec<Value> = ids.iter().enumerate().map(|(index, id)| named(id, index)).collect();
+    let (upstream, _) = answering(ok(&json!({ "signerInfo": entries }).to_string())).await;
+    let opened = opened();
+    let pages = esign::order(&upstream, &opened, document.document, &document.latest).await?;
+    Ok(pages.iter().map(|page| page.as_str().to_owned()).collect())
+}
+
+#[tokio::test]
+async fn an_order_of_signatures_says_what_is_to_be_signed_by_whom() {
+    let document = document(2);
+    let ids: Vec<String> = document.latest.signer_info.iter().map(|signer| signer.signer_id.to_string()).collect();
+    let answer = json!({ "signerInfo": [{ "signerId": ids[1], "signingUrl": "https://sign.example/b", "more": [] },
+        { "signerId": ids[0], "signingUrl": "https://sign.example/a" }], "more": {} });
+    let (upstream, seen) = answering(ok(&answer.to_string())).await;
+    let pages = esign::order(&upstream, &opened(), document.document, &document.latest).await.unwrap();
+    assert_eq!(pages.iter().map(|page| page.as_str()).collect::<Vec<_>>(), ["https://sign.example/a", "https://sign.example/b"]);
+    let until = "1970-01-02T00:00:00.000Z";
+    assert_eq!(
+        sent(&seen),
+        json!({ "documentId": FLOW, "app_id": "app_1", "request_id": "req-1", "documentReferenceId": "loan-7",
+            "document": { "name": "Loan", "content": "QUJD" },
+            "signerInfo": [
+                { "signerId": ids[0], "signerRefId": "borrower", "signerName": "Signer 0", "invitationExpireTimeStamp": until },
+                { "signerId": ids[1], "signerName": "Signer 1", "invitationExpireTimeStamp": until },
+            ] })
+    );
+}
+
+#[tokio::test]
+async fn every_signer_gets_one_page_or_the_answer_is_none() {
+    let page = |id: &str| json!({ "signerId": id, "signingUrl": "https://sign.example/x" });
+    assert_eq!(pages_of(document(3), |id, _| page(id)).await.unwrap().len(), 3);
+    let strange = pages_of(document(2), |id, index| page(if index == 0 { id } else { "somebody" })).await;
+    let script = pages_of(document(1), |id, _| json!({ "signerId": id, "signingUrl": "javascript:alert(1)" })).await;
+    for refused in [strange, script] {
+        assert!(matches!(refused, Err(UpstreamError::Unreadable(_))), "{refused:?}");
+    }
+    let two = document(2);
+    let (first, OpenedEsign { document, latest, .. }) = (two.latest.signer_info[0].signer_id.to_string(), two);
+    let (upstream, _) = answering(ok(&json!({ "signerInfo": [page(&first), page(&first)] }).to_string())).await;
+    let twice = esign::order(&upstream, &opened(), document, &latest).await;
+    assert_eq!(twice.unwrap_err().to_string(), "the upstream's answer does not name every signer once");
+}
+
+#[tokio::test]
+async fn an_order_of_locker_documents_says_which_and_that_the_person_agreed() {
+    let draft = DocLockerDraft { docs: Some(vec!["driving_licence".into()]), consent: some("Y"), consent_text: some("I agree.") };
+    let (upstream, seen) = answering(ok(r#"{"requestUrl": "https://locker.example/c"}"#)).await;
+    let page = doclocker::order(&upstream, &opened(), &draft.check().unwrap()).await.unwrap();
+    assert_eq!(page.as_str(), "https://locker.example/c");
+    let expected = json!({ "transactionId": FLOW, "app_id": "app_1", "request_id": "req-1", "docs": ["driving_licence"],
+        "consent_text": "I agree." });
+    assert_eq!(sent(&seen), expected);
+}
+
+#[tokio::test]
+async fn an_order_of_an_e_stamp_says_its_kind_its_document_and_its_signatories() {
+    let draft = EStampDraft {
+        api_type: some("PhysicalEStamp"),
+        document: Some(FileDraft { document_name: some("lease.pdf"), file_data: Some("QUJD".into()) }),
+        signatories_info: Some(vec![SignatoryDraft { name: some("Asha"), email_id: some("a@example.com"), sign_type: some("wet") }]),
+    };
+    let (upstream, seen) = answering(ok("{}")).await;
+    estamp::order(&upstream, &opened(), draft.check().unwrap()).await.unwrap();
+    let expected = json!({ "eStampId": FLOW, "app_id": "app_1", "request_id": "req-1", "apiType": "PhysicalEStamp",
+        "document": { "documentName": "lease.pdf", "base64FileData": "QUJD" },
+        "signatoriesInfo": [{ "name": "Asha", "emailID": "a@example.com", "signType": "wet" }] });
+    assert_eq!(sent(&seen), expected);
+}
+
+#[tokio::test]
+async fn an_order_of_a_consent_is_answered_with_a_handle_and_maybe_a_page() {
+    let request = || WealthDraft { consent: some("Y"), consent_text: some("I agree.") }.check().unwrap();
+    let (upstream, seen) = answering(ok(r#"{"consentHandle": "h-1", "requestUrl": "https://wealth.example/c"}"#)).await;
+    let asked = wealth::order(&upstream, &opened(), &request().consent).await.unwrap();
+    assert_eq!((asked.handle.as_str(), asked.page.unwrap().as_str()), ("h-1", "https://wealth.example/c"));
+    assert_eq!(sent(&seen), json!({ "uniqueIdentifier": FLOW, "app_id": "app_1", "request_id": "req-1", "consent_text": "I agree." }));
+    let (upstream, _) = answering(ok(r#"{"consentHandle": "h-1"}"#)).await;
+    assert_eq!(wealth::order(&upstream, &opened(), &request().consent).await.unwrap().page, None);
+    for handle in ["", "two words", &"h".repeat(129)] {
+        let (upstream, _) = answering(ok(&json!({ "consentHandle": handle }).to_string())).await;
+        assert!(matches!(wealth::order(&upstream, &opened(), &request().consent).await, Err(UpstreamError::Unreadable(_))), "{handle}");
+    }
+}
+
+#[tokio::test]
+async fn whatever_is_not_a_readable_200_takes_no_order_and_is_not_asked_again() {
+    let redirect = "HTTP/1.1 307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/elsewhere\r\ncontent-length: 0\r\n\r\n";
+    let long = " ".repeat(64 * 1_024);
+    let chunked = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n10001\r\n{{{long}}}\r\n0\r\n\r\n");
+    let not_json = UpstreamError::Unreadable("is not the JSON that was asked for");
+    for (answer, expected) in [
+        (redirect.to_owned(), UpstreamError::Refused(307)),
+        ("HTTP/1.1 202 Accepted\r\ncontent-length: 2\r\n\r\n{}".to_owned(), UpstreamError::Refused(202)),
+        ("HTTP/1.1 204 No Content\r\n\r\n".to_owned(), UpstreamError::Refused(204)),
+        ("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n".to_owned(), UpstreamError::Refused(503)),
+        (ok(""), not_json),
+        (ok("[]"), not_json),
+        (ok("{\"requestUrl\": 7}"), not_json),
+        (ok(&format!("{{{long}}}")), UpstreamError::Unreadable("is too long")),
+        (chunked, UpstreamError::Unreadable("is too long")),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{".to_owned(), UpstreamError::Unreachable),
+        (String::new(), UpstreamError::Unreachable),
+    ] {
+        let (upstream, seen) = answering(answer).await;
+        let draft = DocLockerDraft { docs: Some(vec!["x".into()]), consent: some("Y"), consent_text: some("I agree.") };
+        let refused = doclocker::order(&upstream, &opened(), &draft.check().unwrap()).await.unwrap_err();
+        assert_eq!((refused, seen.lock().unwrap().len()), (expected, 1));
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_is_slow_or_away_is_given_up() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let dripping = receiver(|mut stream| async move {
+        read_request(&mut stream).await;
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n").await;
+        while stream.write_all(b" ").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    let (silent, dripping) = (silent.local_addr().unwrap(), dripping.await);
+    for address in [silent, dripping] {
+        let began = Instant::now();
+        let slow = upstream(&format!("http://{address}/"), Duration::from_millis(200));
+        assert_eq!(slow.ask::<Value>(b"{}".to_vec()).await, Err(UpstreamError::TimedOut));
+        assert!(began.elapsed() < Duration::from_secs(2));
+    }
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    assert_eq!(upstream(&format!("http://{gone}/"), PLENTY).ask::<Value>(Vec::new()).await, Err(UpstreamError::Unreachable));
+}
+
+#[test]
+fn neither_the_token_nor_the_path_of_an_upstream_is_shown() {
+    let upstream = upstream("https://u.example/secret-path?key=secret-key", PLENTY);
+    let options = UpstreamOptions { token: TOKEN.to_owned(), connect_timeout: PLENTY, total_timeout: PLENTY, extra_roots_pem: None };
+    let shown = format!("{upstream:?} {options:?} {:?}", UpstreamClient::new(&options).unwrap());
+    assert!(!shown.contains("secret") && !shown.contains(TOKEN) && shown.contains("https://u.example"), "{shown}");
+    assert!(UpstreamClient::new(&UpstreamOptions { token: "two\nlines".to_owned(), ..options }).is_err());
+}

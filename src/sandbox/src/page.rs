@@ -1,0 +1,35 @@
+//! How every page of the sandbox is sent: one style sheet, one strict policy, never cached.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, ContentType, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use askama::Template;
+
+/// Everything comes from this origin, nothing is inline, nothing frames the page.
+const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// A template as an answer.
+pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse {
+    match template.render() {
+        Ok(html) => HttpResponse::build(status)
+            .insert_header(ContentType::html())
+            .insert_header((CONTENT_SECURITY_POLICY, POLICY))
+            .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
+            .insert_header((REFERRER_POLICY, "no-referrer"))
+            .insert_header((CACHE_CONTROL, "no-store"))
+            .body(html),
+        Err(error) => {
+            tracing::error!(%error, "a page of the sandbox could not be rendered");
+            HttpResponse::InternalServerError().finish()
+        }
+    }
+}
+
+/// The style sheet.
+pub(crate) async fn style() -> HttpResponse {
+    HttpResponse::Ok()
+        .content_type("text/css; charset=utf-8")
+        .insert_header((CACHE_CONTROL, "public, max-age=300"))
+        .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .body(include_str!("../assets/app.css"))
+}

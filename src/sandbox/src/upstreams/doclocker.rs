@@ -1,0 +1,194 @@
+//! The document locker upstream: the person shares what was asked for, one document cannot be
+//! had, or the person declines.
+
+use sakshi_domain::claims::Claim;
+use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::states::LockerStatus;
+use sakshi_domain::flow::text::Text;
+use sakshi_domain::invalid::Invalid;
+use sakshi_domain::limits::DOCUMENTS_MAX;
+use sakshi_domain::time::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::case::Outgoing;
+use super::error::FlowError;
+use super::intake::{Order, checked, list, text};
+use super::{pdf, person};
+use crate::residents::Resident;
+
+/// Characters of the title that a document is given.
+const TITLE_CHARS_MAX: usize = 200;
+/// The outcomes that a script may ask for.
+const OUTCOMES: [&str; 4] = ["fetched", "partly", "pending", "failed"];
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct LockerDraft {
+    docs: Option<Vec<String>>,
+    consent_text: Option<String>,
+}
+
+/// Documents that a person is asked for.
+pub(super) struct Locker {
+    pub(super) docs: Vec<Text>,
+    pub(super) declaration: String,
+    stand: LockerStand,
+}
+
+enum LockerStand {
+    Asked,
+    /// The first document has come, and this one's others are awaited.
+    Begun {
+        resident: &'static Resident,
+        at: Timestamp,
+    },
+    Over(&'static str),
+}
+
+/// What the person does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LockerAction {
+    /// Shares everything.
+    Share,
+    /// Shares everything, and the last document cannot be had.
+    SharePartly,
+    /// Shares everything; the first document comes now and the others later.
+    Begin,
+    /// Shares nothing.
+    Decline,
+}
+
+impl LockerAction {
+    /// Reads a word of scripts and forms.
+    ///
+    /// # Errors
+    /// [`FlowError::UnknownOutcome`].
+    pub(super) fn named(word: &str) -> Result<Self, FlowError> {
+        Ok(match word {
+            "fetched" => Self::Share,
+            "partly" => Self::SharePartly,
+            "pending" => Self::Begin,
+            "failed" => Self::Decline,
+            _ => return Err(FlowError::UnknownOutcome(OUTCOMES.join(", "))),
+        })
+    }
+}
+
+impl LockerDraft {
+    /// Checks what the order says beside its ids.
+    pub(super) fn check(self, mut invalid: Invalid) -> Result<Locker, Invalid> {
+        let docs = list(&mut invalid, "docs", self.docs, DOCUMENTS_MAX);
+        let docs: Option<Vec<Text>> =
+            docs.iter().enumerate().map(|(index, doc)| text(&mut invalid, &format!("docs[{index}]"), Some(doc))).collect();
+        let declaration = declaration(&mut invalid, self.consent_text);
+        let locker = || Some(Locker { docs: docs?, declaration: declaration?, stand: LockerStand::Asked });
+        checked(invalid, locker())
+    }
+}
+
+/// The declaration that the person has agreed to.
+pub(super) fn declaration(invalid: &mut Invalid, given: Option<String>) -> Option<String> {
+    invalid.check("consent_text", given.filter(|text| !text.trim().is_empty()).ok_or("is required"))
+}
+
+impl Locker {
+    pub(super) const fn standing(&self) -> (&'static str, bool) {
+        match self.stand {
+            LockerStand::Asked => ("waits for the person", true),
+            LockerStand::Begun { .. } => ("the first document has come", true),
+            LockerStand::Over(how) => (how, false),
+        }
+    }
+
+    pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<Outgoing>, FlowError> {
+        self.act(order, LockerAction::named(outcome)?, person::adult_at(0, now)?, now)
+    }
+
+    /// Carries the person's decision out.
+    ///
+    /// # Errors
+    /// It is decided already, or cannot be done with these documents.
+    pub(super) fn act(
+        &mut self,
+        order: &Order,
+        action: LockerAction,
+        resident: &'static Resident,
+        now: Timestamp,
+    ) -> Result<Vec<Outgoing>, FlowError> {
+        let begun = match self.stand {
+            LockerStand::Over(how) => return Err(FlowError::Over(how)),
+            LockerStand::Begun { resident, at } => Some((resident, at)),
+            LockerStand::Asked => None,
+        };
+        if action != LockerAction::Decline && action != LockerAction::Share && self.docs.len() < 2 {
+            return Err(FlowError::NotNow("Only one document was asked for, so it comes or it does not."));
+        }
+        // Once one document came, the others are the same person's.
+        let (resident, first) = begun.unwrap_or((resident, now));
+        let fetched = |index: usize| self.document(index, resident, if index == 0 { first } else { now });
+        let missing = |index: usize, status| json!({"docType": self.docs.get(index), "status": status});
+        let all = 0..self.docs.len();
+        let last = all.end.saturating_sub(1);
+        let (message, docs, stand): (&str, Vec<Value>, LockerStand) = match action {
+            LockerAction::Share => ("Documents fetched", all.map(fetched).collect(), LockerStand::Over("every document was fetched")),
+            LockerAction::SharePartly => {
+                let docs = all.map(|index| if index == last { missing(index, LockerStatus::Failed) } else { fetched(index) });
+                ("Documents fetched in part", docs.collect(), LockerStand::Over("one document could not be had"))
+            }
+            LockerAction::Begin => {
+                let docs = all.map(|index| if index == 0 { fetched(index) } else { missing(index, LockerStatus::Pending) });
+                ("Documents are being fetched", docs.collect(), LockerStand::Begun { resident, at: first })
+            }
+            LockerAction::Decline => ("The user declined to share documents", Vec::new(), LockerStand::Over("the person declined")),
+        };
+        let (success, status) = if docs.is_empty() { (false, 403) } else { (true, 200) };
+        let payload = json!({
+            "success": success,
+            "statusCode": status,
+            "message": message,
+            "request_id": order.request_id,
+            "data": {"transactionId": order.id, "docs": docs},
+        });
+        self.stand = stand;
+        Ok(vec![Outgoing::new(order, FlowKind::DocLocker, message, payload)])
+    }
+
+    fn document(&self, index: usize, resident: &Resident, at: Timestamp) -> Value {
+        let kind = self.docs.get(index).map_or("", Text::as_str);
+        let title = title(kind);
+        let born = resident.claim(Claim::Dob, at);
+        let lines = [format!("{title} (sandbox specimen, not a document)"), format!("Holder: {}", resident.name)];
+        let pdf = pdf::page(&lines);
+        let code: String = kind.chars().filter(char::is_ascii_alphanumeric).take(12).collect::<String>().to_ascii_uppercase();
+        let code = if code.is_empty() { "DOCUMENT".to_owned() } else { code };
+        json!({
+            "docType": kind,
+            "status": LockerStatus::Fetched,
+            "fetchedAt": at,
+            "issued": {
+                "name": title,
+                "type": "file",
+                // Base64 is four characters for three bytes; padding stands for what is missing.
+                "size": (pdf.len() / 4 * 3 - pdf.bytes().rev().take_while(|byte| *byte == b'=').count()).to_string(),
+                "date": "2019-05-02",
+                "uri": format!("in.example.sandbox-{code}-DEMO{index:07}"),
+                "doctype": code,
+                "issuer": "Example Department of Records",
+            },
+            "dataPdf": pdf,
+            "details": {"name": resident.name, "dob": born, "documentNumber": format!("DEMO{index:07}")},
+        })
+    }
+}
+
+/// `driving_licence` as a title.
+fn title(kind: &str) -> String {
+    let words = kind.split(['_', '-', ' ']).filter(|word| !word.is_empty());
+    let capital = |word: &str| {
+        let mut letters = word.chars();
+        letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    };
+    let title: String = words.map(capital).collect::<Vec<_>>().join(" ").chars().take(TITLE_CHARS_MAX).collect();
+    if title.is_empty() { "Document".to_owned() } else { title }
+}

@@ -1,0 +1,117 @@
+//! What can go wrong in the sandbox upstreams, for the service and for scripts as JSON and for
+//! browsers as a page.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, ResponseError};
+use sakshi_domain::invalid::Invalid;
+use serde_json::{Value, json};
+
+/// Why an upstream does not do what was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FlowError {
+    /// The order does not carry the upstream's token.
+    #[error("Give the upstream's token as Authorization: Bearer.")]
+    Unauthorized,
+    /// The order is not acceptable.
+    #[error("The order is not acceptable: {0}")]
+    Order(#[from] Invalid),
+    /// Another order was taken under the same id.
+    #[error("Another order was taken under this id.")]
+    OrderedOtherwise,
+    /// The form or JSON body cannot be read.
+    #[error("The body cannot be read; a script gives {{\"outcome\":\"<word>\"}}.")]
+    MalformedBody,
+    /// There is no such order, or none any more since the process began.
+    #[error("There is no such order. Orders are held in memory, and a restart of the process forgets them.")]
+    NoSuchFlow,
+    /// The order was dropped to make room.
+    #[error("This order was given up to make room for newer ones; the sandbox holds a bounded number of orders and documents.")]
+    GivenUp,
+    /// The document has no such signer.
+    #[error("This document has no such signer.")]
+    NoSuchSigner,
+    /// Somebody signs before this one.
+    #[error("It is not this signer's turn: {0} signs first.")]
+    NotYourTurn(String),
+    /// Nothing can be decided any more.
+    #[error("There is nothing left to decide: {0}.")]
+    Over(&'static str),
+    /// It cannot be done now.
+    #[error("{0}")]
+    NotNow(&'static str),
+    /// What somebody wrote cannot be used.
+    #[error("What was written cannot be used: it {0}.")]
+    Words(String),
+    /// There is no such outcome.
+    #[error("There is no such outcome; the outcomes are {0}.")]
+    UnknownOutcome(String),
+    /// There is no such resident.
+    #[error("There is no such resident; GET /sandbox/residents lists them.")]
+    UnknownResident,
+    /// The service answered none of several attempts.
+    #[error("The service did not answer the report; it is kept, and the next outcome or the button of its page sends it again.")]
+    Unreachable,
+    /// The PAN source was told to fail.
+    #[error("The PAN source failed, as its data file says it shall.")]
+    PanSource,
+}
+
+impl FlowError {
+    /// The stable word for it.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Unauthorized => "unauthorized",
+            Self::Order(_) => "validation_failed",
+            Self::OrderedOtherwise => "ordered_otherwise",
+            Self::MalformedBody => "malformed_body",
+            Self::NoSuchFlow => "flow_not_found",
+            Self::GivenUp => "flow_given_up",
+            Self::NoSuchSigner => "signer_not_found",
+            Self::NotYourTurn(_) => "not_your_turn",
+            Self::Over(_) => "flow_over",
+            Self::NotNow(_) => "not_now",
+            Self::Words(_) => "unusable_text",
+            Self::UnknownOutcome(_) => "unknown_outcome",
+            Self::UnknownResident => "unknown_resident",
+            Self::Unreachable => "service_unreachable",
+            Self::PanSource => "pan_source_failed",
+        }
+    }
+
+    /// The body for scripts and for the service.
+    pub(super) fn body(&self) -> Value {
+        let status = self.status_code();
+        let mut body = json!({
+            "success": false,
+            "error": status.canonical_reason(),
+            "message": self.to_string(),
+            "code": self.code(),
+            "statusCode": status.as_u16(),
+        });
+        if let Self::Order(invalid) = self {
+            body["errors"] = json!(invalid.fields());
+        }
+        body
+    }
+}
+
+impl ResponseError for FlowError {
+    fn status_code(&self) -> StatusCode {
+        match self {
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Order(_) | Self::MalformedBody | Self::Words(_) | Self::UnknownOutcome(_) | Self::UnknownResident => {
+                StatusCode::BAD_REQUEST
+            }
+            Self::NoSuchFlow | Self::NoSuchSigner => StatusCode::NOT_FOUND,
+            Self::GivenUp => StatusCode::GONE,
+            Self::OrderedOtherwise | Self::NotYourTurn(_) | Self::Over(_) | Self::NotNow(_) => StatusCode::CONFLICT,
+            Self::Unreachable => StatusCode::BAD_GATEWAY,
+            Self::PanSource => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        HttpResponse::build(self.status_code()).json(self.body())
+    }
+}

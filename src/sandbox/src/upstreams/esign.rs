@@ -1,0 +1,299 @@
+//! The eSign upstream: signers sign in order until all have, one rejects, or an invitation ends.
+//!
+//! The signed document is the PDF with a block of comments that names the signers, which is no
+//! legal signature; what is no PDF comes back as it is.
+
+use sakshi_domain::flow::file::Base64File;
+use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::states::SigningStatus;
+use sakshi_domain::flow::text::{ForeignId, Text};
+use sakshi_domain::invalid::Invalid;
+use sakshi_domain::limits::SIGNERS_MAX;
+use sakshi_domain::time::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::case::Outgoing;
+use super::error::FlowError;
+use super::intake::{Order, checked, file, foreign_id, list, maybe_text, text};
+use super::{pdf, person};
+use crate::residents::Resident;
+
+/// The outcomes that a script may ask for.
+const OUTCOMES: [&str; 4] = ["completed", "rejected", "expired", "signed-once"];
+/// Why a signer rejects when a script does not say.
+const REASON: &str = "Rejected in the sandbox";
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct EsignDraft {
+    document_reference_id: Option<String>,
+    document: Option<DocumentDraft>,
+    signer_info: Option<Vec<SignerDraft>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct DocumentDraft {
+    name: Option<String>,
+    content: Option<Box<str>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct SignerDraft {
+    signer_id: Option<String>,
+    signer_ref_id: Option<String>,
+    signer_name: Option<String>,
+    invitation_expire_time_stamp: Option<String>,
+}
+
+/// A document and its signers.
+pub(super) struct Esign {
+    pub(super) document_name: Text,
+    reference: Option<Text>,
+    /// `None` once nobody can sign it any more.
+    content: Option<Base64File>,
+    pub(super) signers: Vec<Signer>,
+}
+
+/// One signer.
+pub(super) struct Signer {
+    pub(super) id: ForeignId,
+    reference: Option<Text>,
+    pub(super) name: Text,
+    pub(super) until: Timestamp,
+    pub(super) stand: Stand,
+}
+
+/// How a signer stands.
+pub(super) enum Stand {
+    Waiting,
+    Signed { resident: &'static Resident, at: Timestamp },
+    Rejected { reason: Text },
+    Expired,
+}
+
+impl Stand {
+    const fn status(&self) -> SigningStatus {
+        match self {
+            Self::Waiting => SigningStatus::Pending,
+            Self::Signed { .. } => SigningStatus::Completed,
+            Self::Rejected { .. } => SigningStatus::Rejected,
+            Self::Expired => SigningStatus::Expired,
+        }
+    }
+}
+
+impl EsignDraft {
+    /// Checks what the order says beside its ids.
+    pub(super) fn check(self, mut invalid: Invalid) -> Result<Esign, Invalid> {
+        let document = self.document.unwrap_or_default();
+        let document_name = text(&mut invalid, "document.name", document.name.as_deref());
+        let content = file(&mut invalid, "document.content", document.content);
+        let reference = maybe_text(&mut invalid, "documentReferenceId", self.document_reference_id.as_deref());
+        let drafts = list(&mut invalid, "signerInfo", self.signer_info, SIGNERS_MAX);
+        let read = |(index, draft): (usize, SignerDraft)| draft.check(index, &mut invalid);
+        let signers: Option<Vec<Signer>> = drafts.into_iter().enumerate().map(read).collect();
+        if let Some(signers) = &signers {
+            for (index, signer) in signers.iter().enumerate() {
+                if signers.iter().take(index).any(|earlier| earlier.id == signer.id) {
+                    invalid.add(format!("signerInfo[{index}].signerId"), "is given twice");
+                }
+            }
+        }
+        let esign = || Some(Esign { document_name: document_name?, reference: reference?, content: Some(content?), signers: signers? });
+        checked(invalid, esign())
+    }
+}
+
+impl SignerDraft {
+    fn check(self, index: usize, invalid: &mut Invalid) -> Option<Signer> {
+        let field = |name: &str| format!("signerInfo[{index}].{name}");
+        let id = foreign_id(invalid, &field("signerId"), self.signer_id.as_deref());
+        let reference = maybe_text(invalid, &field("signerRefId"), self.signer_ref_id.as_deref());
+        let name = text(invalid, &field("signerName"), self.signer_name.as_deref());
+        let until = self.invitation_expire_time_stamp.as_deref().and_then(Timestamp::parse_rfc3339);
+        let until = invalid.check(&field("invitationExpireTimeStamp"), until.ok_or("must be an ISO 8601 timestamp with an offset"));
+        Some(Signer { id: id?, reference: reference?, name: name?, until: until?, stand: Stand::Waiting })
+    }
+}
+
+impl Esign {
+    pub(super) fn held(&self) -> usize {
+        self.content.as_ref().map_or(0, |content| content.as_str().len())
+    }
+
+    /// The document as it was ordered, while it can still be signed.
+    pub(super) const fn content(&self) -> Option<&Base64File> {
+        self.content.as_ref()
+    }
+
+    /// How the document stands; an invitation's end is a fact about time.
+    pub(super) fn status(&self, now: Timestamp) -> SigningStatus {
+        let any = |status: SigningStatus| self.signers.iter().any(|signer| signer.stand.status() == status);
+        if any(SigningStatus::Rejected) {
+            SigningStatus::Rejected
+        } else if any(SigningStatus::Expired) || self.waiting().any(|signer| signer.until <= now) {
+            SigningStatus::Expired
+        } else if any(SigningStatus::Pending) {
+            SigningStatus::Pending
+        } else {
+            SigningStatus::Completed
+        }
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = &Signer> {
+        self.signers.iter().filter(|signer| matches!(signer.stand, Stand::Waiting))
+    }
+
+    /// Whose turn it is.
+    pub(super) fn next(&self) -> Option<&Signer> {
+        self.waiting().next()
+    }
+
+    pub(super) fn standing(&self, now: Timestamp) -> (&'static str, bool) {
+        match self.status(now) {
+            SigningStatus::Completed => ("every signer has signed", false),
+            SigningStatus::Rejected => ("a signer has rejected", false),
+            SigningStatus::Expired => ("an invitation to sign has expired", false),
+            SigningStatus::Pending => ("waits for signatures", true),
+        }
+    }
+
+    fn open(&self, now: Timestamp) -> Result<(), FlowError> {
+        let (standing, open) = self.standing(now);
+        if open { Ok(()) } else { Err(FlowError::Over(standing)) }
+    }
+
+    /// The signer, if it is theirs to decide now.
+    fn turn(&mut self, signer: &str, now: Timestamp) -> Result<&mut Signer, FlowError> {
+        let asked = self.signers.iter().find(|known| known.id.as_str() == signer).ok_or(FlowError::NoSuchSigner)?;
+        if matches!(asked.stand, Stand::Signed { .. }) {
+            return Err(FlowError::Over("this signer has signed"));
+        }
+        self.open(now)?;
+        match self.signers.iter_mut().find(|signer| matches!(signer.stand, Stand::Waiting)) {
+            Some(next) if next.id.as_str() == signer => Ok(next),
+            Some(before) => Err(FlowError::NotYourTurn(before.name.as_str().to_owned())),
+            None => Err(FlowError::Over("nobody is asked to sign any more")),
+        }
+    }
+
+    /// One signature.
+    ///
+    /// # Errors
+    /// It is not this signer's turn, or nothing can be signed any more.
+    pub(super) fn sign(
+        &mut self,
+        order: &Order,
+        signer: &str,
+        resident: &'static Resident,
+        now: Timestamp,
+    ) -> Result<Vec<Outgoing>, FlowError> {
+        let signer = self.turn(signer, now)?;
+        signer.stand = Stand::Signed { resident, at: now };
+        let what = format!("{} signed", signer.name.as_str());
+        Ok(vec![self.report(order, what, now)])
+    }
+
+    /// A refusal to sign.
+    ///
+    /// # Errors
+    /// As [`Esign::sign`].
+    pub(super) fn reject(&mut self, order: &Order, signer: &str, reason: Text, now: Timestamp) -> Result<Vec<Outgoing>, FlowError> {
+        let signer = self.turn(signer, now)?;
+        signer.stand = Stand::Rejected { reason };
+        let what = format!("{} rejected", signer.name.as_str());
+        Ok(vec![self.report(order, what, now)])
+    }
+
+    /// The end of every open invitation, told before its time.
+    ///
+    /// # Errors
+    /// The document waits for nobody.
+    pub(super) fn expire(&mut self, order: &Order, now: Timestamp) -> Result<Vec<Outgoing>, FlowError> {
+        self.open(now)?;
+        let waiting = self.signers.iter_mut().filter(|signer| matches!(signer.stand, Stand::Waiting));
+        waiting.for_each(|signer| signer.stand = Stand::Expired);
+        Ok(vec![self.report(order, "the invitations expired", now)])
+    }
+
+    pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<Outgoing>, FlowError> {
+        if !OUTCOMES.contains(&outcome) {
+            return Err(FlowError::UnknownOutcome(OUTCOMES.join(", ")));
+        }
+        self.open(now)?;
+        let waiting = self.signers.iter().enumerate().filter(|(_, signer)| matches!(signer.stand, Stand::Waiting));
+        let waiting: Vec<(usize, ForeignId)> = waiting.map(|(index, signer)| (index, signer.id.clone())).collect();
+        let next = waiting.iter().take(1);
+        match outcome {
+            "completed" => self.sign_all(order, waiting.iter(), now),
+            "signed-once" => self.sign_all(order, next, now),
+            "rejected" => {
+                let reason = Text::parse(REASON).map_err(|_| FlowError::MalformedBody)?;
+                next.map(|(_, id)| self.reject(order, id.as_str(), reason.clone(), now)).collect::<Result<Vec<_>, _>>().map(flat)
+            }
+            _ => self.expire(order, now),
+        }
+    }
+
+    fn sign_all<'a>(
+        &mut self,
+        order: &Order,
+        signers: impl Iterator<Item = &'a (usize, ForeignId)>,
+        now: Timestamp,
+    ) -> Result<Vec<Outgoing>, FlowError> {
+        let sign = |(index, id): &(usize, ForeignId)| self.sign(order, id.as_str(), person::adult_at(*index, now)?, now);
+        signers.map(sign).collect::<Result<Vec<_>, _>>().map(flat)
+    }
+
+    /// How the document stands, as the service is told; over, the document itself is let go.
+    fn report(&mut self, order: &Order, what: impl Into<String>, now: Timestamp) -> Outgoing {
+        let status = self.status(now);
+        let signers: Vec<Value> = self.signers.iter().map(|signer| signer.json(now)).collect();
+        let mut payload = json!({
+            "documentId": order.id,
+            "documentReferenceId": self.reference,
+            "content": null,
+            "documentStatus": status,
+            "signerInfo": signers,
+        });
+        let document = if status == SigningStatus::Pending { None } else { self.content.take() };
+        if let Some(document) = document.filter(|_| status == SigningStatus::Completed) {
+            let signed = pdf::annotated(document.as_str(), &self.signatures(order));
+            payload["content"] = signed.unwrap_or_else(|| document.as_str().to_owned()).into();
+        }
+        Outgoing::new(order, FlowKind::ESign, what, payload)
+    }
+
+    fn signatures(&self, order: &Order) -> Vec<String> {
+        let mut lines = vec![format!("Sandbox signatures of document {}; no legal signature.", order.id)];
+        for signer in &self.signers {
+            if let Stand::Signed { resident, at } = &signer.stand {
+                lines.push(format!("{} signed at {at}, as resident {}.", signer.name.as_str(), resident.id));
+            }
+        }
+        lines
+    }
+}
+
+impl Signer {
+    fn json(&self, now: Timestamp) -> Value {
+        let reason = if let Stand::Rejected { reason } = &self.stand { Some(reason) } else { None };
+        let audit = if let Stand::Signed { resident, .. } = &self.stand { Some(person::audit_info(resident, now)) } else { None };
+        json!({
+            "signerId": self.id,
+            "signerRefId": self.reference,
+            "signerStatus": self.stand.status(),
+            "signerName": self.name,
+            "invitationExpireTimeStamp": self.until,
+            "rejectReason": reason,
+            "nationalIdAuditInfo": audit,
+        })
+    }
+}
+
+fn flat(reports: Vec<Vec<Outgoing>>) -> Vec<Outgoing> {
+    reports.into_iter().flatten().collect()
+}

@@ -1,0 +1,226 @@
+//! The e-stamp upstream: a desk that stamps a paper, refuses it, lets it run out of time, or has
+//! its signatories sign one after the other.
+
+use sakshi_domain::flow::api_type::ApiType;
+use sakshi_domain::flow::estamp::EStampKind;
+use sakshi_domain::flow::file::Base64File;
+use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::states::WorkflowStatus;
+use sakshi_domain::flow::text::Text;
+use sakshi_domain::invalid::Invalid;
+use sakshi_domain::limits::SIGNERS_MAX;
+use sakshi_domain::time::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::case::Outgoing;
+use super::error::FlowError;
+use super::intake::{Order, checked, file, list, text};
+use super::pdf;
+
+/// The outcomes that a script may ask for.
+const OUTCOMES: [&str; 4] = ["completed", "rejected", "expired", "pending"];
+/// Why the desk refuses when a script does not say.
+const REMARKS: &str = "Refused in the sandbox";
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct EStampDraft {
+    api_type: Option<String>,
+    document: Option<PaperDraft>,
+    signatories_info: Option<Vec<SignatoryDraft>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PaperDraft {
+    document_name: Option<String>,
+    #[serde(rename = "base64FileData")]
+    file_data: Option<Box<str>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct SignatoryDraft {
+    name: Option<String>,
+    #[serde(rename = "emailID")]
+    email_id: Option<String>,
+    sign_type: Option<String>,
+}
+
+/// A paper to be stamped.
+pub(super) struct EStamp {
+    pub(super) api_type: ApiType,
+    pub(super) document_name: Text,
+    /// `None` once it is over.
+    content: Option<Base64File>,
+    pub(super) signatories: Vec<Signatory>,
+    status: WorkflowStatus,
+}
+
+/// Somebody who signs it.
+pub(super) struct Signatory {
+    pub(super) name: Text,
+    pub(super) email: Text,
+    pub(super) sign_type: Text,
+    pub(super) status: WorkflowStatus,
+    signed_at: Option<Timestamp>,
+    remarks: Option<Text>,
+}
+
+impl EStampDraft {
+    /// Checks what the order says beside its ids.
+    pub(super) fn check(self, mut invalid: Invalid) -> Result<EStamp, Invalid> {
+        let api_type: Option<ApiType> = self.api_type.and_then(|word| word.parse().ok());
+        let api_type = api_type.filter(|api_type| EStampKind::of(*api_type).is_ok());
+        let api_type = invalid.check("apiType", api_type.ok_or("must be RegistryEStamp or PhysicalEStamp"));
+        let paper = self.document.unwrap_or_default();
+        let document_name = text(&mut invalid, "document.documentName", paper.document_name.as_deref());
+        let content = file(&mut invalid, "document.base64FileData", paper.file_data);
+        let drafts = list(&mut invalid, "signatoriesInfo", self.signatories_info, SIGNERS_MAX);
+        let read = |(index, draft): (usize, SignatoryDraft)| draft.check(index, &mut invalid);
+        let signatories: Option<Vec<Signatory>> = drafts.into_iter().enumerate().map(read).collect();
+        let stamp = || {
+            let status = WorkflowStatus::Pending;
+            Some(EStamp { api_type: api_type?, document_name: document_name?, content: Some(content?), signatories: signatories?, status })
+        };
+        checked(invalid, stamp())
+    }
+}
+
+impl SignatoryDraft {
+    fn check(self, index: usize, invalid: &mut Invalid) -> Option<Signatory> {
+        let field = |name: &str| format!("signatoriesInfo[{index}].{name}");
+        let name = text(invalid, &field("name"), self.name.as_deref());
+        let email = text(invalid, &field("emailID"), self.email_id.as_deref());
+        let sign_type = text(invalid, &field("signType"), self.sign_type.as_deref());
+        let status = WorkflowStatus::Pending;
+        Some(Signatory { name: name?, email: email?, sign_type: sign_type?, status, signed_at: None, remarks: None })
+    }
+}
+
+impl EStamp {
+    pub(super) fn held(&self) -> usize {
+        self.content.as_ref().map_or(0, |content| content.as_str().len())
+    }
+
+    pub(super) fn standing(&self) -> (&'static str, bool) {
+        match self.status {
+            WorkflowStatus::Completed => ("stamped", false),
+            WorkflowStatus::Rejected => ("the desk refused it", false),
+            WorkflowStatus::Expired => ("it ran out of time", false),
+            WorkflowStatus::Pending if self.signatories.iter().any(|signatory| signatory.signed_at.is_some()) => {
+                ("signatories are signing", true)
+            }
+            WorkflowStatus::Pending => ("waits at the desk", true),
+        }
+    }
+
+    pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<Outgoing>, FlowError> {
+        let remarks = || Text::parse(REMARKS).map_err(|_| FlowError::MalformedBody);
+        match outcome {
+            "completed" => self.stamp(order, now),
+            "rejected" => self.refuse(order, remarks()?),
+            "expired" => self.expire(order),
+            "pending" => self.go_on(order, now),
+            _ => Err(FlowError::UnknownOutcome(OUTCOMES.join(", "))),
+        }
+    }
+
+    fn open(&self) -> Result<(), FlowError> {
+        let (standing, open) = self.standing();
+        if open { Ok(()) } else { Err(FlowError::Over(standing)) }
+    }
+
+    /// Everybody signs, and the paper is stamped.
+    ///
+    /// # Errors
+    /// It is over.
+    pub(super) fn stamp(&mut self, order: &Order, now: Timestamp) -> Result<Vec<Outgoing>, FlowError> {
+        self.open()?;
+        self.signatories.iter_mut().for_each(|signatory| signatory.sign(now));
+        self.status = WorkflowStatus::Completed;
+        let files = self.content.take().map(|content| {
+            let lines = [format!("Sandbox e-stamp {} of {now}; no legal stamp.", order.id)];
+            let stamped = pdf::annotated(content.as_str(), &lines).unwrap_or_else(|| content.as_str().to_owned());
+            let name = &self.document_name;
+            // The file is moved into the tree and not copied.
+            let mut file = json!({"documentName": name});
+            file["base64FileData"] = stamped.into();
+            file
+        });
+        Ok(vec![self.report(order, (true, 200, "E-stamp completed"), files.into_iter().collect())])
+    }
+
+    /// The desk refuses, and says why to the first who has not signed.
+    ///
+    /// # Errors
+    /// It is over.
+    pub(super) fn refuse(&mut self, order: &Order, remarks: Text) -> Result<Vec<Outgoing>, FlowError> {
+        self.open()?;
+        if let Some(told) = self.signatories.iter_mut().find(|signatory| signatory.status == WorkflowStatus::Pending) {
+            told.status = WorkflowStatus::Rejected;
+            told.remarks = Some(remarks);
+        }
+        self.status = WorkflowStatus::Rejected;
+        self.content = None;
+        Ok(vec![self.report(order, (false, 422, "The registry refused the document"), Vec::new())])
+    }
+
+    /// Nobody finished in time.
+    ///
+    /// # Errors
+    /// It is over.
+    pub(super) fn expire(&mut self, order: &Order) -> Result<Vec<Outgoing>, FlowError> {
+        self.open()?;
+        let waiting = self.signatories.iter_mut().filter(|signatory| signatory.status == WorkflowStatus::Pending);
+        waiting.for_each(|signatory| signatory.status = WorkflowStatus::Expired);
+        self.status = WorkflowStatus::Expired;
+        self.content = None;
+        Ok(vec![self.report(order, (false, 410, "The e-stamp was not finished in time"), Vec::new())])
+    }
+
+    /// The next signatory signs; the last waits for the stamp.
+    ///
+    /// # Errors
+    /// It is over.
+    pub(super) fn go_on(&mut self, order: &Order, now: Timestamp) -> Result<Vec<Outgoing>, FlowError> {
+        self.open()?;
+        let but_last = self.signatories.len().saturating_sub(1);
+        let next = self.signatories.iter_mut().take(but_last).find(|signatory| signatory.signed_at.is_none());
+        if let Some(next) = next {
+            next.sign(now);
+        }
+        Ok(vec![self.report(order, (true, 202, "E-stamp in progress"), Vec::new())])
+    }
+
+    fn report(&self, order: &Order, (success, status, message): (bool, u16, &str), files: Vec<Value>) -> Outgoing {
+        let signatories: Vec<Value> = self.signatories.iter().map(Signatory::json).collect();
+        let mut payload = json!({
+            "success": success,
+            "statusCode": status,
+            "message": message,
+            "data": {"eStampId": order.id, "workflowStatus": self.status, "signatoriesInfo": signatories},
+        });
+        payload["data"]["fileList"] = Value::Array(files);
+        Outgoing::new(order, FlowKind::EStamp, message, payload)
+    }
+}
+
+impl Signatory {
+    fn sign(&mut self, now: Timestamp) {
+        self.status = WorkflowStatus::Completed;
+        self.signed_at.get_or_insert(now);
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "emailID": self.email,
+            "name": self.name,
+            "status": self.status,
+            "remarks": self.remarks,
+            "signType": self.sign_type,
+            "signedDate": self.signed_at,
+        })
+    }
+}

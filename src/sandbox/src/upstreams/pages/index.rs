@@ -1,0 +1,93 @@
+//! The index: the open orders of every upstream, newest first, and those that are over.
+
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use sakshi_domain::flow::text::Text;
+use sakshi_domain::time::Timestamp;
+
+use super::Place;
+use crate::page::page;
+use crate::upstreams::SandboxUpstreams;
+use crate::upstreams::case::{Case, Matter, Upstream};
+
+/// Orders that are over and still listed for each upstream.
+const OVER_MAX: usize = 20;
+
+#[derive(Template)]
+#[template(path = "flows/index.html")]
+struct IndexPage {
+    up: String,
+    sections: Vec<Section>,
+}
+
+struct Section {
+    title: &'static str,
+    /// How a client opens an order.
+    route: &'static str,
+    open: Vec<Row>,
+    over: Vec<Row>,
+}
+
+struct Row {
+    title: String,
+    id: String,
+    at: Timestamp,
+    standing: &'static str,
+    links: Vec<Link>,
+}
+
+struct Link {
+    href: String,
+    text: String,
+}
+
+/// Lists the orders.
+pub(in crate::upstreams) async fn show(request: HttpRequest, state: Data<SandboxUpstreams>) -> HttpResponse {
+    let now = state.clock.now();
+    let sections = Upstream::ALL.map(|upstream| {
+        let rows = state.book.newest(upstream).into_iter().map(|case| row(&case, now));
+        let (open, mut over): (Vec<_>, Vec<_>) = rows.partition(|(open, _)| *open);
+        over.truncate(OVER_MAX);
+        let plain = |rows: Vec<(bool, Row)>| rows.into_iter().map(|(_, row)| row).collect();
+        let (title, route) = heading(upstream);
+        Section { title, route, open: plain(open), over: plain(over) }
+    });
+    page(StatusCode::OK, &IndexPage { up: Place::of(&request).up, sections: sections.into() })
+}
+
+const fn heading(upstream: Upstream) -> (&'static str, &'static str) {
+    match upstream {
+        Upstream::ESign => ("Documents to be signed", "POST /api/v1/esign/request"),
+        Upstream::DocLocker => ("Documents of the locker", "POST /api/v1/doclocker/init"),
+        Upstream::EStamp => ("E-stamps", "POST /api/v1/estamp/init"),
+        Upstream::Wealth => ("Wealth data", "POST /api/v1/wealth/consents"),
+    }
+}
+
+/// Whether an order is open, and its row.
+fn row(case: &Case, now: Timestamp) -> (bool, Row) {
+    let (id, word) = (case.order.id.to_string(), case.upstream.word());
+    let link = |text: &str| vec![Link { href: format!("{word}/{id}"), text: text.to_owned() }];
+    let at = case.order.taken_at;
+    let Some(desk) = case.free_desk() else {
+        // The links to signers stand in the matter, which somebody is at.
+        let links = if case.upstream == Upstream::ESign { Vec::new() } else { link("Open") };
+        return (true, Row { title: "A decision is being reported".to_owned(), id, at, standing: "busy", links });
+    };
+    let (standing, open) = desk.matter.standing(now);
+    let (title, links) = match &desk.matter {
+        Matter::ESign(esign) => {
+            let segment = |id: &str| url::form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>();
+            let signer =
+                |name: &Text, signer: &str| Link { href: format!("{word}/{id}/{}", segment(signer)), text: name.as_str().to_owned() };
+            let signers = esign.signers.iter().map(|known| signer(&known.name, known.id.as_str()));
+            (esign.document_name.as_str().to_owned(), signers.collect())
+        }
+        Matter::DocLocker(locker) => (locker.docs.iter().map(Text::as_str).collect::<Vec<_>>().join(", "), link("Open the person's page")),
+        Matter::EStamp(stamp) => (stamp.document_name.as_str().to_owned(), link("Open the desk")),
+        Matter::Wealth(_) => ("Consent to share wealth data".to_owned(), link("Open the person's page")),
+    };
+    (open, Row { title, id, at, standing, links })
+}

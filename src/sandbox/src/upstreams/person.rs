@@ -1,0 +1,38 @@
+//! The sandbox residents as people who sign and who hold documents.
+
+use sakshi_domain::claims::Claim;
+use sakshi_domain::time::Timestamp;
+use serde_json::{Value, json};
+
+use super::error::FlowError;
+use crate::residents::Resident;
+
+/// Residents who may sign: those of age.
+pub(super) fn adults(now: Timestamp) -> impl Iterator<Item = &'static Resident> {
+    Resident::all().iter().filter(move |resident| resident.claim(Claim::AgeAbove18, now) == Some(json!("Yes")))
+}
+
+/// The adult with this id.
+///
+/// # Errors
+/// [`FlowError::UnknownResident`].
+pub(super) fn adult(id: &str, now: Timestamp) -> Result<&'static Resident, FlowError> {
+    adults(now).find(|resident| resident.id == id).ok_or(FlowError::UnknownResident)
+}
+
+/// Somebody for each place in a list, the same one for the same place.
+pub(super) fn adult_at(index: usize, now: Timestamp) -> Result<&'static Resident, FlowError> {
+    let adults: Vec<_> = adults(now).collect();
+    index.checked_rem(adults.len()).and_then(|index| adults.get(index)).copied().ok_or(FlowError::UnknownResident)
+}
+
+/// `nationalIdAuditInfo` of an eSign report.
+pub(super) fn audit_info(resident: &Resident, now: Timestamp) -> Value {
+    json!({
+        "name": resident.name,
+        "pincode": resident.claim(Claim::Pincode, now),
+        "state": resident.claim(Claim::State, now),
+        "yearOfBirth": resident.birth_year().to_string(),
+        "gender": resident.claim(Claim::Gender, now),
+    })
+}

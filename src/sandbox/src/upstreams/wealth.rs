@@ -1,0 +1,316 @@
+//! The wealth-data upstream: a person decides on a consent over two accounts, the consent moves on,
+//! and data is sent under it.
+//!
+//! The three streams are independent, so a script may have data sent while nobody has decided.
+//! Ids are minted with the order, and nothing in the data depends on time, so that sending the same
+//! thing again is a repetition.
+
+use chrono::{DateTime, Days, NaiveDate, Utc};
+use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::states::{ConsentStatus, DataType, FiDataStatus, HistoricalStatus};
+use sakshi_domain::flow::text::ForeignId;
+use sakshi_domain::invalid::Invalid;
+use sakshi_domain::time::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::case::Outgoing;
+use super::doclocker::declaration;
+use super::error::FlowError;
+use super::intake::{Order, checked};
+
+/// Days that a consent holds.
+const CONSENT_DAYS: u64 = 365;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WealthDraft {
+    consent_text: Option<String>,
+}
+
+/// An account that every person of the sandbox has.
+#[derive(Debug)]
+pub(super) struct Account {
+    pub(super) id: &'static str,
+    pub(super) fi_type: &'static str,
+    pub(super) fip_id: &'static str,
+    pub(super) masked_number: &'static str,
+    pub(super) about: &'static str,
+    data_origin: &'static str,
+}
+
+/// The accounts of everybody.
+pub(super) const ACCOUNTS: [Account; 2] = [
+    Account {
+        id: "account-1",
+        fi_type: "DEPOSIT",
+        fip_id: "example-bank",
+        masked_number: "XXXXXX1234",
+        about: "Savings account at Example Bank",
+        data_origin: "ACCOUNT_AGGREGATOR",
+    },
+    Account {
+        id: "account-2",
+        fi_type: "MUTUAL_FUNDS",
+        fip_id: "example-funds",
+        masked_number: "XXXXXX5678",
+        about: "Fund folio at Example Funds",
+        data_origin: "FUND_REGISTRAR",
+    },
+];
+
+/// A consent and what is sent under it.
+pub(super) struct Wealth {
+    pub(super) declaration: String,
+    pub(super) handle: ForeignId,
+    consent: ForeignId,
+    user_session: ForeignId,
+    fetch_session: ForeignId,
+    /// The fetch of each account, and one that fails.
+    fetches: [ForeignId; 3],
+    stand: ConsentStand,
+}
+
+#[derive(Clone, Copy)]
+enum ConsentStand {
+    Asked,
+    Held { since: Timestamp, ends_soon: bool },
+    Over { since: Option<Timestamp>, status: ConsentStatus },
+}
+
+/// What happens to the consent or under it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WealthAction {
+    /// The consent becomes this.
+    Move(ConsentStatus),
+    /// Data of an account is ready in this form.
+    Data(DataType, usize),
+    /// Data could not be had.
+    DataFailed,
+    /// A historical fetch has ended so.
+    Historical(HistoricalStatus),
+}
+
+/// The outcomes that a script may ask for; `all` is an agreement and one report of each stream, two of data.
+const OUTCOMES: [&str; 12] = [
+    "accepted",
+    "rejected",
+    "revoked",
+    "expiring-soon",
+    "expired",
+    "raw",
+    "analysed",
+    "data-failed",
+    "historical",
+    "historical-partial",
+    "historical-failed",
+    "all",
+];
+
+impl WealthAction {
+    /// Reads a word of scripts and forms.
+    ///
+    /// # Errors
+    /// [`FlowError::UnknownOutcome`].
+    pub(super) fn named(word: &str) -> Result<Self, FlowError> {
+        Ok(match word {
+            "accepted" => Self::Move(ConsentStatus::Accepted),
+            "rejected" => Self::Move(ConsentStatus::Rejected),
+            "revoked" => Self::Move(ConsentStatus::Revoked),
+            "expiring-soon" => Self::Move(ConsentStatus::ExpiringSoon),
+            "expired" => Self::Move(ConsentStatus::Expired),
+            "raw" => Self::Data(DataType::Raw, 0),
+            "analysed" => Self::Data(DataType::Analysed, 0),
+            "data-failed" => Self::DataFailed,
+            "historical" => Self::Historical(HistoricalStatus::Success),
+            "historical-partial" => Self::Historical(HistoricalStatus::PartialSuccess),
+            "historical-failed" => Self::Historical(HistoricalStatus::Failed),
+            _ => return Err(FlowError::UnknownOutcome(OUTCOMES.join(", "))),
+        })
+    }
+}
+
+impl WealthDraft {
+    /// Checks what the order says beside its ids.
+    pub(super) fn check(self, mut invalid: Invalid) -> Result<Wealth, Invalid> {
+        let declaration = declaration(&mut invalid, self.consent_text);
+        let [handle, consent, user_session, fetch_session] = [(); 4].map(|()| ForeignId::mint());
+        let fetches = [(); 3].map(|()| ForeignId::mint());
+        let wealth =
+            |declaration| Wealth { declaration, handle, consent, user_session, fetch_session, fetches, stand: ConsentStand::Asked };
+        checked(invalid, declaration.map(wealth))
+    }
+}
+
+impl Wealth {
+    pub(super) const fn standing(&self) -> (&'static str, bool) {
+        match self.stand {
+            ConsentStand::Asked => ("waits for the person", true),
+            ConsentStand::Held { ends_soon: false, .. } => ("the consent holds", true),
+            ConsentStand::Held { ends_soon: true, .. } => ("the consent ends soon", true),
+            ConsentStand::Over { status: ConsentStatus::Rejected, .. } => ("the person declined", false),
+            ConsentStand::Over { status: ConsentStatus::Revoked, .. } => ("the consent was revoked", false),
+            ConsentStand::Over { .. } => ("the consent has expired", false),
+        }
+    }
+
+    /// Whether the person has agreed and the consent still holds.
+    pub(super) const fn is_held(&self) -> bool {
+        matches!(self.stand, ConsentStand::Held { .. })
+    }
+
+    pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<Outgoing>, FlowError> {
+        use ConsentStatus::{Accepted, ExpiringSoon, Revoked};
+        let asked = matches!(self.stand, ConsentStand::Asked);
+        let actions = match outcome {
+            "all" => {
+                let parts = [
+                    WealthAction::Data(DataType::Raw, 0),
+                    WealthAction::Data(DataType::Analysed, 0),
+                    WealthAction::Historical(HistoricalStatus::Success),
+                ];
+                asked.then_some(WealthAction::Move(Accepted)).into_iter().chain(parts).collect()
+            }
+            word => match WealthAction::named(word)? {
+                action @ WealthAction::Move(Revoked | ExpiringSoon) if asked => vec![WealthAction::Move(Accepted), action],
+                action => vec![action],
+            },
+        };
+        let mut reports = Vec::new();
+        for action in actions {
+            reports.extend(self.act(order, action, now)?);
+        }
+        Ok(reports)
+    }
+
+    /// Carries out what happens.
+    ///
+    /// # Errors
+    /// The consent is over, or does not move so.
+    pub(super) fn act(&mut self, order: &Order, action: WealthAction, now: Timestamp) -> Result<Vec<Outgoing>, FlowError> {
+        let (standing, open) = self.standing();
+        if !open {
+            return Err(FlowError::Over(standing));
+        }
+        Ok(vec![match action {
+            WealthAction::Move(status) => self.to(order, status, now)?,
+            WealthAction::Data(data_type, account) => self.data(order, data_type, account)?,
+            WealthAction::DataFailed => self.failed(order),
+            WealthAction::Historical(status) => self.historical(order, status),
+        }])
+    }
+
+    fn to(&mut self, order: &Order, status: ConsentStatus, now: Timestamp) -> Result<Outgoing, FlowError> {
+        use ConsentStatus::{Accepted, Expired, ExpiringSoon, Rejected, Revoked};
+        self.stand = match (self.stand, status) {
+            (ConsentStand::Asked, Accepted) => ConsentStand::Held { since: now, ends_soon: false },
+            (ConsentStand::Asked, Rejected | Expired) => ConsentStand::Over { since: None, status },
+            (ConsentStand::Asked, Revoked | ExpiringSoon) => return Err(FlowError::NotNow("The person has not agreed yet.")),
+            (ConsentStand::Held { since, ends_soon: false }, ExpiringSoon) => ConsentStand::Held { since, ends_soon: true },
+            (ConsentStand::Held { .. }, ExpiringSoon) => return Err(FlowError::NotNow("It was told already that the consent ends soon.")),
+            (ConsentStand::Held { since, .. }, Revoked | Expired) => ConsentStand::Over { since: Some(since), status },
+            (ConsentStand::Held { .. }, Accepted | Rejected) => return Err(FlowError::NotNow("The person has agreed already.")),
+            (ConsentStand::Over { .. }, _) => return Err(FlowError::Over(self.standing().0)),
+        };
+        let (since, decided) = match self.stand {
+            ConsentStand::Held { since, .. } => (Some(since), status == Accepted),
+            ConsentStand::Over { since, .. } => (since, matches!(status, Rejected | Revoked)),
+            ConsentStand::Asked => (None, false),
+        };
+        let accounts = if since.is_some() { ACCOUNTS.iter().map(Account::json).collect() } else { Vec::new() };
+        let payload = json!({
+            "uniqueIdentifier": order.id,
+            "consentHandle": self.handle,
+            "status": status,
+            "consentId": self.consent,
+            "consentStartDate": since.map(|since| local(since, 0)),
+            "consentEndDate": since.map(|since| local(since, CONSENT_DAYS)),
+            "accounts": accounts,
+            "userSessionId": decided.then_some(&self.user_session),
+        });
+        Ok(Outgoing::new(order, FlowKind::WealthConsent, format!("consent: {status}"), payload))
+    }
+
+    fn data(&self, order: &Order, data_type: DataType, account: usize) -> Result<Outgoing, FlowError> {
+        let (Some(account), Some(fetch)) = (ACCOUNTS.get(account), self.fetches.get(account)) else {
+            return Err(FlowError::MalformedBody);
+        };
+        let payload = json!({
+            "uniqueIdentifier": order.id,
+            "consentId": self.consent,
+            "consentHandle": self.handle,
+            "sessionId": self.fetch_session,
+            "accountId": account.id,
+            "fiType": account.fi_type,
+            "fiDataStatus": FiDataStatus::Success,
+            "dataType": data_type,
+            "dataOrigin": account.data_origin,
+            "fipId": account.fip_id,
+            "desc": account.about,
+            "fiRequestTrigger": "CONSENT",
+            "maskedAccountNumber": account.masked_number,
+            "txnId": fetch,
+        });
+        Ok(Outgoing::new(order, FlowKind::WealthData, format!("{data_type} data of {}", account.id), payload))
+    }
+
+    fn failed(&self, order: &Order) -> Outgoing {
+        let [.., fetch] = &self.fetches;
+        let payload = json!({
+            "uniqueIdentifier": order.id,
+            "consentId": self.consent,
+            "consentHandle": self.handle,
+            "fiDataStatus": FiDataStatus::Failed,
+            "dataType": DataType::Raw,
+            "dataOrigin": "ACCOUNT_AGGREGATOR",
+            "errMsg": "The provider did not answer",
+            "errStage": "FI_REQUEST",
+            "txnId": fetch,
+        });
+        Outgoing::new(order, FlowKind::WealthData, "data failed", payload)
+    }
+
+    /// One fetch of the second account; each status is that of another span of days, since one
+    /// fetch ends once.
+    fn historical(&self, order: &Order, status: HistoricalStatus) -> Outgoing {
+        let [_, account] = &ACCOUNTS;
+        let years = match status {
+            HistoricalStatus::Success => 1,
+            HistoricalStatus::PartialSuccess => 3,
+            HistoricalStatus::Failed => 5,
+        };
+        let to = day(order.taken_at, 0);
+        let payload = json!({
+            "uniqueIdentifier": order.id,
+            "accountId": account.id,
+            "consentId": self.consent,
+            "status": status,
+            "fromDate": to.checked_sub_days(Days::new(years * 365)).unwrap_or(to).to_string(),
+            "toDate": to.to_string(),
+            "fiType": account.fi_type,
+            "consentHandleId": self.handle,
+            "maskedAccountNumber": account.masked_number,
+            "fipId": account.fip_id,
+        });
+        Outgoing::new(order, FlowKind::WealthHistorical, format!("{status}"), payload)
+    }
+}
+
+impl Account {
+    fn json(&self) -> Value {
+        json!({"accountId": self.id, "fiType": self.fi_type, "fipId": self.fip_id, "maskedAccountNumber": self.masked_number})
+    }
+}
+
+fn moment(at: Timestamp, later_days: u64) -> DateTime<Utc> {
+    let at = DateTime::from_timestamp_millis(at.millis()).unwrap_or_default();
+    at.checked_add_days(Days::new(later_days)).unwrap_or(at)
+}
+
+fn day(at: Timestamp, later_days: u64) -> NaiveDate {
+    moment(at, later_days).date_naive()
+}
+
+fn local(at: Timestamp, later_days: u64) -> String {
+    moment(at, later_days).format("%Y-%m-%d %H:%M:%S").to_string()
+}

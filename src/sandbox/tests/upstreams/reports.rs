@@ -1,0 +1,93 @@
+//! How reports reach the service: whose they are, what is sent again, and what becomes of one that
+//! nobody takes.
+
+use serde_json::{Value, json};
+
+use crate::scene::{CONNECTOR_TOKEN, PDF, Scene};
+use crate::service::Told;
+
+#[actix_web::test]
+async fn a_report_carries_the_connectors_token_and_the_app_it_is_for() {
+    let scene = Scene::new().await;
+    let id = scene.wealth().await;
+    scene.play("wealth", id, "all").await;
+    let arrived = scene.service.arrived();
+    assert_eq!(
+        arrived.iter().map(|arrived| arrived.kind.as_str()).collect::<Vec<_>>(),
+        ["wealth-consent", "wealth-data", "wealth-data", "wealth-historical"]
+    );
+    for report in arrived {
+        assert_eq!(report.authorization, format!("Bearer {CONNECTOR_TOKEN}"));
+        assert_eq!((&report.body["app_id"], &report.body["uniqueIdentifier"]), (&json!(scene.app), &json!(id)));
+    }
+}
+
+#[actix_web::test]
+async fn a_report_that_meets_no_room_is_sent_again_as_it_was() {
+    let scene = Scene::new().await;
+    let id = scene.doclocker(&["a"]).await;
+    scene.service.tell([Told::NoRoom]);
+    let (status, answer) = scene.play("doclocker", id, "fetched").await;
+    let line = json!({"kind": "doclocker", "status": 200, "attempts": 2, "result": "accepted"});
+    assert_eq!((status, &answer["reported"]), (200, &json!([line])));
+    let arrived = scene.service.arrived();
+    assert_eq!(arrived.iter().map(|arrived| arrived.status).collect::<Vec<_>>(), [503, 200]);
+    assert_eq!(arrived[0].body, arrived[1].body);
+}
+
+#[actix_web::test]
+async fn a_report_that_nobody_takes_is_kept_and_sent_before_anything_else() {
+    let scene = Scene::new().await;
+    let (id, signers) = scene.esign(&["Asha Rao", "Vikram"], PDF).await;
+    scene.service.tell([Told::NoRoom; 4]);
+    let (status, answer) = scene.play("esign", id, "completed").await;
+    assert_eq!((status, answer["reported"].as_array().unwrap().len()), (200, 1), "the second waits behind the first");
+    assert_eq!((&answer["reported"][0]["status"], &answer["reported"][0]["attempts"]), (&json!(503), &json!(4)));
+    let page = format!("/sandbox/esign/{id}/{}", signers[0]);
+    let (_, html) = scene.page(&page).await;
+    assert!(html.contains("Report again") && html.contains("<li>Asha Rao signed</li>") && html.contains("<li>Vikram signed</li>"));
+    let (status, html) = scene.submit(&page, &[("action", "again")]).await;
+    assert_eq!((status, html.contains("Report again")), (200, false));
+    let statuses: Vec<Value> = scene.service.arrived()[4..].iter().map(|arrived| arrived.body["documentStatus"].clone()).collect();
+    assert_eq!(statuses, [json!("Pending"), json!("Completed")]);
+    assert!(scene.service.arrived()[4..].iter().all(|arrived| arrived.status == 200));
+}
+
+#[actix_web::test]
+async fn a_refusal_is_shown_and_not_repeated() {
+    let scene = Scene::new().await;
+    let id = scene.estamp(PDF).await;
+    scene.service.tell([Told::Status(409)]);
+    let (status, answer) = scene.play("estamp", id, "expired").await;
+    let line = json!({"kind": "estamp", "status": 409, "attempts": 1, "message": "as told"});
+    assert_eq!((status, &answer["reported"]), (200, &json!([line])));
+    let (_, html) = scene.page(&format!("/sandbox/estamp/{id}")).await;
+    assert!(html.contains("class=\"refused\">409 as told") && !html.contains("Report again"));
+}
+
+#[actix_web::test]
+async fn a_wrong_token_or_a_flow_that_is_not_open_yet_can_be_reported_later() {
+    for status in [401, 404] {
+        let scene = Scene::new().await;
+        let id = scene.wealth().await;
+        scene.service.tell([Told::Status(status)]);
+        let (_, answer) = scene.play("wealth", id, "accepted").await;
+        assert_eq!((&answer["reported"][0]["status"], scene.service.arrived().len()), (&json!(status), 1), "once is enough to know");
+        let (_, answer) = scene.play("wealth", id, "raw").await;
+        let kinds: Vec<&str> = answer["reported"].as_array().unwrap().iter().map(|line| line["kind"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["wealth-consent", "wealth-data"]);
+    }
+}
+
+#[actix_web::test]
+async fn a_service_that_is_away_is_tried_several_times_and_then_told_as_such() {
+    let scene = Scene::new().await;
+    let id = scene.wealth().await;
+    // A client may try a closed connection once more by itself.
+    scene.service.tell([Told::HangUp; 12]);
+    let (status, answer) = scene.play("wealth", id, "rejected").await;
+    assert_eq!((status, &answer["code"]), (502, &json!("service_unreachable")));
+    assert_eq!(answer["reported"], json!([{"kind": "wealth-consent", "status": null, "attempts": 4}]));
+    let (_, html) = scene.page(&format!("/sandbox/wealth/{id}")).await;
+    assert!(html.contains("The service did not answer.") && html.contains("Report again"));
+}

@@ -1,0 +1,199 @@
+//! The upstreams beside the service that orders from them and that they report to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::App;
+use actix_web::body::to_bytes;
+use actix_web::dev::ServiceResponse;
+use actix_web::http::header::AUTHORIZATION;
+use actix_web::test::{TestRequest, call_service, init_service};
+use actix_web::web::{Data, PayloadConfig};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sakshi_domain::clock::{Clock as _, ManualClock};
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::opened::Opened;
+use sakshi_domain::flow::request::doclocker::DocLockerDraft;
+use sakshi_domain::flow::request::esign::EsignDraft;
+use sakshi_domain::flow::request::estamp::EStampDraft;
+use sakshi_domain::flow::request::wealth::WealthDraft;
+use sakshi_domain::flow::standing::Standing;
+use sakshi_domain::ids::{AppId, ClientId};
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::web_address::Schemes;
+use sakshi_sandbox::upstreams::{SandboxUpstreams, SandboxUpstreamsOptions, configure_orders, configure_pages};
+use serde_json::{Value, json};
+
+use crate::service::Service;
+
+pub(crate) const TOKEN: &str = "sandbox-upstream-token-never-in-production";
+pub(crate) const CONNECTOR_TOKEN: &str = "sandbox-connector-token-never-in-production";
+const PUBLIC_BASE: &str = "https://svc.example/under";
+
+pub(crate) struct Scene {
+    pub(crate) service: Service,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) state: Data<SandboxUpstreams>,
+    pub(crate) app: AppId,
+    client: ClientId,
+}
+
+impl Scene {
+    pub(crate) async fn new() -> Self {
+        let service = Service::start().await;
+        let clock = Arc::new(ManualClock::starting_at(Timestamp::parse_rfc3339("2026-01-31T09:30:00Z").unwrap()));
+        let state = Data::new(SandboxUpstreams::new(options(&service.base, &clock)).unwrap());
+        Self { service, clock, state, app: AppId::generate(), client: ClientId::generate() }
+    }
+
+    pub(crate) fn opened(&self) -> Opened {
+        Opened {
+            id: FlowId::generate(self.client.partition(), 7),
+            client: self.client.clone(),
+            app: self.app.clone(),
+            opened_at: self.clock.now(),
+            request_id: RequestId::mint(),
+        }
+    }
+
+    pub(crate) async fn call(&self, request: TestRequest) -> ServiceResponse {
+        let state = self.state.clone();
+        // The pages come first here and last in the service; neither may take the other's paths.
+        let app = App::new().app_data(PayloadConfig::new(1_024)).configure(|cfg| {
+            configure_pages(cfg, state.clone());
+            configure_orders(cfg, state);
+        });
+        call_service(&init_service(app).await, request.to_request()).await
+    }
+
+    pub(crate) async fn order(&self, upstream: &str, order: &Value) -> (u16, Value) {
+        let request = TestRequest::post().uri(&format!("/sandbox/upstreams/{upstream}"));
+        let response = self.call(request.insert_header((AUTHORIZATION, format!("Bearer {TOKEN}"))).set_json(order)).await;
+        json_of(response).await
+    }
+
+    pub(crate) async fn play(&self, upstream: &str, id: FlowId, outcome: &str) -> (u16, Value) {
+        let request = TestRequest::post().uri(&format!("/sandbox/flows/{upstream}/{id}"));
+        json_of(self.call(request.set_json(json!({"outcome": outcome}))).await).await
+    }
+
+    pub(crate) async fn page(&self, path: &str) -> (u16, String) {
+        let response = self.call(TestRequest::get().uri(path)).await;
+        (response.status().as_u16(), text_of(response).await)
+    }
+
+    /// Posts a form; a redirect is followed, as a browser does.
+    pub(crate) async fn submit(&self, path: &str, fields: &[(&str, &str)]) -> (u16, String) {
+        let response = self.call(TestRequest::post().uri(path).set_form(fields)).await;
+        if response.status() != 303 {
+            return (response.status().as_u16(), text_of(response).await);
+        }
+        let location = response.headers().get("location").unwrap().to_str().unwrap().to_owned();
+        let base = url::Url::parse(&format!("https://svc.example{path}")).unwrap();
+        self.page(base.join(&location).unwrap().path()).await
+    }
+
+    /// A document for these signers, ordered and opened.
+    pub(crate) async fn esign(&self, signers: &[&str], document: &[u8]) -> (FlowId, Vec<String>) {
+        let signers: Vec<Value> = signers.iter().map(|name| json!({"signerName": name, "signerRefId": "ref"})).collect();
+        let document = json!({"name": "loan <agreement>.pdf", "content": STANDARD.encode(document)});
+        let draft = json!({"documentInfo": document, "documentReferenceId": "loan-7", "signerInfo": signers});
+        let draft: EsignDraft = serde_json::from_value(draft).unwrap();
+        let opened = self.opened();
+        let (id, request_id) = (opened.id, opened.request_id.clone());
+        let flow = draft.check(Schemes::HttpsOnly, self.clock.now()).unwrap().open(opened);
+        let known = &flow.latest.signer_info;
+        let signer_info: Vec<Value> = known
+            .iter()
+            .map(|signer| {
+                json!({"signerId": signer.signer_id, "signerRefId": signer.signer_ref_id, "signerName": signer.signer_name,
+                    "invitationExpireTimeStamp": signer.invitation_expire_time_stamp})
+            })
+            .collect();
+        let order = json!({"documentId": id, "app_id": self.app, "request_id": request_id, "documentReferenceId": "loan-7",
+            "document": document, "signerInfo": signer_info});
+        let ids: Vec<String> = known.iter().map(|signer| signer.signer_id.to_string()).collect();
+        self.service.open(Standing::ESign(flow.flow));
+        let (status, answer) = self.order("esign", &order).await;
+        let url = |id: &str| json!({"signerId": id, "signingUrl": format!("{PUBLIC_BASE}/sandbox/esign/{}/{id}", order["documentId"].as_str().unwrap())});
+        let urls: Vec<Value> = ids.iter().map(|id| url(id)).collect();
+        assert_eq!((status, answer), (200, json!({"signerInfo": urls})));
+        (id, ids)
+    }
+
+    pub(crate) async fn doclocker(&self, docs: &[&str]) -> FlowId {
+        let draft: DocLockerDraft = serde_json::from_value(json!({"docs": docs, "consent": "Y", "consent_text": "I <agree>."})).unwrap();
+        let opened = self.opened();
+        let (id, order) = (opened.id, self.envelope("transactionId", &opened));
+        self.service.open(Standing::DocLocker(draft.check().unwrap().open(opened)));
+        let (status, answer) = self.order("doclocker", &with(order, &json!({"docs": docs, "consent_text": "I <agree>."}))).await;
+        assert_eq!((status, answer), (200, json!({"requestUrl": format!("{PUBLIC_BASE}/sandbox/doclocker/{id}")})));
+        id
+    }
+
+    pub(crate) async fn estamp(&self, document: &[u8]) -> FlowId {
+        let matter = json!({
+            "apiType": "PhysicalEStamp",
+            "document": {"documentName": "lease.pdf", "base64FileData": STANDARD.encode(document)},
+            "signatoriesInfo": [{"name": "Asha <Rao>", "emailID": "asha@mail.example", "signType": "electronic"},
+                {"name": "Vikram", "emailID": "vikram@mail.example", "signType": "electronic"}],
+        });
+        let draft: EStampDraft = serde_json::from_value(matter.clone()).unwrap();
+        let opened = self.opened();
+        let (id, order) = (opened.id, self.envelope("eStampId", &opened));
+        self.service.open(Standing::EStamp(draft.check().unwrap().open(opened)));
+        assert_eq!(self.order("estamp", &with(order, &matter)).await, (200, json!({})));
+        id
+    }
+
+    pub(crate) async fn wealth(&self) -> FlowId {
+        let draft: WealthDraft = serde_json::from_value(json!({"consent": "Y", "consent_text": "I <agree>."})).unwrap();
+        let opened = self.opened();
+        let (id, order) = (opened.id, self.envelope("uniqueIdentifier", &opened));
+        let (status, answer) = self.order("wealth", &with(order, &json!({"consent_text": "I <agree>."}))).await;
+        assert_eq!((status, answer["requestUrl"].clone()), (200, json!(format!("{PUBLIC_BASE}/sandbox/wealth/{id}"))));
+        let handle = answer["consentHandle"].as_str().unwrap().parse().unwrap();
+        self.service.open(Standing::Wealth(draft.check().unwrap().open(opened, handle)));
+        id
+    }
+
+    fn envelope(&self, id: &str, opened: &Opened) -> Value {
+        json!({id: opened.id, "app_id": self.app, "request_id": opened.request_id})
+    }
+
+    pub(crate) fn pass(&self, days: u64) {
+        self.clock.advance(Duration::from_secs(days * 24 * 3_600));
+    }
+}
+
+pub(crate) fn options(internal_base: &str, clock: &Arc<ManualClock>) -> SandboxUpstreamsOptions {
+    SandboxUpstreamsOptions {
+        public_base: PUBLIC_BASE.to_owned(),
+        internal_base: internal_base.to_owned(),
+        connector_token: CONNECTOR_TOKEN.into(),
+        upstream_token: TOKEN.into(),
+        clock: Arc::clone(clock) as _,
+        pan_file: None,
+    }
+}
+
+/// An object with the members of another.
+pub(crate) fn with(mut object: Value, more: &Value) -> Value {
+    object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    object
+}
+
+pub(crate) async fn text_of(response: ServiceResponse) -> String {
+    String::from_utf8(to_bytes(response.into_body()).await.unwrap_or_default().to_vec()).unwrap()
+}
+
+pub(crate) async fn json_of(response: ServiceResponse) -> (u16, Value) {
+    let status = response.status().as_u16();
+    let text = text_of(response).await;
+    (status, serde_json::from_str(&text).unwrap_or_else(|_| panic!("{status}: {text}")))
+}
+
+/// A file that begins and ends as a PDF does.
+pub(crate) const PDF: &[u8] = b"%PDF-1.4\n1 0 obj\n<< >>\nendobj\nxref\n0 0\ntrailer\n<< >>\nstartxref\n30\n%%EOF\n";

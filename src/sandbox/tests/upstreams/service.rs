@@ -1,0 +1,150 @@
+//! A stand-in of the service's internal listener: it answers as it is told to, or else judges a
+//! report by the flow that it is about.
+
+use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use aws_lc_rs::digest::{SHA256, digest};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::header::{AUTHORIZATION, RETRY_AFTER};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::reported::FlowReport;
+use sakshi_domain::flow::standing::{FetchStanding, Next, Standing};
+use sakshi_domain::flow::transition::{ReportDigest, Transition};
+use sakshi_domain::time::Timestamp;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::AbortHandle;
+
+/// A report as it arrived and was answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrived {
+    pub(crate) kind: FlowKind,
+    pub(crate) authorization: String,
+    pub(crate) body: Value,
+    pub(crate) status: u16,
+}
+
+/// What is answered instead of a judgement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Told {
+    Status(u16),
+    /// 503 with `Retry-After: 0`.
+    NoRoom,
+    /// The connection is closed.
+    HangUp,
+}
+
+#[derive(Default)]
+struct State {
+    flows: HashMap<FlowId, (Standing, HashMap<String, FetchStanding>)>,
+    arrived: Vec<Arrived>,
+    told: VecDeque<Told>,
+}
+
+/// A running listener.
+pub(crate) struct Service {
+    pub(crate) base: String,
+    state: Arc<Mutex<State>>,
+    server: AbortHandle,
+}
+
+impl Service {
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}/", listener.local_addr().unwrap());
+        let state = Arc::new(Mutex::new(State::default()));
+        let shared = Arc::clone(&state);
+        let server = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let shared = Arc::clone(&shared);
+                let service = service_fn(move |request| answer(request, Arc::clone(&shared)));
+                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+            }
+        });
+        Self { base, state, server: server.abort_handle() }
+    }
+
+    pub(crate) fn open(&self, flow: Standing) {
+        self.state.lock().unwrap().flows.insert(flow.opened().id, (flow, HashMap::new()));
+    }
+
+    pub(crate) fn tell(&self, told: impl IntoIterator<Item = Told>) {
+        self.state.lock().unwrap().told.extend(told);
+    }
+
+    pub(crate) fn arrived(&self) -> Vec<Arrived> {
+        self.state.lock().unwrap().arrived.clone()
+    }
+
+    pub(crate) fn standing(&self, id: FlowId) -> Standing {
+        self.state.lock().unwrap().flows[&id].0.clone()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result<Response<Full<Bytes>>, HungUp> {
+    let (head, body) = request.into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    let kind: FlowKind = head.uri.path().strip_prefix("/internal/v1/flows/").unwrap().parse().unwrap();
+    let mut state = state.lock().unwrap();
+    let (status, answer) = match state.told.pop_front() {
+        None => judge(&mut state, kind, &body),
+        Some(Told::Status(status)) => (status, json!({"success": false, "message": "as told"})),
+        Some(Told::NoRoom) => (503, json!({"success": false, "message": "no room"})),
+        Some(Told::HangUp) => return Err(HungUp),
+    };
+    let authorization = head.headers.get(AUTHORIZATION).unwrap().to_str().unwrap().to_owned();
+    state.arrived.push(Arrived { kind, authorization, body: serde_json::from_slice(&body).unwrap(), status });
+    let response = Response::builder().status(status).header(RETRY_AFTER, "0");
+    Ok(response.body(Full::from(answer.to_string())).unwrap())
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the listener hangs up")]
+struct HungUp;
+
+impl From<Infallible> for HungUp {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+fn judge(state: &mut State, kind: FlowKind, body: &[u8]) -> (u16, Value) {
+    let report = match FlowReport::parse(kind, body) {
+        Ok(report) => report,
+        Err(invalid) => return (400, json!({"success": false, "message": invalid.to_string()})),
+    };
+    let now = Timestamp::from_millis(0);
+    let Some((flow, fetches)) = state.flows.get_mut(&report.flow()) else { return (404, json!({"message": "no such flow"})) };
+    let fetch = report.fetch();
+    let judged = report.admit(flow).and_then(|admitted| {
+        let payload = serde_json::to_vec(&admitted).unwrap();
+        let digest = ReportDigest(digest(&SHA256, &payload).as_ref().try_into().unwrap());
+        admitted.judge(flow, fetch.as_ref().and_then(|fetch| fetches.get(fetch).copied()), digest, now)
+    });
+    match judged {
+        Err(refusal) => (409, json!({"success": false, "code": "report_refused", "message": refusal.to_string()})),
+        Ok(Transition::Repeated) => (200, json!({"success": true, "result": "repeated"})),
+        Ok(Transition::Progressed { next } | Transition::Reported { next, .. }) => {
+            match next {
+                Next::Flow(next) => *flow = next,
+                Next::Fetch(next) => drop(fetches.insert(fetch.unwrap(), next)),
+            }
+            (200, json!({"success": true, "result": "accepted"}))
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `POST /api/v1/esign/status`: how a document to be signed stands.
+
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use sakshi_domain::flow::esign::EsignFlow;
+use sakshi_domain::flow::standing::Standing;
+use sakshi_domain::payload::esign::EsignPayload;
+use sakshi_domain::payload::poll::EsignPoll;
+
+use super::{Polls, WHAT, flow_of, unreadable, written};
+use crate::http::body::Body;
+use crate::http::called::Called;
+use crate::http::error::ApiError;
+use crate::http::fields::string;
+use crate::http::flow_schema::EsignStatus;
+use crate::http::rate::Rates;
+use crate::http::requests::EsignStatusRequest;
+use crate::service::Service;
+
+/// Answers with the webhook's body, signed PDF included, once the document has ended.
+///
+/// # Errors
+/// 404 unless the app has such a document.
+#[utoipa::path(
+    post, path = "/api/v1/esign/status", tag = "eSign", operation_id = "esign_status", request_body = EsignStatusRequest,
+    responses((status = 200, body = EsignStatus, description = "The body of the webhook, or a stub with `pending: true`."),
+              (status = 404, description = "No such document of this app, or its result is no longer kept."),
+              (status = 429, description = "The app polls more often per second than it may.")),
+    security(("api_key" = [], "app_id" = []))
+)]
+pub async fn status(
+    called: Called<Body>,
+    service: Data<Service>,
+    rates: Data<Rates>,
+    polls: Data<Polls>,
+) -> Result<HttpResponse, ApiError> {
+    let Called { caller, sent: body } = called;
+    let mut fields = body.fields;
+    let id = fields.required("documentId", string);
+    let id = fields.finish(id)?;
+    let (_, record) = flow_of(&caller, &service, &rates, &polls, &id).await?;
+    let app = &caller.app.app_id;
+    match (record.standing, record.latest) {
+        (Standing::ESign(EsignFlow::Ended(_)), Some(sent)) => polls.answer(&service.vault, app, sent, Ok).await,
+        (Standing::ESign(EsignFlow::Pending(_)), Some(latest)) => polls.answer(&service.vault, app, latest, |latest| stub(&latest)).await,
+        _ => Err(ApiError::NotFound(WHAT)),
+    }
+}
+
+fn stub(latest: &[u8]) -> Result<Vec<u8>, ApiError> {
+    let latest = EsignPayload::parse(latest).map_err(|_| unreadable())?;
+    written(&EsignPoll::of(&latest))
+}

@@ -1,0 +1,106 @@
+//! Polls of flows that end upstream (specification, "Polling fallbacks"): the webhook's body once
+//! there is one, a stub with `pending` until then.
+//!
+//! An answer can hold a file of ten megabytes. The body of a webhook is sent as it was sealed, never
+//! parsed and written again; what takes long is done off the worker's thread; and what all answers
+//! under way hold of the memory is bounded, because clients read as slowly as they like.
+
+pub mod doclocker;
+pub mod esign;
+pub mod held_body;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::HttpResponse;
+use actix_web::web::{self, Data};
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::ids::AppId;
+use sakshi_domain::limits::{POLL_BYTES_HELD_MAX, POLL_BYTES_OF_APP_MAX, REPORT_ARRIVAL_MAX};
+use sakshi_store::{FlowRecord, SealedPayload, Vault};
+use serde::Serialize;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use self::held_body::HeldBody;
+use super::caller::Caller;
+use super::error::ApiError;
+use super::intake::{Intake, IntakeBounds};
+use super::rate::Rates;
+use crate::service::Service;
+
+/// Flows that are fetched from the store at one moment; further ones wait for their turn. Nobody
+/// knows how large one is before it is there.
+const FETCHES: usize = 8;
+/// How long one waits for its turn.
+const TURN_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What answers may hold, by app: an app that does not read its answers must not take the room of all.
+const ANSWERS: IntakeBounds = IntakeBounds { in_all: POLL_BYTES_HELD_MAX, per_key: POLL_BYTES_OF_APP_MAX, patience: REPORT_ARRIVAL_MAX };
+
+/// What polls share over all workers.
+#[derive(Clone, Debug)]
+pub struct Polls {
+    fetches: Arc<Semaphore>,
+    answers: Intake<AppId>,
+}
+
+impl Polls {
+    /// Without a poll under way.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { fetches: Arc::new(Semaphore::new(FETCHES)), answers: Intake::new(ANSWERS) }
+    }
+
+    /// The answer that is written out of a payload, with room for it until it has been sent.
+    async fn answer(
+        &self,
+        vault: &Arc<Vault>,
+        app: &AppId,
+        latest: SealedPayload,
+        write: impl FnOnce(Vec<u8>) -> Result<Vec<u8>, ApiError> + Send + 'static,
+    ) -> Result<HttpResponse, ApiError> {
+        let room = self.answers.take(app.clone(), latest.len()).map_err(|fault| fault.refusal(latest.len()))?;
+        let vault = Arc::clone(vault);
+        let written = web::block(move || latest.open(&vault).map_err(|error| ApiError::Internal(error.to_string())).and_then(write));
+        let bytes = written.await.map_err(|error| ApiError::Internal(error.to_string()))??;
+        Ok(HttpResponse::Ok().content_type("application/json").body(HeldBody::new(bytes.into(), room)))
+    }
+}
+
+impl Default for Polls {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The flow of this text that the app has, as often as the app may ask.
+async fn flow_of(
+    caller: &Caller,
+    service: &Service,
+    rates: &Rates,
+    polls: &Data<Polls>,
+    id: &str,
+) -> Result<(FlowId, FlowRecord), ApiError> {
+    let app = &caller.app.app_id;
+    rates.polls.take(app)?;
+    let id: FlowId = id.parse().map_err(|_| ApiError::NotFound(WHAT))?;
+    let turn = timeout(TURN_PATIENCE, polls.fetches.acquire()).await.map_err(|_| ApiError::Overloaded)?;
+    let record = service.flows.look(id, app.clone()).await?;
+    drop(turn);
+    record.map(|record| (id, record)).ok_or(ApiError::NotFound(WHAT))
+}
+
+/// What is not found: a flow of another app, another kind, or of long ago.
+const WHAT: &str = "flow";
+
+fn unreadable() -> ApiError {
+    ApiError::Internal("a stored payload cannot be read".to_owned())
+}
+
+fn written(answer: &impl Serialize) -> Result<Vec<u8>, ApiError> {
+    serde_json::to_vec(answer).map_err(|error| ApiError::Internal(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests;

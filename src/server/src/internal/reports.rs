@@ -1,0 +1,55 @@
+//! `POST /internal/v1/flows/{kind}`: what upstreams report, by their connectors.
+//!
+//! A body can hold a file of ten megabytes, so it is read into bounded room, and understood off the
+//! thread that answers the probes. Neither answers nor logs repeat anything of it.
+
+use actix_web::web::{self, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::reported::FlowReport;
+use sakshi_domain::limits::{REPORT_ARRIVAL_MAX, REPORT_BYTES_HELD_MAX, REPORT_BYTES_MAX, REPORT_BYTES_OF_KIND_MAX};
+use sakshi_store::ReportFlowOutcome;
+use serde_json::json;
+
+use super::bearer::Connector;
+use super::{InternalDeps, fields};
+use crate::http::body::json_form;
+use crate::http::error::ApiError;
+use crate::http::intake::IntakeBounds;
+
+/// What reports may hold of the memory, by kind. While it is understood and stored, one takes up to
+/// three times its bytes.
+pub const REPORT_BODIES: IntakeBounds =
+    IntakeBounds { in_all: REPORT_BYTES_HELD_MAX, per_key: REPORT_BYTES_OF_KIND_MAX, patience: REPORT_ARRIVAL_MAX };
+
+pub(super) async fn receive(
+    connector: Connector,
+    path: web::Path<String>,
+    request: HttpRequest,
+    body: Payload,
+) -> Result<HttpResponse, ApiError> {
+    let kind: FlowKind = fields::id(&path, "kind of report")?;
+    let taken = take_in(&connector.0, kind, &request, body).await;
+    let result = match &taken {
+        Ok(result) => result,
+        Err(refusal) => refusal.code(),
+    };
+    metrics::counter!("sakshi_connector_reports_total", "kind" => kind.as_str(), "result" => result).increment(1);
+    tracing::info!(report.kind = kind.as_str(), report.result = result, "report answered");
+    taken.map(|result| HttpResponse::Ok().json(json!({ "success": true, "result": result })))
+}
+
+async fn take_in(deps: &InternalDeps, kind: FlowKind, request: &HttpRequest, body: Payload) -> Result<&'static str, ApiError> {
+    json_form(request.headers())?;
+    let read = deps.reports.read(kind, request.headers(), body, REPORT_BYTES_MAX).await;
+    let body = read.map_err(|fault| fault.refusal(REPORT_BYTES_MAX))?;
+    // The room is kept for what was understood, and given back with the answer.
+    let understood = web::block(move || (FlowReport::parse(kind, body.as_bytes()), body.into_room())).await;
+    let (report, _room) = understood.map_err(|error| ApiError::Internal(error.to_string()))?;
+    match deps.flows.report(report?).await? {
+        ReportFlowOutcome::Accepted { .. } => Ok("accepted"),
+        ReportFlowOutcome::Repeated => Ok("repeated"),
+        ReportFlowOutcome::Refused(refusal) => Err(ApiError::ReportRefused(refusal)),
+        ReportFlowOutcome::NotFound => Err(ApiError::NotFound("flow of this app")),
+    }
+}
