@@ -55,7 +55,7 @@ fn document(signers: usize) -> OpenedEsign {
 
 fn upstream(url: &str, total_timeout: Duration) -> Upstream {
     let options = UpstreamOptions { token: TOKEN.to_owned(), connect_timeout: PLENTY, total_timeout, extra_roots_pem: None };
-    UpstreamClient::new(&options).unwrap().at(Url::parse(url).unwrap())
+    UpstreamClient::new(&options).unwrap().at(Url::parse(url).unwrap(), 1)
 }
 
 /// An upstream that keeps what it was sent and answers with `answer`.
@@ -222,6 +222,31 @@ async fn an_upstream_that_is_slow_or_away_is_given_up() {
     }
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     assert_eq!(upstream(&format!("http://{gone}/"), PLENTY).ask::<Value>(Vec::new()).await, Err(UpstreamError::Unreachable));
+}
+
+#[tokio::test]
+async fn an_order_beyond_those_that_may_be_under_way_is_not_sent() {
+    let (ended, end) = tokio::sync::watch::channel(());
+    let address = receiver(move |mut stream| {
+        let mut end = end.clone();
+        async move {
+            if read_request(&mut stream).await.is_some() {
+                let _ = end.changed().await;
+                let _ = stream.write_all(ok("{}").as_bytes()).await;
+            }
+        }
+    });
+    let one = upstream(&format!("http://{}/", address.await), PLENTY);
+    let first = tokio::spawn({
+        let one = one.clone();
+        async move { one.ask::<Value>(b"{}".to_vec()).await }
+    });
+    tokio::task::yield_now().await;
+    assert_eq!(one.ask::<Value>(b"{}".to_vec()).await, Err(UpstreamError::Busy));
+    ended.send(()).unwrap();
+    assert_eq!(first.await.unwrap(), Ok(json!({})));
+    drop(ended);
+    assert_eq!(one.ask::<Value>(b"{}".to_vec()).await, Ok(json!({})));
 }
 
 #[test]

@@ -11,6 +11,10 @@ const OWN: usize = 128;
 const OWN_PER_WORKER: usize = 8;
 /// Connections of the operator and the probes.
 const INTERNAL: usize = 64;
+/// Kinds of orders to upstreams.
+const ORDERS: usize = 5;
+/// Orders of one kind at a time, however many descriptors there are.
+const ORDERS_OF_A_KIND_MAX: usize = 64;
 /// Connections of one worker, however many descriptors there are.
 const PUBLIC_PER_WORKER_MAX: usize = 25_000;
 /// What is assumed where the system does not say.
@@ -27,6 +31,8 @@ pub struct Shares {
     pub internal: usize,
     /// Webhooks under way; further ones wait in the outbox.
     pub webhooks: usize,
+    /// Orders of one kind under way to its upstream; further ones are refused.
+    pub orders_of_a_kind: usize,
 }
 
 impl Shares {
@@ -35,9 +41,11 @@ impl Shares {
     pub fn of(limit: usize, workers: usize, webhooks: usize) -> Self {
         let workers = workers.max(1);
         let free = limit.saturating_sub(OWN + OWN_PER_WORKER * workers + INTERNAL);
+        let orders_of_a_kind = (free / 8 / ORDERS).clamp(1, ORDERS_OF_A_KIND_MAX);
+        let free = free.saturating_sub(ORDERS * orders_of_a_kind);
         let webhooks = webhooks.min(free / 2).max(1);
         let public_per_worker = (free.saturating_sub(webhooks) / workers).clamp(1, PUBLIC_PER_WORKER_MAX);
-        Self { public_per_worker, internal: INTERNAL, webhooks }
+        Self { public_per_worker, internal: INTERNAL, webhooks, orders_of_a_kind }
     }
 
     /// Raises the limit of this process as far as it may, and divides it.
@@ -69,9 +77,10 @@ mod tests {
             for workers in [1, 2, 16] {
                 for webhooks in [1, 64, 4_096] {
                     let shares = Shares::of(limit, workers, webhooks);
-                    let most = OWN + OWN_PER_WORKER * workers + shares.internal + shares.webhooks + shares.public_per_worker * workers;
+                    let own = OWN + OWN_PER_WORKER * workers + ORDERS * shares.orders_of_a_kind;
+                    let most = own + shares.internal + shares.webhooks + shares.public_per_worker * workers;
                     assert!(
-                        most <= limit.max(OWN + OWN_PER_WORKER * workers + INTERNAL + 1 + workers),
+                        most <= limit.max(OWN + OWN_PER_WORKER * workers + INTERNAL + 1 + workers + ORDERS),
                         "{limit} {workers} {webhooks}: {shares:?}"
                     );
                     assert!(shares.webhooks <= webhooks);
@@ -82,9 +91,9 @@ mod tests {
 
     #[test]
     fn webhooks_get_what_they_may_have_unless_that_is_more_than_half() {
-        assert_eq!(Shares::of(20_000, 2, 4_096), Shares { public_per_worker: 7_848, internal: 64, webhooks: 4_096 });
-        assert_eq!(Shares::of(1_024, 2, 4_096), Shares { public_per_worker: 204, internal: 64, webhooks: 408 });
+        assert_eq!(Shares::of(20_000, 2, 4_096), Shares { public_per_worker: 7_688, internal: 64, webhooks: 4_096, orders_of_a_kind: 64 });
+        assert_eq!(Shares::of(1_024, 2, 4_096), Shares { public_per_worker: 179, internal: 64, webhooks: 358, orders_of_a_kind: 20 });
         assert_eq!(Shares::of(1_048_576, 2, 4_096).public_per_worker, PUBLIC_PER_WORKER_MAX);
-        assert_eq!(Shares::of(0, 4, 4_096), Shares { public_per_worker: 1, internal: 64, webhooks: 1 });
+        assert_eq!(Shares::of(0, 4, 4_096), Shares { public_per_worker: 1, internal: 64, webhooks: 1, orders_of_a_kind: 1 });
     }
 }

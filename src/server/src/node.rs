@@ -31,6 +31,7 @@ use crate::descriptors::Shares;
 use crate::drain::Drain;
 use crate::health::Health;
 use crate::http::error::ApiError;
+use crate::http::flows::FILE_BODIES;
 use crate::http::intake::Intake;
 use crate::http::ovse::callback::CALLBACK_BODIES;
 use crate::http::polls::Polls;
@@ -42,6 +43,7 @@ use crate::service::{GivenAddresses, Rules, Service};
 use crate::settings::{Settings, StoreKind};
 use crate::storage::Storage;
 use crate::store_path;
+use crate::upstreams::Upstreams;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4_096;
@@ -49,8 +51,6 @@ const BACKLOG: u32 = 4_096;
 const START_PATIENCE: Duration = Duration::from_secs(30);
 /// How long an ask of an actor may take before the caller is told to come again.
 const ASK_PATIENCE: Duration = Duration::from_secs(10);
-/// How long the result of a flow can be fetched.
-const FLOW_RESULT_TTL: Duration = Duration::from_secs(24 * 3_600);
 /// How long an expired transaction still answers 410 before it is forgotten.
 const EXPIRED_GRACE: Duration = Duration::from_secs(24 * 3_600);
 
@@ -74,7 +74,7 @@ pub enum StartError {
     /// The store does not open.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The webhook client cannot be built.
+    /// The client for webhooks or the one for upstreams cannot be built.
     #[error(transparent)]
     Outbound(#[from] ClientError),
     /// The sandbox identity app cannot be set up.
@@ -170,11 +170,13 @@ impl Node {
                 agreement,
                 rules: rules(settings),
                 drain: drain.clone(),
+                upstreams: Upstreams::reach(settings, reachable(internal_addr), shares.orders_of_a_kind)?,
             },
             tree: tree.clone(),
             rates: rates(settings),
             polls: Polls::new(),
             callback_bodies: Intake::new(CALLBACK_BODIES),
+            file_bodies: Intake::new(FILE_BODIES),
             profile: settings.profile,
             body_bytes: settings.limits.body_bytes,
             sandbox,
@@ -322,7 +324,7 @@ fn bounds(settings: &Settings, shares: &Shares) -> TreeBounds {
         lanes: LaneBounds { in_flight: shares.webhooks, in_flight_per_host: settings.webhooks.max_in_flight_per_host.min(shares.webhooks) },
         live_events: settings.limits.max_live_transactions,
         live_flows: settings.limits.max_live_transactions,
-        flow_result_ttl: FLOW_RESULT_TTL,
+        flow_result_ttl: settings.flows.result_ttl,
         retention: retention(settings),
     }
 }
@@ -342,6 +344,8 @@ fn rules(settings: &Settings) -> Rules {
             targets: AddressPolicy { allow_private: settings.webhooks.allow_private_targets },
         },
         callback_bytes: settings.limits.callback_bytes,
+        flow_result_ttl: settings.flows.result_ttl,
+        flow_pending_ttl: settings.flows.pending_ttl,
     }
 }
 

@@ -9,7 +9,7 @@ use actix_web::middleware::{Next, from_fn};
 use actix_web::web::{self, Data};
 use actix_web::{App, Error};
 use sakshi_actors::{Doors, Tree};
-use sakshi_domain::ids::TxnId;
+use sakshi_domain::ids::{AppId, TxnId};
 use sakshi_domain::profile::Profile;
 use sakshi_sandbox::app::SandboxApp;
 
@@ -37,6 +37,8 @@ pub struct Shared {
     pub polls: Polls,
     /// What callback bodies hold, counted over all workers.
     pub callback_bodies: Intake<TxnId>,
+    /// What bodies with files hold, counted over all workers.
+    pub file_bodies: Intake<AppId>,
     /// Which keys are good here.
     pub profile: Profile,
     /// Bytes of a JSON body.
@@ -66,6 +68,7 @@ pub fn app(
         .app_data(Data::new(shared.rates.clone()))
         .app_data(Data::new(shared.polls.clone()))
         .app_data(Data::new(shared.callback_bodies.clone()))
+        .app_data(Data::new(shared.file_bodies.clone()))
         .app_data(gate)
         .app_data(BodyLimit(shared.body_bytes))
         .app_data(RouteMeter::unmatched())

@@ -12,6 +12,7 @@ use url::Url;
 
 use crate::agreement::Agreement;
 use crate::drain::Drain;
+use crate::upstreams::Upstreams;
 
 /// The service as its handlers see it.
 #[derive(Clone, Debug)]
@@ -34,6 +35,8 @@ pub struct Service {
     pub rules: Rules,
     /// Whether the process is about to end.
     pub drain: Drain,
+    /// Where flows are ordered.
+    pub upstreams: Upstreams,
 }
 
 /// Times and rules of a verification.
@@ -51,6 +54,10 @@ pub struct Rules {
     pub addresses: GivenAddresses,
     /// Bytes of a callback.
     pub callback_bytes: usize,
+    /// How long the result of a flow can be fetched.
+    pub flow_result_ttl: Duration,
+    /// How long a flow waits for its upstream.
+    pub flow_pending_ttl: Duration,
 }
 
 /// The URLs that clients may give.

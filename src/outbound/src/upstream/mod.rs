@@ -12,6 +12,7 @@ pub mod pan;
 pub mod wealth;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
@@ -23,6 +24,7 @@ use sakshi_domain::request_id::RequestId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error as ThisError;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use url::Url;
 
@@ -55,6 +57,9 @@ pub enum UpstreamError {
     /// It answered with another status than 200; a redirect is one.
     #[error("the upstream answered with status {0}")]
     Refused(u16),
+    /// As many orders of this kind as may be are under way; this one was not sent.
+    #[error("too many orders are under way")]
+    Busy,
     /// It answered 200, and the rest was not what was asked for. The words say nothing of the content.
     #[error("the upstream's answer {0}")]
     Unreadable(&'static str),
@@ -69,11 +74,12 @@ pub struct UpstreamClient {
     total_timeout: Duration,
 }
 
-/// Where the orders of one flow go.
+/// Where the orders of one flow go, and how many may be under way: one that hangs must not take what the others need.
 #[derive(Clone)]
 pub struct Upstream {
     client: UpstreamClient,
     url: Url,
+    room: Arc<Semaphore>,
 }
 
 impl UpstreamClient {
@@ -100,10 +106,10 @@ impl UpstreamClient {
         Ok(Self { http, authorization, total_timeout: options.total_timeout })
     }
 
-    /// The upstream at this URL.
+    /// The upstream at this URL, which gets up to `most` orders at a time.
     #[must_use]
-    pub fn at(&self, url: Url) -> Upstream {
-        Upstream { client: self.clone(), url }
+    pub fn at(&self, url: Url, most: usize) -> Upstream {
+        Upstream { client: self.clone(), url, room: Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS))) }
     }
 }
 
@@ -113,6 +119,7 @@ impl Upstream {
     /// # Errors
     /// Why there is none.
     pub async fn ask<A: DeserializeOwned>(&self, order: Vec<u8>) -> Result<A, UpstreamError> {
+        let _place = self.room.try_acquire().map_err(|_| UpstreamError::Busy)?;
         let exchange = async {
             let request = self.client.http.post(self.url.clone()).header(AUTHORIZATION, self.client.authorization.clone());
             let request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json")).body(order);

@@ -13,6 +13,7 @@ use sakshi_domain::event::EventRefusal;
 use sakshi_domain::flow::transition::Refusal;
 use sakshi_domain::invalid::{FieldError, Invalid};
 use sakshi_domain::request_id::RequestId;
+use sakshi_outbound::upstream::UpstreamError;
 use sakshi_sandbox::app::AppError;
 use sakshi_store::StoreError;
 use serde::Serialize;
@@ -87,6 +88,10 @@ pub enum ApiError {
     Overloaded,
     /// The sandbox's identity app does not answer.
     Sandbox(AppError),
+    /// This installation has no upstream for it.
+    NotOffered,
+    /// An upstream did not take an order.
+    Upstream(UpstreamError),
     /// Something broke; the text is for the log.
     Internal(String),
 }
@@ -151,6 +156,14 @@ impl ApiError {
                 row(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Too much is under way; come again after Retry-After seconds.")
             }
             Self::Sandbox(error) => Row { status: error.status_code(), code: error.code(), message: error.to_string().into() },
+            Self::NotOffered => row(StatusCode::NOT_IMPLEMENTED, "not_offered", "This service does not offer this operation."),
+            Self::Upstream(UpstreamError::TimedOut) => {
+                row(StatusCode::GATEWAY_TIMEOUT, "upstream_timed_out", "The upstream did not answer in time; nothing was opened.")
+            }
+            Self::Upstream(UpstreamError::Busy) => Self::Overloaded.row(),
+            Self::Upstream(_) => {
+                row(StatusCode::BAD_GATEWAY, "upstream_failed", "The upstream did not take the order; nothing was opened.")
+            }
             Self::Internal(_) => {
                 row(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "Something went wrong here; quote errorId when you ask about it.")
             }
@@ -165,9 +178,10 @@ impl ApiError {
 
     /// What the operator should read in the log and the caller should not.
     #[must_use]
-    pub fn detail(&self) -> Option<&str> {
+    pub fn detail(&self) -> Option<Cow<'_, str>> {
         match self {
-            Self::Internal(detail) => Some(detail),
+            Self::Internal(detail) => Some(detail.into()),
+            Self::Upstream(error) => Some(error.to_string().into()),
             _ => None,
         }
     }
@@ -177,7 +191,7 @@ impl ApiError {
     pub fn retry_after(&self) -> Option<u64> {
         let wait = match self {
             Self::RateLimited { retry_after } | Self::Unavailable { retry_after, .. } => *retry_after,
-            Self::Overloaded | Self::Unfit(_) => Duration::from_secs(1),
+            Self::Overloaded | Self::Upstream(UpstreamError::Busy) | Self::Unfit(_) => Duration::from_secs(1),
             _ => return None,
         };
         Some(wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1))
@@ -270,6 +284,12 @@ impl ResponseError for ApiError {
 impl From<Invalid> for ApiError {
     fn from(invalid: Invalid) -> Self {
         Self::Validation(invalid)
+    }
+}
+
+impl From<UpstreamError> for ApiError {
+    fn from(error: UpstreamError) -> Self {
+        Self::Upstream(error)
     }
 }
 

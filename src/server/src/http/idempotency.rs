@@ -1,9 +1,10 @@
 //! `Idempotency-Key`: the first answer is kept, sealed, together with what it paid for, and given
-//! again to the same request: the same by its bytes, so that no two readers of JSON can disagree on it.
+//! again to the same request: the same operation, and the same body by its bytes, so that no two
+//! readers of JSON can disagree on it.
 
 use actix_web::http::header::HeaderName;
 use actix_web::{HttpRequest, HttpResponse};
-use aws_lc_rs::digest::{Context, SHA256, digest};
+use aws_lc_rs::digest::{Context, SHA256};
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::{IDEMPOTENCY_KEY_CHARS_MAX, IDEMPOTENCY_TTL};
 use sakshi_domain::time::Timestamp;
@@ -11,15 +12,16 @@ use sakshi_store::{IdempotencyScope, IdempotentAnswer, Sealed, Vault};
 
 use super::caller::Caller;
 use super::error::ApiError;
+use crate::service::Service;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// A request that asked to be answered once.
 #[derive(Clone, Copy, Debug)]
 pub struct OnceOnly {
-    /// App, operation and key.
+    /// App and key.
     pub scope: IdempotencyScope,
-    /// The request's body.
+    /// The operation and the request's body.
     request: [u8; 32],
 }
 
@@ -27,8 +29,16 @@ impl OnceOnly {
     /// Reads the header; `None` when it is absent.
     ///
     /// # Errors
-    /// A key that is not 1 to 255 visible ASCII characters, or given twice.
+    /// As [`OnceOnly::key`].
     pub fn of(request: &HttpRequest, caller: &Caller, operation: &str, body: &[u8]) -> Result<Option<Self>, ApiError> {
+        Ok(Self::key(request, caller)?.map(|key| Self::asking(key, operation, body)))
+    }
+
+    /// The key of a request, if it has one.
+    ///
+    /// # Errors
+    /// A key that is not 1 to 255 visible ASCII characters, or given twice.
+    pub fn key(request: &HttpRequest, caller: &Caller) -> Result<Option<IdempotencyScope>, ApiError> {
         let mut given = request.headers().get_all(IDEMPOTENCY_KEY);
         let Some(key) = given.next() else { return Ok(None) };
         let key = key.as_bytes();
@@ -36,13 +46,23 @@ impl OnceOnly {
         if !fits || given.next().is_some() {
             return Err(Invalid::one("Idempotency-Key", "must be given once, as 1 to 255 visible ASCII characters").into());
         }
-        let mut context = Context::new(&SHA256);
-        for part in [caller.app.app_id.as_str().as_bytes(), operation.as_bytes(), key] {
-            context.update(&(part.len() as u64).to_be_bytes());
-            context.update(part);
-        }
-        let scope = IdempotencyScope { partition: caller.client.partition(), digest: bytes(context.finish().as_ref()) };
-        Ok(Some(Self { scope, request: bytes(digest(&SHA256, body).as_ref()) }))
+        let digest = digest_of([caller.app.app_id.as_str().as_bytes(), key]);
+        Ok(Some(IdempotencyScope { partition: caller.client.partition(), digest }))
+    }
+
+    /// What is asked under a key.
+    #[must_use]
+    pub fn asking(scope: IdempotencyScope, operation: &str, body: &[u8]) -> Self {
+        Self { scope, request: digest_of([operation.as_bytes(), body]) }
+    }
+
+    /// The answer that an earlier request under the key got, if there was one.
+    ///
+    /// # Errors
+    /// [`ApiError::IdempotencyKeyReused`] when it was to another request; the store's when it does not say.
+    pub async fn kept(&self, service: &Service) -> Result<Option<Vec<u8>>, ApiError> {
+        let kept = service.store.load_idempotent_answer(self.scope).await?;
+        kept.filter(|kept| kept.until > service.clock.now()).map(|kept| self.replay(&service.vault, &kept)).transpose()
     }
 
     /// The record that keeps an answer.
@@ -56,7 +76,7 @@ impl OnceOnly {
     ///
     /// # Errors
     /// [`ApiError::IdempotencyKeyReused`] when the key came with another body.
-    pub fn replay(&self, vault: &Vault, kept: &IdempotentAnswer) -> Result<Vec<u8>, ApiError> {
+    fn replay(&self, vault: &Vault, kept: &IdempotentAnswer) -> Result<Vec<u8>, ApiError> {
         if kept.request != self.request {
             return Err(ApiError::IdempotencyKeyReused);
         }
@@ -79,8 +99,14 @@ pub fn replayed(json: Vec<u8>) -> HttpResponse {
     HttpResponse::Ok().content_type("application/json").insert_header(("idempotency-replayed", "true")).body(json)
 }
 
-fn bytes(digest: &[u8]) -> [u8; 32] {
+/// The digest of two parts that cannot run into each other.
+fn digest_of(parts: [&[u8]; 2]) -> [u8; 32] {
+    let mut context = Context::new(&SHA256);
+    for part in parts {
+        context.update(&(part.len() as u64).to_be_bytes());
+        context.update(part);
+    }
     let mut fixed = [0; 32];
-    fixed.copy_from_slice(digest);
+    fixed.copy_from_slice(context.finish().as_ref());
     fixed
 }

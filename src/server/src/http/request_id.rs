@@ -56,7 +56,7 @@ pub async fn edge<B: MessageBody + 'static>(request: ServiceRequest, next: Next<
 
 /// The answer when the request itself did not come back.
 fn lost(refusal: &ApiError, id: &RequestId) -> Error {
-    tracing::error!(request.id = %id, error.code = refusal.code(), error.detail = refusal.detail(), "request lost");
+    tracing::error!(request.id = %id, error.code = refusal.code(), error.detail = refusal.detail().as_deref(), "request lost");
     metrics::counter!("sakshi_http_refusals_total", "code" => refusal.code()).increment(1);
     InternalError::from_response(refusal.code(), refusal.render(id)).into()
 }
@@ -101,7 +101,7 @@ fn finish<B: MessageBody + 'static>(mut response: ServiceResponse<EitherBody<B>>
     if status >= 500 {
         let detail = refused.as_ref().and_then(ApiError::detail);
         let code = refused.as_ref().map(ApiError::code);
-        tracing::error!(http.method = method, http.route = pattern, http.status = status, http.duration_ms = duration_ms, request.id = %id, error.code = code, error.detail = detail, "request failed");
+        tracing::error!(http.method = method, http.route = pattern, http.status = status, http.duration_ms = duration_ms, request.id = %id, error.code = code, error.detail = detail.as_deref(), "request failed");
     } else {
         tracing::info!(http.method = method, http.route = pattern, http.status = status, http.duration_ms = duration_ms, request.id = %id, "request answered");
     }

@@ -8,6 +8,7 @@ use actix_web::{HttpResponse, Route};
 use serde_json::json;
 
 use super::events::{create, patch, read, registrations};
+use super::flows::{doclocker, esign, estamp, wealth};
 use super::ovse::{callback, init, qr_intent, result};
 use super::routing::resource;
 use super::{credits, docs, openapi, polls, webhook_urls};
@@ -62,6 +63,10 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/api/v1/nationalid-ovse/events/{eventId}/qr.png", Audience::Clients, || web::to(poster::qr_png)),
     row("GET", "/api/v1/credits", Audience::Clients, || web::to(credits::balance)),
     row("GET", "/api/v1/credits/statement", Audience::Clients, || web::to(credits::statement)),
+    row("POST", "/api/v1/esign/request", Audience::Clients, || web::to(esign::request)),
+    row("POST", "/api/v1/doclocker/init", Audience::Clients, || web::to(doclocker::init)),
+    row("POST", "/api/v1/estamp/init", Audience::Clients, || web::to(estamp::init)),
+    row("POST", "/api/v1/wealth/consents", Audience::Clients, || web::to(wealth::consents)),
     row("POST", "/api/v1/esign/status", Audience::Clients, || web::to(polls::esign::status)),
     row("GET", "/api/v1/doclocker/details/{transactionId}", Audience::Clients, || web::to(polls::doclocker::details)),
     row("PUT", "/api/v1/user/webhook", Audience::Clients, || web::to(webhook_urls::register)),

@@ -96,7 +96,7 @@ pub(super) enum Again {
 /// The service cannot answer now; the page is at `path`.
 pub(super) fn busy(error: &ApiError, texts: &'static Texts, path: &str, again: Again, sandbox: bool) -> HttpResponse {
     if let Some(detail) = error.detail() {
-        tracing::error!(error.detail = detail, "a page could not be made");
+        tracing::error!(error.detail = detail.as_ref(), "a page could not be made");
     }
     let seconds = error.retry_after().unwrap_or(5);
     let notice = Notice {

@@ -28,6 +28,7 @@ use serde_json::json;
 use crate::agreement;
 use crate::drain::Drain;
 use crate::first_client::{self, FirstClient};
+use crate::http::flows::FILE_BODIES;
 use crate::http::intake::Intake;
 use crate::http::ovse::callback::CALLBACK_BODIES;
 use crate::http::polls::Polls;
@@ -36,6 +37,7 @@ use crate::material;
 use crate::public::{self, Shared};
 use crate::service::{GivenAddresses, Rules, Service};
 use crate::settings::{Settings, Sources, load};
+use crate::upstreams::Upstreams;
 
 const BASE: &str = "https://v.example";
 pub(super) const WINDOW: Duration = Duration::from_secs(900);
@@ -87,6 +89,7 @@ impl Scene {
             agreement: Arc::new(agreement::reach(&settings, material, BASE.to_owned()).unwrap()),
             rules: rules(),
             drain: Drain::new(),
+            upstreams: Upstreams::reach(&settings, ([127, 0, 0, 1], 9).into(), 1).unwrap(),
         };
         let rates = Rates {
             init: Rate::per_second(0),
@@ -102,6 +105,7 @@ impl Scene {
             rates,
             polls: Polls::new(),
             callback_bodies: Intake::new(CALLBACK_BODIES),
+            file_bodies: Intake::new(FILE_BODIES),
             profile: settings.profile,
             body_bytes: 4_096,
             sandbox: None,
@@ -266,6 +270,8 @@ fn rules() -> Rules {
         has_one_name: true,
         addresses: GivenAddresses::PUBLIC,
         callback_bytes: 4_096,
+        flow_result_ttl: Duration::from_secs(3_600),
+        flow_pending_ttl: Duration::from_secs(3_600),
     }
 }
 

@@ -4,6 +4,7 @@
 //! all problems are reported at once. Values of secrets are never shown.
 
 mod authority;
+mod flows;
 mod layers;
 mod problem;
 mod reach;
@@ -16,6 +17,7 @@ mod store;
 use sakshi_domain::profile::Profile;
 
 pub use authority::Authority;
+pub use flows::{Flows, Upstreams};
 pub use layers::Sources;
 pub use problem::{Problem, Problems};
 pub use reach::{Reach, internal_reach};
@@ -43,6 +45,10 @@ pub struct Settings {
     pub ovse: Ovse,
     /// How webhooks are sent.
     pub webhooks: Webhooks,
+    /// Where flows are ordered.
+    pub upstreams: Upstreams,
+    /// How long flows are kept.
+    pub flows: Flows,
     /// Sizes, rates and depths.
     pub limits: Limits,
     /// Logs.
@@ -74,11 +80,13 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     let authority = Authority::read(&mut reader);
     let ovse = Ovse::read(&mut reader);
     let webhooks = Webhooks::read(&mut reader);
+    let upstreams = Upstreams::read(&mut reader);
+    let flows = Flows::read(&mut reader);
     let limits = Limits::read(&mut reader);
     let telemetry = Telemetry::read(&mut reader);
     reader.refuse_the_rest();
     let Reader { mut problems, effective, .. } = reader;
-    let settings = Settings { profile, server, store, admin, authority, ovse, webhooks, limits, telemetry };
+    let settings = Settings { profile, server, store, admin, authority, ovse, webhooks, upstreams, flows, limits, telemetry };
     rules::refuse(&settings, &mut problems);
     if problems.0.is_empty() { Ok(Loaded { warnings: rules::warn(&settings), settings, effective }) } else { Err(problems) }
 }

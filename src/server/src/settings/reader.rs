@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::problem::Problems;
 
 /// The names that are sections and not keys.
-const SECTIONS: [&str; 8] = ["server", "store", "admin", "authority", "ovse", "webhooks", "limits", "telemetry"];
+const SECTIONS: [&str; 10] = ["server", "store", "admin", "authority", "ovse", "webhooks", "upstreams", "flows", "limits", "telemetry"];
 
 /// The table that is being read, and what was found so far.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sakshi_domain::profile::Profile;
 use sakshi_domain::web_address::Schemes;
 
+use super::flows::is_private;
 use super::problem::{Problem, Problems};
 use super::{Settings, StoreKind};
 
@@ -30,22 +31,35 @@ pub(super) fn refuse(settings: &Settings, problems: &mut Problems) {
 fn tokens(settings: &Settings, problems: &mut Problems) {
     let admin = &settings.admin;
     for (key, token) in [("admin.token", &admin.token), ("admin.connector_token", &admin.connector_token)] {
-        let text = token.expose_secret();
-        if problems.has(key) {
-            continue;
-        }
-        if text.is_empty() {
-            problems.add(key, "must be set: at least 32 random characters");
-        } else if text.chars().count() < TOKEN_CHARS_MIN {
-            problems.add(key, "must be at least 32 characters");
-        } else if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            problems.add(key, "must be visible ASCII characters without spaces: it is sent in a header");
-        } else if settings.profile != Profile::Sandbox && text.to_ascii_lowercase().starts_with(SANDBOX_MARK) {
-            problems.add(key, "must not be a sandbox token");
-        }
+        token_form(key, token, settings.profile, problems);
     }
     if !admin.token.expose_secret().is_empty() && same(&admin.token, &admin.connector_token) {
         problems.add("admin.connector_token", "must be another token than admin.token");
+    }
+    // Upstreams are told their token; whoever has the admin's may do everything.
+    let upstreams = &settings.upstreams;
+    let is_used = settings.profile == Profile::Sandbox || upstreams.urls().next().is_some();
+    if is_used || !upstreams.token.expose_secret().is_empty() {
+        token_form("upstreams.token", &upstreams.token, settings.profile, problems);
+        if same(&upstreams.token, &admin.token) && !problems.has("upstreams.token") {
+            problems.add("upstreams.token", "must be another token than admin.token");
+        }
+    }
+}
+
+fn token_form(key: &'static str, token: &SecretString, profile: Profile, problems: &mut Problems) {
+    let text = token.expose_secret();
+    if problems.has(key) {
+        return;
+    }
+    if text.is_empty() {
+        problems.add(key, "must be set: at least 32 random characters");
+    } else if text.chars().count() < TOKEN_CHARS_MIN {
+        problems.add(key, "must be at least 32 characters");
+    } else if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        problems.add(key, "must be visible ASCII characters without spaces: it is sent in a header");
+    } else if profile != Profile::Sandbox && text.to_ascii_lowercase().starts_with(SANDBOX_MARK) {
+        problems.add(key, "must not be a sandbox token");
     }
 }
 
@@ -116,6 +130,9 @@ fn demands(settings: &Settings, problems: &mut Problems) {
     }
     demand(settings.webhooks.schemes == Schemes::HttpsOnly, "webhooks.allow_http", "must be false");
     demand(!settings.webhooks.allow_private_targets, "webhooks.allow_private_targets", "must be false");
+    for (key, url) in settings.upstreams.urls() {
+        demand(is_private(url), key, "must be an https URL, or name a loopback host,");
+    }
 }
 
 /// What is allowed and still worth a second look.

@@ -146,6 +146,26 @@ fn production_refuses_each_convenience_of_the_sandbox() {
 }
 
 #[test]
+fn an_upstream_is_reached_privately_and_with_a_token_of_its_own() {
+    const TOKEN: &str = "00112233445566778899aabbccddeeff";
+    let load = |url: &str, token: &str| {
+        let mut pairs = production();
+        pairs.extend([("SAKSHI__UPSTREAMS__WEALTH_URL", url), ("SAKSHI__UPSTREAMS__TOKEN", token)]);
+        load(&environment(&pairs))
+    };
+    for url in ["https://wealth.example/orders", "http://127.0.0.1:9/orders?of=wealth", "http://localhost/", "http://[::1]:9/", ""] {
+        assert!(load(url, TOKEN).is_ok(), "{url}");
+    }
+    for url in ["http://wealth.example/", "http://10.0.0.7/", "ftp://wealth.example/", "wealth.example", "https://u:p@wealth.example/"] {
+        assert_eq!(keys(&load(url, TOKEN).unwrap_err()), ["upstreams.wealth_url"], "{url}");
+    }
+    for token in ["", "short", "sandbox-upstream-token-never-in-production", "0123456789abcdef0123456789abcdef"] {
+        assert_eq!(keys(&load("https://wealth.example/", token).unwrap_err()), ["upstreams.token"], "{token}");
+    }
+    assert!(load("", "").is_ok(), "no flow need be offered");
+}
+
+#[test]
 fn no_secret_is_shown() {
     let loaded = load(&environment(&production())).unwrap();
     let shown = format!("{:?} {:?}", loaded.settings, loaded.effective);

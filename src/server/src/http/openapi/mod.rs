@@ -15,7 +15,7 @@ use actix_web::web::{Bytes, Data};
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-use super::{credits, events, ovse, polls, routes, schema, webhook_urls};
+use super::{credits, events, flows, ovse, polls, routes, schema, webhook_urls};
 use crate::pages::poster;
 
 const DESCRIPTION: &str = "\
@@ -47,6 +47,10 @@ it is given again only to a request with the same body byte for byte.";
         poster::qr_png,
         credits::balance,
         credits::statement,
+        flows::esign::request,
+        flows::doclocker::init,
+        flows::estamp::init,
+        flows::wealth::consents,
         polls::esign::status,
         polls::doclocker::details,
         webhook_urls::register,

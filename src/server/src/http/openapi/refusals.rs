@@ -6,6 +6,7 @@ use std::time::Duration;
 use actix_web::body::MessageBody as _;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::request_id::RequestId;
+use sakshi_outbound::upstream::UpstreamError;
 use serde_json::{Value, json};
 
 use crate::http::error::ApiError;
@@ -106,6 +107,9 @@ fn example(status: &str) -> Value {
         "429" => ApiError::RateLimited { retry_after: Duration::from_secs(1) },
         "503" => ApiError::Overloaded,
         "500" => ApiError::Internal(String::new()),
+        "501" => ApiError::NotOffered,
+        "502" => ApiError::Upstream(UpstreamError::Unreachable),
+        "504" => ApiError::Upstream(UpstreamError::TimedOut),
         _ => ApiError::MethodNotAllowed { allow: "GET, HEAD".into() },
     };
     let id = RequestId::parse("order-42-try-1").unwrap_or_else(|_| RequestId::mint());

@@ -69,10 +69,9 @@ pub async fn init(
     let terms = read(body.fields, request_id(&request), service.rules.addresses)?;
     request.extensions_mut().insert(terms.request_id.clone());
     if let Some(once) = &once
-        && let Some(kept) = service.store.load_idempotent_answer(once.scope).await?
-        && kept.until > service.clock.now()
+        && let Some(json) = once.kept(&service).await?
     {
-        return Ok(replayed(once.replay(&service.vault, &kept)?));
+        return Ok(replayed(json));
     }
 
     let now = service.clock.now();

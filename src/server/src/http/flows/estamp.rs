@@ -1,0 +1,93 @@
+//! `POST /api/v1/estamp/init`: a document to be stamped, of the registry or on paper.
+
+use actix_web::web::{Data, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::request::estamp::{EStampDraft, EStampRequest, FileDraft, SignatoryDraft};
+use sakshi_domain::flow::standing::Standing;
+use sakshi_domain::ids::AppId;
+use sakshi_domain::request_id::RequestId;
+use sakshi_outbound::upstream::estamp;
+use serde::Serialize;
+
+use super::file_body::{WithFile, receive};
+use super::opening::{Asked, Ordered, asked, begin, open};
+use crate::http::caller::Caller;
+use crate::http::error::ApiError;
+use crate::http::fields::Fields;
+use crate::http::flow_requests::EStampInitRequest;
+use crate::http::intake::Intake;
+use crate::http::rate::Rates;
+use crate::http::request_id::request_id;
+use crate::service::Service;
+
+/// An e-stamp that is on its way.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EStampResponse {
+    /// Identifies the e-stamp.
+    #[schema(value_type = String, format = "uuid")]
+    e_stamp_id: FlowId,
+}
+
+/// Asks for an e-stamp on a document, of the registry or on paper. The outcome comes by webhook, to the URL that is registered for the
+/// same `apiType`.
+///
+/// # Errors
+/// 400, 401, 408, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
+#[utoipa::path(
+    post, path = "/api/v1/estamp/init", tag = "E-stamp", operation_id = "estamp_init", request_body = EStampInitRequest,
+    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255,
+        description = "Repeats of the request under this key get the first answer for 24 hours; nothing is opened again.")),
+    responses((status = 200, body = EStampResponse, description = "The e-stamp is on its way.",
+               headers(("Idempotency-Replayed" = String, description = "`true` on an answer that was given before."))),
+              (status = 422, description = "The Idempotency-Key came before with another request."),
+              (status = 429, description = "The app opens more per second than it may."),
+              (status = 501, description = "This service has no upstream for it."),
+              (status = 502, description = "The upstream did not take the order; nothing was opened."),
+              (status = 504, description = "The upstream did not answer in time; nothing was opened.")),
+    security(("api_key" = [], "app_id" = []))
+)]
+pub async fn init(
+    caller: Caller,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<Rates>,
+    intake: Data<Intake<AppId>>,
+    payload: Payload,
+) -> Result<HttpResponse, ApiError> {
+    rates.init.take(&caller.app.app_id)?;
+    let upstream = service.upstreams.estamp()?;
+    let minted = request_id(&request);
+    let received = receive((&request, payload), (&intake, &caller), "estamp", move |fields| read(fields, minted));
+    let WithFile { request: Asked { request: stamp, request_id }, once, _room } = received.await?;
+    let opened = match begin(&service, &request, caller, request_id, once.as_ref()).await? {
+        Ok(opened) => opened,
+        Err(kept) => return Ok(kept),
+    };
+    let answer = EStampResponse { e_stamp_id: opened.id };
+    let flow = stamp.open(opened);
+    estamp::order(upstream, &flow.opened().opened, stamp).await?;
+    open(&service, Ordered { flow: Standing::EStamp(flow), payload: None, answer }, once).await
+}
+
+/// Reads what is to be stamped.
+///
+/// # Errors
+/// Every field that is not acceptable, at once.
+fn read(mut fields: Fields, minted: RequestId) -> Result<Asked<EStampRequest>, ApiError> {
+    let draft = EStampDraft {
+        api_type: fields.text("apiType"),
+        document: fields.object("document", |document| FileDraft {
+            document_name: document.text("documentName"),
+            file_data: document.text("base64FileData").map(String::into_boxed_str),
+        }),
+        signatories_info: fields.objects("signatoriesInfo", |signatory| SignatoryDraft {
+            name: signatory.text("name"),
+            email_id: signatory.text("emailID"),
+            sign_type: signatory.text("signType"),
+        }),
+    };
+    let request = fields.agreed(draft.check());
+    asked(fields, request, minted)
+}

@@ -1,0 +1,84 @@
+//! The steps that all flows are opened by.
+
+use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
+use sakshi_domain::flow::opened::Opened;
+use sakshi_domain::flow::standing::Standing;
+use sakshi_domain::payload::esign::EsignPayload;
+use sakshi_domain::request_id::RequestId;
+use sakshi_store::{OpenFlow, OpenFlowOutcome};
+use serde::Serialize;
+
+use crate::http::caller::Caller;
+use crate::http::error::ApiError;
+use crate::http::fields::{Fields, text};
+use crate::http::idempotency::{OnceOnly, replayed};
+use crate::service::Service;
+
+/// A request with the correlation id that it is carried out under.
+pub(super) struct Asked<T> {
+    pub(super) request: T,
+    pub(super) request_id: RequestId,
+}
+
+/// Ends the reading of a request that opens a flow; all of them may name their correlation id.
+///
+/// # Errors
+/// Every field that is not acceptable, at once.
+pub(super) fn asked<T>(mut fields: Fields, request: Option<T>, minted: RequestId) -> Result<Asked<T>, ApiError> {
+    let request_id = fields.optional("request_id", text(RequestId::parse)).unwrap_or(minted);
+    fields.finish(request.map(|request| Asked { request, request_id }))
+}
+
+/// What is true of the flow from now on, unless the client's key has an answer already.
+///
+/// # Errors
+/// The key came with another request, or the store does not say.
+pub(super) async fn begin(
+    service: &Service,
+    request: &HttpRequest,
+    caller: Caller,
+    request_id: RequestId,
+    once: Option<&OnceOnly>,
+) -> Result<Result<Opened, HttpResponse>, ApiError> {
+    request.extensions_mut().insert(request_id.clone());
+    if let Some(once) = once
+        && let Some(json) = once.kept(service).await?
+    {
+        return Ok(Err(replayed(json)));
+    }
+    let id = service.flows.new_id(&caller.client);
+    Ok(Ok(Opened { id, client: caller.client, app: caller.app.app_id.clone(), opened_at: service.clock.now(), request_id }))
+}
+
+/// A flow whose order was taken.
+pub(super) struct Ordered<A> {
+    pub(super) flow: Standing,
+    /// Of a document to be signed: what polls show until there is a report.
+    pub(super) payload: Option<EsignPayload>,
+    pub(super) answer: A,
+}
+
+/// Opens the flow and answers.
+///
+/// # Errors
+/// When it is not opened.
+pub(super) async fn open<A: Serialize>(service: &Service, ordered: Ordered<A>, once: Option<OnceOnly>) -> Result<HttpResponse, ApiError> {
+    let Ordered { flow, payload, answer } = ordered;
+    let json = serde_json::to_vec(&answer).map_err(|error| ApiError::Internal(error.to_string()))?;
+    let (id, kind, now) = (flow.opened().id, flow.kind(), flow.opened().opened_at);
+    let until = flow.kept_until(now + service.rules.flow_pending_ttl, now, service.rules.flow_result_ttl);
+    let idempotency = once.map(|once| once.keep(&service.vault, &json, now));
+    match service.flows.open(OpenFlow { flow, payload, until, idempotency }).await? {
+        OpenFlowOutcome::Opened => {
+            metrics::counter!("sakshi_flows_opened_total", "flow" => kind).increment(1);
+            tracing::info!(flow.id = %id, flow.kind = kind, "flow opened");
+            Ok(HttpResponse::Ok().content_type("application/json").body(json))
+        }
+        OpenFlowOutcome::Replayed(sealed) => match once {
+            Some(once) => Ok(replayed(once.reveal(&service.vault, &sealed)?)),
+            None => Err(ApiError::Internal("a replay without a key".to_owned())),
+        },
+        OpenFlowOutcome::KeyReused => Err(ApiError::IdempotencyKeyReused),
+        OpenFlowOutcome::ClientNotFound => Err(ApiError::Unauthorized),
+    }
+}
