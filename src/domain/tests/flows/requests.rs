@@ -1,6 +1,5 @@
 //! What opens a flow: every problem by its path, and the flow that follows.
 
-use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::doclocker::DocLockerFlow;
 use sakshi_domain::flow::esign::EsignFlow;
 use sakshi_domain::flow::estamp::EStampKind;
@@ -8,7 +7,6 @@ use sakshi_domain::flow::request::doclocker::DocLockerDraft;
 use sakshi_domain::flow::request::esign::{DocumentDraft, EsignDraft, EsignRequest, SignerDraft};
 use sakshi_domain::flow::request::estamp::{EStampDraft, FileDraft, SignatoryDraft};
 use sakshi_domain::flow::request::wealth::WealthDraft;
-use sakshi_domain::flow::request::webhook::WebhookDraft;
 use sakshi_domain::flow::wealth_consent::WealthConsent;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::{INVITATION_DEFAULT, INVITATION_MAX, SIGNERS_MAX};
@@ -157,16 +155,4 @@ fn a_wealth_consent_is_asked_for_with_the_consent_fields() {
     let flow = check("Y", Some("I agree.")).unwrap().open(opened(), "handle-1".parse().unwrap());
     assert!(matches!(&flow, WealthConsent::Asked(asked) if asked.consent_handle.as_str() == "handle-1"));
     assert_eq!(fields(check("yes", None)), ["consent", "consent_text"]);
-}
-
-#[test]
-fn a_webhook_url_is_registered_and_null_removes_it() {
-    let check = |json: &str| serde_json::from_str::<WebhookDraft>(json).unwrap().check(Schemes::HttpsOnly);
-    let (api_type, url) = check(r#"{"apiType": "ESign", "webhookUrl": "https://client.example/hook"}"#).unwrap();
-    assert_eq!((api_type, url.unwrap().as_str()), (ApiType::ESign, "https://client.example/hook"));
-    assert_eq!(check(r#"{"api_type": "DocLocker", "webhook_url": null}"#), Ok((ApiType::DocLocker, None)));
-    assert_eq!(fields(check("{}")), ["apiType", "webhookUrl"]);
-    let refused = check(r#"{"apiType": "OVSE", "webhookUrl": "http://client.example/"}"#).unwrap_err();
-    let expected = "apiType: must be one of ESign, DocLocker, RegistryEStamp, PhysicalEStamp; webhookUrl: must be an https URL";
-    assert_eq!(refused.to_string(), expected);
 }

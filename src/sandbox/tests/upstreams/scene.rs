@@ -12,17 +12,20 @@ use actix_web::web::{Data, PayloadConfig};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sakshi_domain::clock::{Clock as _, ManualClock};
+use sakshi_domain::flow::doclocker::DocLockerFlow;
+use sakshi_domain::flow::esign::{EsignFlow, EsignOpened, EsignPending};
+use sakshi_domain::flow::estamp::{EStampFlow, EStampKind, EStampOpened};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::opened::Opened;
-use sakshi_domain::flow::request::doclocker::DocLockerDraft;
-use sakshi_domain::flow::request::esign::EsignDraft;
-use sakshi_domain::flow::request::estamp::EStampDraft;
-use sakshi_domain::flow::request::wealth::WealthDraft;
 use sakshi_domain::flow::standing::Standing;
+use sakshi_domain::flow::states::SigningStatus;
+use sakshi_domain::flow::text::{ForeignId, Text};
+use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthOpened};
 use sakshi_domain::ids::{AppId, ClientId};
+use sakshi_domain::limits::INVITATION_DEFAULT;
+use sakshi_domain::payload::esign::Signer;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::web_address::Schemes;
 use sakshi_sandbox::upstreams::{SandboxUpstreams, SandboxUpstreamsOptions, configure_orders, configure_pages};
 use serde_json::{Value, json};
 
@@ -97,14 +100,22 @@ impl Scene {
 
     /// A document for these signers, ordered and opened.
     pub(crate) async fn esign(&self, signers: &[&str], document: &[u8]) -> (FlowId, Vec<String>) {
-        let signers: Vec<Value> = signers.iter().map(|name| json!({"signerName": name, "signerRefId": "ref"})).collect();
+        let text = |text: &str| Text::parse(text).unwrap();
+        let invited = |name: &&str| Signer {
+            signer_id: ForeignId::mint(),
+            signer_ref_id: Some(text("ref")),
+            signer_status: SigningStatus::Pending,
+            signer_name: text(name),
+            invitation_expire_time_stamp: self.clock.now() + INVITATION_DEFAULT,
+            reject_reason: None,
+            national_id_audit_info: None,
+        };
+        let known: Vec<Signer> = signers.iter().map(invited).collect();
         let document = json!({"name": "loan <agreement>.pdf", "content": STANDARD.encode(document)});
-        let draft = json!({"documentInfo": document, "documentReferenceId": "loan-7", "signerInfo": signers});
-        let draft: EsignDraft = serde_json::from_value(draft).unwrap();
         let opened = self.opened();
         let (id, request_id) = (opened.id, opened.request_id.clone());
-        let flow = draft.check(Schemes::HttpsOnly, self.clock.now()).unwrap().open(opened);
-        let known = &flow.latest.signer_info;
+        let opened = EsignOpened { opened, reference: Some(text("loan-7")), response_url: None };
+        let flow = EsignFlow::Pending(EsignPending::new(opened, &known));
         let signer_info: Vec<Value> = known
             .iter()
             .map(|signer| {
@@ -115,7 +126,7 @@ impl Scene {
         let order = json!({"documentId": id, "app_id": self.app, "request_id": request_id, "documentReferenceId": "loan-7",
             "document": document, "signerInfo": signer_info});
         let ids: Vec<String> = known.iter().map(|signer| signer.signer_id.to_string()).collect();
-        self.service.open(Standing::ESign(flow.flow));
+        self.service.open(Standing::ESign(flow));
         let (status, answer) = self.order("esign", &order).await;
         let url = |id: &str| json!({"signerId": id, "signingUrl": format!("{PUBLIC_BASE}/sandbox/esign/{}/{id}", order["documentId"].as_str().unwrap())});
         let urls: Vec<Value> = ids.iter().map(|id| url(id)).collect();
@@ -124,10 +135,9 @@ impl Scene {
     }
 
     pub(crate) async fn doclocker(&self, docs: &[&str]) -> FlowId {
-        let draft: DocLockerDraft = serde_json::from_value(json!({"docs": docs, "consent": "Y", "consent_text": "I <agree>."})).unwrap();
         let opened = self.opened();
         let (id, order) = (opened.id, self.envelope("transactionId", &opened));
-        self.service.open(Standing::DocLocker(draft.check().unwrap().open(opened)));
+        self.service.open(Standing::DocLocker(DocLockerFlow::new(opened)));
         let (status, answer) = self.order("doclocker", &with(order, &json!({"docs": docs, "consent_text": "I <agree>."}))).await;
         assert_eq!((status, answer), (200, json!({"requestUrl": format!("{PUBLIC_BASE}/sandbox/doclocker/{id}")})));
         id
@@ -140,22 +150,20 @@ impl Scene {
             "signatoriesInfo": [{"name": "Asha <Rao>", "emailID": "asha@mail.example", "signType": "electronic"},
                 {"name": "Vikram", "emailID": "vikram@mail.example", "signType": "electronic"}],
         });
-        let draft: EStampDraft = serde_json::from_value(matter.clone()).unwrap();
         let opened = self.opened();
         let (id, order) = (opened.id, self.envelope("eStampId", &opened));
-        self.service.open(Standing::EStamp(draft.check().unwrap().open(opened)));
+        self.service.open(Standing::EStamp(EStampFlow::new(EStampOpened { opened, kind: EStampKind::Physical })));
         assert_eq!(self.order("estamp", &with(order, &matter)).await, (200, json!({})));
         id
     }
 
     pub(crate) async fn wealth(&self) -> FlowId {
-        let draft: WealthDraft = serde_json::from_value(json!({"consent": "Y", "consent_text": "I <agree>."})).unwrap();
         let opened = self.opened();
         let (id, order) = (opened.id, self.envelope("uniqueIdentifier", &opened));
         let (status, answer) = self.order("wealth", &with(order, &json!({"consent_text": "I <agree>."}))).await;
         assert_eq!((status, answer["requestUrl"].clone()), (200, json!(format!("{PUBLIC_BASE}/sandbox/wealth/{id}"))));
-        let handle = answer["consentHandle"].as_str().unwrap().parse().unwrap();
-        self.service.open(Standing::Wealth(draft.check().unwrap().open(opened, handle)));
+        let consent_handle = answer["consentHandle"].as_str().unwrap().parse().unwrap();
+        self.service.open(Standing::Wealth(WealthConsent::Asked(WealthOpened { opened, consent_handle })));
         id
     }
 

@@ -8,7 +8,6 @@ pub mod doclocker;
 pub mod esign;
 pub mod estamp;
 pub mod wealth;
-pub mod webhook;
 
 use super::file::Base64File;
 use super::text::Text;
