@@ -30,7 +30,7 @@ mod tree;
 mod tests;
 
 pub use admission::{Admission, Permit};
-pub use dispatcher::LaneBounds;
+pub use dispatcher::{ByteBounds, LaneBounds};
 pub use door::AskError;
 pub use event::{EventView, EventWatch};
 pub use events::Events;

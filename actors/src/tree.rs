@@ -16,6 +16,7 @@
 //! ```
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use actix::dev::channel::channel;
@@ -29,7 +30,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use crate::admission::Admission;
 use crate::changes::ChangeListener;
-use crate::dispatcher::{LaneBounds, Pause, WebhookDispatcher};
+use crate::dispatcher::{LaneBounds, Pause, UnderWay, WebhookDispatcher};
 use crate::door::{Door, Shards};
 use crate::events::Events;
 use crate::flow::{FlowGround, FlowSweeper, LAPSES_AT_ONCE};
@@ -108,7 +109,7 @@ pub struct Tree {
     flow_ground: Arc<FlowGround>,
     bounds: TreeBounds,
     admission: Admission,
-    attempts: Admission,
+    under_way: UnderWay,
     heartbeats: Heartbeats,
     arbiters: Arc<Vec<actix_rt::ArbiterHandle>>,
 }
@@ -137,11 +138,11 @@ impl Tree {
         let under = Under { root: &root, top: &top };
         let store = Arc::clone(&ground.store);
         let ledger = under.start(&effects, "credit-ledger", "credit_ledger", move || CreditLedger::new(store));
-        let attempts = Admission::new(bounds.lanes.in_flight);
-        let (store, vault, client, in_flight) =
-            (Arc::clone(&ground.store), Arc::clone(&ground.vault), ground.client.clone(), attempts.clone());
+        let under_way = UnderWay { attempts: Admission::new(bounds.lanes.in_flight), body_bytes: Arc::default() };
+        let (store, vault, client, counted) =
+            (Arc::clone(&ground.store), Arc::clone(&ground.vault), ground.client.clone(), under_way.clone());
         let dispatcher = under.start(&sending, "webhook-dispatcher", "webhook_dispatcher", move || {
-            WebhookDispatcher::new(store, vault, client, in_flight, bounds.lanes)
+            WebhookDispatcher::new(store, vault, client, counted, bounds.lanes)
         });
         let (store, retention) = (Arc::clone(&ground.store), bounds.retention);
         under.start(&effects, "reaper", "reaper", move || Reaper::new(store, retention));
@@ -167,7 +168,7 @@ impl Tree {
         let around = Arc::new(Surroundings { store, vault, clock, ledger, dispatcher, events: Arc::clone(&events), shared });
         let admission = Admission::new(bounds.in_flight);
         let arbiters = Arc::new(vec![effects.handle(), sending.handle()]);
-        let tree = Self { root, top, shards, events, flows, around, flow_ground, bounds, admission, attempts, heartbeats, arbiters };
+        let tree = Self { root, top, shards, events, flows, around, flow_ground, bounds, admission, under_way, heartbeats, arbiters };
         Ok((tree, escalations))
     }
 
@@ -248,7 +249,13 @@ impl Tree {
     /// Webhook attempts in flight.
     #[must_use]
     pub fn attempts_in_flight(&self) -> usize {
-        self.attempts.inside()
+        self.under_way.attempts.inside()
+    }
+
+    /// Bytes of memory that webhook bodies take, or that are kept for those being loaded.
+    #[must_use]
+    pub fn webhook_body_bytes(&self) -> usize {
+        self.under_way.body_bytes.load(Ordering::Relaxed)
     }
 
     /// Begins no further webhook attempt and waits for those in flight, for `patience` at most.
@@ -257,7 +264,7 @@ impl Tree {
         let end = tokio::time::Instant::now() + patience;
         // Until it has heard, it may begin another one. A dispatcher that is gone begins none.
         let _ = self.around.dispatcher.send(Pause).timeout(patience).await;
-        self.attempts.emptied(end.saturating_duration_since(tokio::time::Instant::now())).await
+        self.under_way.attempts.emptied(end.saturating_duration_since(tokio::time::Instant::now())).await
     }
 
     /// Stops the arbiters of ledger and dispatcher; the shards end with their workers.

@@ -147,3 +147,21 @@ impl Screen {
         }
     }
 }
+
+#[tokio::test]
+async fn a_webhook_url_that_is_registered_on_one_node_holds_on_all_at_once() {
+    let nodes = Nodes::start().await;
+    let everywhere = nodes.everywhere(&nodes.backend(1).await);
+    let path = "/api/v1/user/webhook";
+    for (number, registrar) in everywhere.iter().enumerate() {
+        let setting = json!({"apiType": "ESign", "webhookUrl": format!("https://client.example/{number}")});
+        let answer = Answer::to(registrar.request(Method::PUT, path).json(&setting)).await.ok();
+        assert_eq!(answer, json!({"success": true, "data": setting}));
+        for seen in &everywhere {
+            assert_eq!(seen.get(path).await.ok(), json!({"success": true, "data": [setting]}));
+        }
+    }
+    let removal = json!({"apiType": "ESign", "webhookUrl": null});
+    Answer::to(everywhere[0].request(Method::PUT, path).json(&removal)).await.ok();
+    assert_eq!(everywhere[2].get(path).await.ok()["data"], json!([]));
+}

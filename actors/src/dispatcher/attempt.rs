@@ -13,6 +13,7 @@ use sakshi_domain::payload::OvsePayload;
 use sakshi_outbound::client::WebhookClient;
 use sakshi_store::{Store, StoreError, TransactionRecord, Vault, VaultError};
 
+use super::budget::Held;
 use crate::admission::Admission;
 use crate::reveal::{RevealError, reveal};
 
@@ -47,8 +48,9 @@ enum Unbuilt {
 }
 
 impl Attempter {
-    /// Makes the one attempt. `true` when it was not begun and must be tried later.
-    pub(super) async fn attempt(&self, delivery: QueuedDelivery) -> bool {
+    /// Makes the one attempt, with a body for which there is room. `true` when it was not begun and
+    /// must be tried later; its body is loaded again then.
+    pub(super) async fn attempt(&self, delivery: QueuedDelivery, mut room: Held) -> bool {
         let body = match self.body(delivery.subject).await {
             Ok(body) => body,
             Err(error) => {
@@ -56,12 +58,14 @@ impl Attempter {
                 return true;
             }
         };
+        room.resize(body.capacity());
         match self.store.claim_delivery(delivery.id, delivery.subject).await {
             Ok(true) => {}
             Ok(false) => return false,
             Err(_) => return true,
         }
         let attempt = self.client.attempt(&delivery.url, body.into()).await;
+        drop(room);
         report(&delivery, attempt);
         self.settle(delivery.id, delivery.subject, attempt).await;
         false

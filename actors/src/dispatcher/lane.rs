@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use sakshi_domain::delivery::{DeliveryId, QueuedDelivery};
+use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Subject};
 
 /// Positions held in memory for one origin; the rest waits in the outbox.
 pub(super) const HELD_MAX: usize = 1_000;
@@ -36,6 +36,11 @@ impl Lane {
         let ready = !self.in_line && !self.queued.is_empty() && self.in_flight < in_flight_max;
         self.in_line |= ready;
         ready
+    }
+
+    /// What is sent next.
+    pub(super) fn next(&self) -> Option<Subject> {
+        self.queued.front().map(|delivery| delivery.subject)
     }
 
     /// Takes the lane's turn.

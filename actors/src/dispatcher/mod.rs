@@ -5,14 +5,17 @@
 //! else: a lane has a bound on attempts in flight, all lanes together have another, and lanes take
 //! turns. The outbox is the truth; what is held here are positions in it, a bounded number per
 //! lane, re-read from the store when a lane runs dry, when the dispatcher restarts and every few
-//! seconds in case a notice was lost.
+//! seconds in case a notice was lost. A lane whose next body finds no room in memory waits for it
+//! outside the turn, and holds neither a place in flight nor a claim meanwhile.
 
 mod attempt;
+mod budget;
 mod lane;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt as _, Addr, AsyncContext as _, Context, Handler, Message, Supervised, WrapFuture as _};
@@ -21,6 +24,8 @@ use sakshi_outbound::client::WebhookClient;
 use sakshi_store::{Store, StoreError, Vault};
 
 use self::attempt::Attempter;
+pub use self::budget::ByteBounds;
+use self::budget::{BodyKind, Budget, Held, Short};
 use self::lane::Lane;
 use crate::admission::{Admission, Permit};
 
@@ -31,13 +36,25 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// Deliveries read from the outbox at a time.
 const BATCH: usize = 500;
 
-/// How many attempts may be in flight.
+/// How many attempts may be in flight, and how much memory their bodies may take.
 #[derive(Clone, Copy, Debug)]
 pub struct LaneBounds {
     /// To all receivers together.
     pub in_flight: usize,
     /// To one origin.
     pub in_flight_per_host: usize,
+    /// Bytes of the outcomes of verifications.
+    pub outcome_bytes: ByteBounds,
+    /// Bytes of what upstreams reported, files included.
+    pub flow_bytes: ByteBounds,
+}
+
+/// What can be seen from outside of the attempts under way.
+#[derive(Clone, Debug)]
+pub(crate) struct UnderWay {
+    pub(crate) attempts: Admission,
+    /// Bytes of their bodies.
+    pub(crate) body_bytes: Arc<AtomicUsize>,
 }
 
 /// Hands deliveries to attempts, fairly.
@@ -46,8 +63,11 @@ pub(crate) struct WebhookDispatcher {
     attempter: Rc<Attempter>,
     bounds: LaneBounds,
     lanes: HashMap<Rc<str>, Lane>,
-    /// Lanes with something to send and room to send it, in turn.
+    /// Lanes with something to send and a place to send it, in turn.
     turn: VecDeque<Rc<str>>,
+    /// Lanes whose turn has come and whose next body finds no room, by its kind; longest first.
+    waiting: [VecDeque<Rc<str>>; 2],
+    budget: Rc<Budget>,
     /// Every delivery that is in a lane or in flight.
     held: HashSet<DeliveryId>,
     /// Where the next look through the outbox begins.
@@ -60,14 +80,18 @@ pub(crate) struct WebhookDispatcher {
 }
 
 impl WebhookDispatcher {
-    /// A dispatcher over a store; attempts in flight are counted in `in_flight`, across restarts.
+    /// A dispatcher over a store; attempts in flight and the bytes of their bodies are counted in
+    /// `under_way`, across restarts.
     #[must_use]
-    pub(crate) fn new(store: Arc<dyn Store>, vault: Arc<Vault>, client: WebhookClient, in_flight: Admission, bounds: LaneBounds) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, vault: Arc<Vault>, client: WebhookClient, under_way: UnderWay, bounds: LaneBounds) -> Self {
+        let UnderWay { attempts: in_flight, body_bytes } = under_way;
         Self {
             attempter: Rc::new(Attempter { store, vault, client, in_flight }),
             bounds,
             lanes: HashMap::new(),
             turn: VecDeque::new(),
+            waiting: Default::default(),
+            budget: Rc::new(Budget::new(bounds.outcome_bytes, bounds.flow_bytes, body_bytes)),
             held: HashSet::new(),
             scanned: None,
             scanning: false,
@@ -125,24 +149,62 @@ impl WebhookDispatcher {
         }
     }
 
-    /// Begins attempts while there is room, one per lane and turn.
+    /// Begins attempts while there are places and room, one per lane and turn.
     fn dispatch(&mut self, ctx: &mut Context<Self>) {
-        while !self.paused && !self.turn.is_empty() {
-            let Some(permit) = self.attempter.in_flight.enter() else { return };
-            let Some(origin) = self.turn.pop_front() else { return };
-            let Some(delivery) = self.lanes.get_mut(&origin).and_then(Lane::begin) else { continue };
-            let (id, life) = (delivery.id, self.life);
-            let attempter = Rc::clone(&self.attempter);
-            let ended = AttemptEnded { origin: origin.as_ref().into(), id, life, again: true };
-            let mut report = ReportAtEnd { dispatcher: ctx.address(), ended: Some(ended), _permit: permit };
-            actix_rt::spawn(async move {
-                let again = attempter.attempt(delivery).await;
-                if let Some(ended) = &mut report.ended {
-                    ended.again = again;
-                }
-            });
-            self.take_turn(&origin);
+        while !self.paused && (self.budget.was_freed() || !self.turn.is_empty()) {
+            let Some(permit) = self.attempter.in_flight.enter() else { break };
+            let waited = if self.budget.was_freed() { self.next_waiting(ctx) } else { None };
+            if waited.is_none() {
+                self.budget.seen();
+            }
+            let Some((origin, room)) = waited.or_else(|| self.next_in_turn(ctx)) else { break };
+            self.begin(&origin, room, permit, ctx);
         }
+        self.budget.tell(self.waiting.iter().any(|waiting| !waiting.is_empty()));
+    }
+
+    /// The lane that has waited longest for room that is there now.
+    fn next_waiting(&mut self, ctx: &Context<Self>) -> Option<(Rc<str>, Held)> {
+        let tell = ctx.address().recipient();
+        for kind in BodyKind::ALL {
+            let waiting = &mut self.waiting[kind as usize];
+            for index in 0..waiting.len() {
+                match self.budget.take(kind, &waiting[index], &tell) {
+                    Ok(room) => return Some((waiting.remove(index)?, room)),
+                    Err(Short::Origin) => {}
+                    Err(Short::All) => break,
+                }
+            }
+        }
+        None
+    }
+
+    /// The next lane in turn whose body finds room; those before it wait for theirs.
+    fn next_in_turn(&mut self, ctx: &Context<Self>) -> Option<(Rc<str>, Held)> {
+        let tell = ctx.address().recipient();
+        while let Some(origin) = self.turn.pop_front() {
+            let Some(next) = self.lanes.get(&origin).and_then(Lane::next) else { continue };
+            let kind = BodyKind::of(next);
+            match self.budget.take(kind, &origin, &tell) {
+                Ok(room) => return Some((origin, room)),
+                Err(_) => self.waiting[kind as usize].push_back(origin),
+            }
+        }
+        None
+    }
+
+    fn begin(&mut self, origin: &Rc<str>, room: Held, permit: Permit, ctx: &mut Context<Self>) {
+        let Some(delivery) = self.lanes.get_mut(origin).and_then(Lane::begin) else { return };
+        let attempter = Rc::clone(&self.attempter);
+        let ended = AttemptEnded { origin: origin.as_ref().into(), id: delivery.id, life: self.life, again: true };
+        let mut report = ReportAtEnd { dispatcher: ctx.address(), ended: Some(ended), _permit: permit };
+        actix_rt::spawn(async move {
+            let again = attempter.attempt(delivery, room).await;
+            if let Some(ended) = &mut report.ended {
+                ended.again = again;
+            }
+        });
+        self.take_turn(origin);
     }
 }
 
@@ -160,6 +222,7 @@ impl Supervised for WebhookDispatcher {
     fn restarting(&mut self, _: &mut Self::Context) {
         self.lanes.clear();
         self.turn.clear();
+        self.waiting = Default::default();
         self.held.clear();
         self.scanned = None;
         self.scanning = false;
@@ -245,6 +308,19 @@ impl WebhookDispatcher {
             lane.read(due.as_ref().is_ok_and(|due| due.len() == BATCH));
         }
         due.unwrap_or_default().into_iter().for_each(|delivery| self.enqueue(delivery));
+        self.dispatch(ctx);
+    }
+}
+
+/// Bodies take less memory than before, and a lane waits for that.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+struct BytesFreed;
+
+impl Handler<BytesFreed> for WebhookDispatcher {
+    type Result = ();
+
+    fn handle(&mut self, _: BytesFreed, ctx: &mut Self::Context) {
         self.dispatch(ctx);
     }
 }

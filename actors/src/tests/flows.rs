@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use sakshi_domain::flow::standing::Standing;
 use sakshi_domain::ids::AppId;
@@ -100,6 +101,41 @@ fn a_flow_is_seen_by_its_app_alone_and_a_look_starts_no_actor() {
         let unknown = universe.flows.new_id(&universe.client);
         assert_eq!(universe.flows.report(universe.fetched(unknown, 3)).await, Ok(ReportFlowOutcome::NotFound));
         until("no actor is left", || universe.tree.live_flows() == 0).await;
+        universe.end().await;
+    });
+}
+
+#[test]
+fn a_report_during_a_drain_is_taken_and_its_webhook_sent_by_the_next_start() {
+    run(async {
+        let universe = Universe::new().await;
+        let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
+        let id = universe.open_document(&receiver.url("/hook")).await;
+        assert_eq!(universe.tree.drain(PATIENCE).await, 0);
+        let outcome = universe.flows.report(universe.signed(id, SIGNED)).await;
+        assert!(matches!(outcome, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })), "{outcome:?}");
+        assert_eq!(universe.store.due_deliveries(None, None, 10).await.unwrap().len(), 1);
+        assert_eq!((universe.tree.attempts_in_flight(), receiver.received().len()), (0, 0));
+        let (next, _escalations) = universe.start_again().await;
+        assert_eq!(receiver.wait_for(1, PATIENCE).await.len(), 1);
+        next.stop();
+        universe.end().await;
+    });
+}
+
+#[test]
+fn a_report_that_nobody_waits_for_any_more_is_not_begun() {
+    run(async {
+        let universe = Universe::new().await;
+        let id = universe.open_document(NOWHERE).await;
+        let under_way = universe.flows.report(universe.signed(id, ["Completed", "Pending"]));
+        let mut given_up = Box::pin(universe.flows.report(universe.signed(id, SIGNED)));
+        let (under_way, ()) = tokio::join!(under_way, async {
+            assert!(given_up.as_mut().now_or_never().is_none());
+            drop(given_up);
+        });
+        assert!(accepted(&under_way));
+        assert_eq!(universe.flows.report(universe.signed(id, ["Completed", "Pending"])).await, Ok(ReportFlowOutcome::Repeated));
         universe.end().await;
     });
 }

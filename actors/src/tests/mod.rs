@@ -1,6 +1,7 @@
 //! What the tree promises, proved on a real store: each test owns its store, its arbiters and its
 //! clock.
 
+mod bodies;
 mod bounds;
 mod dispatch;
 mod events;
@@ -31,7 +32,9 @@ use sakshi_store::{OpenOutcome, OpenTransaction, Retention, Store, Vault};
 use tokio::sync::mpsc;
 use zeroize::Zeroizing;
 
-use crate::{AskError, Complete, CompleteReply, Doors, Escalation, Events, Flows, Ground, LaneBounds, Transactions, Tree, TreeBounds};
+use crate::{
+    AskError, ByteBounds, Complete, CompleteReply, Doors, Escalation, Events, Flows, Ground, LaneBounds, Transactions, Tree, TreeBounds,
+};
 
 pub(super) const WINDOW: Duration = Duration::from_secs(900);
 const CREDITS: i64 = 1_000;
@@ -49,6 +52,7 @@ pub(super) struct Universe {
     pub(super) client: ClientId,
     pub(super) escalations: mpsc::UnboundedReceiver<Escalation>,
     pub(super) app: AppId,
+    ground: Ground,
     _directory: tempfile::TempDir,
 }
 
@@ -59,7 +63,7 @@ pub(super) fn roomy() -> TreeBounds {
         in_flight: 1_000,
         mailbox_depth: 1_000,
         patience: Duration::from_secs(5),
-        lanes: LaneBounds { in_flight: 64, in_flight_per_host: 16 },
+        lanes: LaneBounds { in_flight: 64, in_flight_per_host: 16, outcome_bytes: ByteBounds::OUTCOMES, flow_bytes: ByteBounds::FLOWS },
         live_events: 1_000,
         live_flows: 1_000,
         flow_result_ttl: WINDOW,
@@ -79,16 +83,22 @@ impl Universe {
 
     pub(super) async fn with(bounds: TreeBounds) -> Self {
         let clock = Arc::new(ManualClock::starting_at(Timestamp::parse_rfc3339("2026-01-01T00:00:00Z").unwrap()));
-        Self::planted(bounds, Arc::clone(&clock), clock).await
+        Self::planted(bounds, Duration::from_secs(2), Arc::clone(&clock), clock).await
     }
 
     /// With a store whose clock is its own.
     pub(super) async fn with_two_clocks() -> Self {
         let clock = || Arc::new(ManualClock::starting_at(Timestamp::parse_rfc3339("2026-01-01T00:00:00Z").unwrap()));
-        Self::planted(roomy(), clock(), clock()).await
+        Self::planted(roomy(), Duration::from_secs(2), clock(), clock()).await
     }
 
-    async fn planted(bounds: TreeBounds, clock: Arc<ManualClock>, store_clock: Arc<ManualClock>) -> Self {
+    /// With receivers that may take a minute.
+    pub(super) async fn patient(bounds: TreeBounds) -> Self {
+        let clock = Arc::new(ManualClock::starting_at(Timestamp::parse_rfc3339("2026-01-01T00:00:00Z").unwrap()));
+        Self::planted(bounds, Duration::from_secs(60), Arc::clone(&clock), clock).await
+    }
+
+    async fn planted(bounds: TreeBounds, total_timeout: Duration, clock: Arc<ManualClock>, store_clock: Arc<ManualClock>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap());
         let options = EmbeddedOptions {
@@ -99,11 +109,11 @@ impl Universe {
             max_pages: None,
         };
         let store = EmbeddedStore::open(options).unwrap();
-        let second = Duration::from_secs(2);
-        let options = WebhookClientOptions { allow_private: true, connect_timeout: second, total_timeout: second, extra_roots_pem: None };
+        let connect_timeout = Duration::from_secs(2);
+        let options = WebhookClientOptions { allow_private: true, connect_timeout, total_timeout, extra_roots_pem: None };
         let client = WebhookClient::new(&options).unwrap();
         let ground = Ground { store: Arc::new(store.clone()), vault, clock: clock.clone(), client };
-        let (tree, escalations) = Tree::start(ground, bounds).await.unwrap();
+        let (tree, escalations) = Tree::start(ground.clone(), bounds).await.unwrap();
         let Doors { transactions: door, events, flows } = tree.start_shard().unwrap();
         let client = Client { client_id: ClientId::generate(), name: "Test".into(), created_at: clock.now() };
         let id = client.client_id.clone();
@@ -121,8 +131,14 @@ impl Universe {
             client: id,
             escalations,
             app: AppId::generate(),
+            ground,
             _directory: directory,
         }
+    }
+
+    /// Another life of the tree on the same ground.
+    pub(super) async fn start_again(&self) -> (Tree, mpsc::UnboundedReceiver<Escalation>) {
+        Tree::start(self.ground.clone(), roomy()).await.unwrap()
     }
 
     pub(super) fn opening(&self, id: TxnId, webhook: Option<&str>) -> OpenTransaction {

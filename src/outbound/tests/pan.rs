@@ -45,7 +45,7 @@ async fn asked(query: PanQuery, answer: String, patience: Duration) -> (Result<P
     });
     let url = Url::parse(&format!("http://{}/pan", address.await)).unwrap();
     let options = UpstreamOptions { token: "t".to_owned(), connect_timeout: PLENTY, total_timeout: patience, extra_roots_pem: None };
-    let said = pan::verify(&UpstreamClient::new(&options).unwrap().at(url), &query).await;
+    let said = pan::verify(&UpstreamClient::new(&options).unwrap().at(url, 1), &query).await;
     let question = seen.lock().unwrap().take();
     (said, question)
 }

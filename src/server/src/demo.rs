@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use reqwest::{Client, Response};
@@ -16,6 +16,7 @@ use crate::node::{Node, StartError};
 use crate::serve::{self, Signals};
 use crate::settings::{LogFormat, Sources, load};
 use crate::telemetry;
+use crate::timeline::Timeline;
 
 /// How long the walk waits for its webhook.
 const WEBHOOK_PATIENCE: Duration = Duration::from_secs(10);
@@ -44,12 +45,11 @@ async fn walk(sources: &Sources, out: &mut dyn Write) -> Result<(Node, Signals, 
     let first = first_client::ensure(&*node.store, SystemClock.now()).await?.ok_or("the fresh store has a client already")?;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await?;
 
-    let mut timeline = Timeline { began: Instant::now(), out };
+    let mut timeline = Timeline::begin(out);
     timeline.title(&format!("sakshi demo: one verification at {}", node.public_base))?;
     let walk = Walk { http: Client::builder().no_proxy().build()?, base: node.public_base.clone(), first };
     walk.verify(&receiver, &mut timeline).await?;
-    let Timeline { out, .. } = timeline;
-    portal(out, &node, &walk.first, &receiver)?;
+    portal(timeline.out(), &node, &walk.first, &receiver)?;
     Ok((node, signals, receiver, directory))
 }
 
@@ -130,24 +130,6 @@ fn received(webhook: &Received) -> String {
     format!("POST {} {}", webhook.path, String::from_utf8_lossy(&webhook.body))
 }
 
-/// Steps with the time since the start.
-struct Timeline<'a> {
-    began: Instant,
-    out: &'a mut dyn Write,
-}
-
-impl Timeline<'_> {
-    fn title(&mut self, title: &str) -> io::Result<()> {
-        writeln!(self.out, "{title}\n")
-    }
-
-    fn line(&mut self, step: &str, what: &str) -> io::Result<()> {
-        let millis = self.began.elapsed().as_secs_f64() * 1_000.0;
-        writeln!(self.out, "{millis:>8.1} ms  {step:<9} {what}")?;
-        self.out.flush()
-    }
-}
-
 /// What to try next, as commands to copy.
 fn portal(out: &mut dyn Write, node: &Node, first: &FirstClient, receiver: &WebhookReceiver) -> io::Result<()> {
     let base = &node.public_base;
@@ -181,6 +163,11 @@ Still serving. Try it:
   # the operator's side
   curl -s http://{internal}/admin/v1/clients/{client}/statement -H "Authorization: Bearer sandbox-admin-token-never-in-production"
   curl -s http://{internal}/admin/v1/tree -H "Authorization: Bearer sandbox-admin-token-never-in-production"
+
+  # every other flow, from its order to its outcome; --help lists the outcomes
+  sakshi trigger esign --outcome completed --signers 2 --base $BASE --internal http://{internal}
+  # a receiver of your own, which shows each webhook and can misbehave; then give its URL to trigger
+  sakshi listen --port 9000
 
 Ctrl-C ends it; nothing is kept."#,
         internal = node.internal_addr,

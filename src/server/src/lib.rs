@@ -21,6 +21,7 @@ pub mod settings;
 pub mod storage;
 pub mod store_path;
 pub mod telemetry;
+pub mod timeline;
 pub mod upstreams;
 
 #[cfg(test)]

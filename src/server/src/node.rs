@@ -12,7 +12,7 @@ use actix_web::web::Data;
 use actix_web::{App, HttpServer};
 use futures_util::future::LocalBoxFuture;
 use metrics_exporter_prometheus::PrometheusHandle;
-use sakshi_actors::{Doors, Escalation, Flows, Ground, LaneBounds, MoveCredits, Tree, TreeBounds};
+use sakshi_actors::{ByteBounds, Doors, Escalation, Flows, Ground, LaneBounds, MoveCredits, Tree, TreeBounds};
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::ids::ClientId;
@@ -321,7 +321,12 @@ fn bounds(settings: &Settings, shares: &Shares) -> TreeBounds {
         in_flight: settings.limits.max_in_flight,
         mailbox_depth: settings.limits.mailbox_depth,
         patience: ASK_PATIENCE,
-        lanes: LaneBounds { in_flight: shares.webhooks, in_flight_per_host: settings.webhooks.max_in_flight_per_host.min(shares.webhooks) },
+        lanes: LaneBounds {
+            in_flight: shares.webhooks,
+            in_flight_per_host: settings.webhooks.max_in_flight_per_host.min(shares.webhooks),
+            outcome_bytes: ByteBounds::OUTCOMES,
+            flow_bytes: ByteBounds::FLOWS,
+        },
         live_events: settings.limits.max_live_transactions,
         live_flows: settings.limits.max_live_transactions,
         flow_result_ttl: settings.flows.result_ttl,

@@ -7,7 +7,7 @@ use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::api::Api;
+use super::api::{Api, Identity};
 use super::{CliError, paint};
 use crate::settings::{Sources, internal_reach};
 
@@ -215,7 +215,7 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Write) -
             (reach.url, token.clone().unwrap_or(reach.admin_token))
         }
     };
-    let api = Api::new(url, Some(token))?;
+    let api = Api::new(url, Identity::Operator(token))?;
     let (answer, view) = ask(&api, &admin.subject).await?;
     if admin.json {
         writeln!(out, "{answer:#}")?;

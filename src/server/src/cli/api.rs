@@ -1,4 +1,4 @@
-//! Speaks to the internal listener of a running service.
+//! Speaks to a running service: to its internal listener as the operator, to the public one as a client.
 
 use std::time::Duration;
 
@@ -16,22 +16,33 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const WRONG_TOKEN: &str = "the service does not take this admin token; give the one that it runs with by --token, SAKSHI_ADMIN_TOKEN or \
                            admin.token of the settings";
 
-/// A connection to the internal listener.
+/// What is said when the service does not know the client.
+const WRONG_KEY: &str = "the service does not take this API key with this app id; if one of them comes from another service, --base and \
+                         --internal must name the two listeners of one service";
+
+/// Who asks.
+pub(super) enum Identity {
+    Nobody,
+    Operator(SecretString),
+    Client { key: SecretString, app: String },
+}
+
+/// A connection to a listener.
 pub(super) struct Api {
     client: Client,
     base: Url,
-    token: Option<SecretString>,
+    identity: Identity,
 }
 
 impl Api {
-    pub(super) fn new(base: Url, token: Option<SecretString>) -> Result<Self, CliError> {
+    pub(super) fn new(base: Url, identity: Identity) -> Result<Self, CliError> {
         let mut builder = Client::builder().no_proxy().timeout(TIMEOUT);
         if base.scheme() == "http" {
             // Otherwise an image without root certificates could not check its own health.
             builder = builder.tls_certs_only([]);
         }
         let client = builder.build().map_err(|error| unreachable(&error))?;
-        Ok(Self { client, base, token })
+        Ok(Self { client, base, identity })
     }
 
     pub(super) async fn get(&self, path: &str) -> Result<Value, CliError> {
@@ -46,6 +57,10 @@ impl Api {
         self.send(self.request(Method::POST, path)?.json(body)).await
     }
 
+    pub(super) async fn put(&self, path: &str, body: &Value) -> Result<Value, CliError> {
+        self.send(self.request(Method::PUT, path)?.json(body)).await
+    }
+
     pub(super) async fn patch(&self, path: &str, body: &Value) -> Result<Value, CliError> {
         self.send(self.request(Method::PATCH, path)?.json(body)).await
     }
@@ -53,9 +68,10 @@ impl Api {
     fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, CliError> {
         let url = self.base.join(path).map_err(|error| CliError::Unreachable(error.to_string()))?;
         let request = self.client.request(method, url);
-        Ok(match &self.token {
-            Some(token) => request.bearer_auth(token.expose_secret()),
-            None => request,
+        Ok(match &self.identity {
+            Identity::Nobody => request,
+            Identity::Operator(token) => request.bearer_auth(token.expose_secret()),
+            Identity::Client { key, app } => request.header("X-API-KEY", key.expose_secret()).header("X-API-APP-ID", app),
         })
     }
 
@@ -65,7 +81,8 @@ impl Api {
         let status = response.status();
         let body: Value = response.json().await.unwrap_or(Value::Null);
         if status == StatusCode::UNAUTHORIZED {
-            return Err(CliError::Refused(WRONG_TOKEN.to_owned()));
+            let wrong = if let Identity::Client { .. } = self.identity { WRONG_KEY } else { WRONG_TOKEN };
+            return Err(CliError::Refused(wrong.to_owned()));
         }
         if good { Ok(body) } else { Err(CliError::Refused(refusal(&body).unwrap_or_else(|| format!("the service answered {status}")))) }
     }

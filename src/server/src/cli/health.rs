@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::api::Api;
+use super::api::{Api, Identity};
 use super::{CliError, Healthcheck};
 use crate::settings::{Sources, internal_reach};
 
@@ -11,7 +11,7 @@ pub(super) async fn run(options: &Healthcheck, sources: &Sources, out: &mut dyn 
         Some(url) => url.clone(),
         None => internal_reach(sources, None)?.url,
     };
-    match Api::new(base, None)?.get("readyz").await {
+    match Api::new(base, Identity::Nobody)?.get("readyz").await {
         Ok(_) => {
             writeln!(out, "ready")?;
             Ok(true)

@@ -10,6 +10,7 @@ mod check;
 mod health;
 mod listen;
 mod paint;
+mod trigger;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ use crate::{demo, serve};
 
 pub use admin::Admin;
 pub use listen::Listen;
+pub use trigger::Trigger;
 
 /// The settings are not good, or the service cannot be asked; starting again helps nobody.
 const SETTINGS_REFUSED: u8 = 2;
@@ -46,6 +48,10 @@ pub enum Command {
     Serve,
     /// Walk one verification on a fresh store, tell what happens, and keep serving.
     Demo,
+    /// Drive one flow on a running sandbox, from its order to its outcome, and tell what happens; a tool for developers.
+    ///
+    /// The sandbox's own upstreams play the outcome. What is told comes from the interfaces that clients and operators have.
+    Trigger(Trigger),
     /// Receive webhooks and show them; a tool for developers, for webhooks of sandboxes only.
     ///
     /// Prints each webhook with the flow that it reports and its deduplication key, and tells loudly when one comes twice. It
@@ -87,7 +93,7 @@ pub enum CliError {
     /// The service refuses.
     #[error("{0}")]
     Refused(String),
-    /// This machine does not allow it.
+    /// It cannot be done from here.
     #[error("{0}")]
     Local(String),
     /// The output cannot be written.
@@ -124,6 +130,7 @@ pub async fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> ExitCod
         },
         Command::Demo => return demo::run(&cli.sources(), out, err).await,
         Command::Admin(admin) => admin::run(admin, &cli.sources(), out).await,
+        Command::Trigger(options) => trigger::run(options, &cli.sources(), out).await,
         Command::Listen(options) => listen::run(options, out).await,
         Command::CheckConfig(options) => match check::run(*options, &cli.sources(), out) {
             Ok(code) => return code,

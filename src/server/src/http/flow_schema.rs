@@ -214,7 +214,8 @@ pub struct DocLockerPendingData {
     docs: Vec<LockerDocument>,
 }
 
-fn words(description: &str, words: impl IntoIterator<Item = &'static str>) -> Object {
+/// One of these words.
+pub(super) fn words(description: &str, words: impl IntoIterator<Item = &'static str>) -> Object {
     ObjectBuilder::new().schema_type(Type::String).description(Some(description)).enum_values(Some(words)).build()
 }
 

@@ -30,6 +30,7 @@ pub mod routes;
 pub mod routing;
 pub mod schema;
 pub mod terms;
+pub mod webhook_schema;
 pub mod webhook_urls;
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use actix_web::body::BoxBody;
 use actix_web::dev::ServiceResponse;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
-use sakshi_actors::{Complete, CompleteReply, Doors, Ground, LaneBounds, Tree, TreeBounds, View};
+use sakshi_actors::{ByteBounds, Complete, CompleteReply, Doors, Ground, LaneBounds, Tree, TreeBounds, View};
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::clock::{Clock as _, ManualClock};
@@ -287,7 +287,7 @@ fn bounds() -> TreeBounds {
         in_flight: 100,
         mailbox_depth: 16,
         patience: Duration::from_secs(5),
-        lanes: LaneBounds { in_flight: 1, in_flight_per_host: 1 },
+        lanes: LaneBounds { in_flight: 1, in_flight_per_host: 1, outcome_bytes: ByteBounds::OUTCOMES, flow_bytes: ByteBounds::FLOWS },
         live_events: 100,
         live_flows: 100,
         flow_result_ttl: Duration::from_secs(3_600),

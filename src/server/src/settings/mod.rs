@@ -20,7 +20,7 @@ pub use authority::Authority;
 pub use flows::{Flows, Upstreams};
 pub use layers::Sources;
 pub use problem::{Problem, Problems};
-pub use reach::{Reach, internal_reach};
+pub use reach::{Reach, internal_reach, profile, public_reach};
 pub use sakshi_authority::sdjwt::KeyBinding;
 pub use secret_key::SecretKey;
 pub use sections::{Admin, Limits, LogFormat, Ovse, Server, Telemetry, Webhooks};

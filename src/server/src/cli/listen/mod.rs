@@ -5,8 +5,8 @@
 //! it is shown, by [`show`].
 
 mod manner;
-mod pretty;
-mod recognise;
+pub(super) mod pretty;
+pub(super) mod recognise;
 mod show;
 
 use std::collections::HashMap;

@@ -5,11 +5,11 @@ use serde_json::Value;
 
 /// A webhook of one of the flows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Recognised {
+pub(in crate::cli) struct Recognised {
     /// Which flow reports.
-    pub(super) kind: &'static str,
+    pub(in crate::cli) kind: &'static str,
     /// The deduplication key, as names and values; `None` when a part of it is not there.
-    pub(super) key: Option<String>,
+    pub(in crate::cli) key: Option<String>,
 }
 
 /// How the payload of a flow looks.
@@ -49,7 +49,7 @@ const FORMS: [Form; 7] = [
 ];
 
 /// The flow that a body reports; `None` when it looks like none of them.
-pub(super) fn recognise(body: &Value) -> Option<Recognised> {
+pub(in crate::cli) fn recognise(body: &Value) -> Option<Recognised> {
     FORMS.iter().find_map(|form| {
         let fields = if form.within_data { body.get("data")? } else { body };
         let find = |spellings: &[&'static str]| spellings.iter().find_map(|name| Some((*name, fields.get(name)?)));

@@ -4,7 +4,11 @@
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::payload::doclocker::DocLockerPayload;
 use sakshi_domain::payload::esign::EsignPayload;
+use sakshi_domain::payload::estamp::EStampPayload;
 use sakshi_domain::payload::poll::{DocLockerPoll, EsignPoll};
+use sakshi_domain::payload::wealth_consent::WealthConsentPayload;
+use sakshi_domain::payload::wealth_data::WealthDataPayload;
+use sakshi_domain::payload::wealth_historical::WealthHistoricalPayload;
 use serde_json::{Value, json};
 
 const ID: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
@@ -42,6 +46,50 @@ pub(super) fn doclocker_polls() -> Value {
     let nothing = ID.parse().map_or(Value::Null, |id: FlowId| json!(DocLockerPoll::of(id, None)));
     polls["pending"] = named("Nothing has come yet.", &nothing);
     polls
+}
+
+/// An e-stamp that was finished.
+pub(super) fn estamp_outcomes() -> Value {
+    let body = json!({ "success": true, "statusCode": 200, "message": "E-stamp completed", "data": {
+        "eStampId": ID, "workflowStatus": "Completed", "fileList": [{ "documentName": "lease.pdf", "base64FileData": FILE }],
+        "signatoriesInfo": [{ "emailID": "asha@client.example", "name": "Asha Rao", "status": "Completed", "remarks": null,
+            "signType": "electronic", "signedDate": "2026-01-31T09:30:00.000Z" }],
+    } });
+    let payload = EStampPayload::parse(body.to_string().as_bytes());
+    json!({ "completed": named("Stamped and signed.", &payload.map_or(Value::Null, |payload| json!(payload))) })
+}
+
+/// A consent that was given.
+pub(super) fn wealth_consents() -> Value {
+    let account = json!({ "accountId": "account-1", "fiType": "DEPOSIT", "fipId": "example-bank", "maskedAccountNumber": "XXXXXX1234" });
+    let body = json!({ "uniqueIdentifier": ID, "consentHandle": "handle-1", "status": "Accepted", "consentId": "consent-1",
+        "consentStartDate": "2026-01-31 09:30:00", "consentEndDate": "2027-01-31 09:30:00", "accounts": [account],
+        "userSessionId": "session-1" });
+    let payload = WealthConsentPayload::parse(body.to_string().as_bytes());
+    json!({ "accepted": named("The person agreed.", &payload.map_or(Value::Null, |payload| json!(payload))) })
+}
+
+/// Data that is ready, and data that could not be had.
+pub(super) fn wealth_data() -> Value {
+    let notice = |failed: bool| {
+        let there = |value: &str| (!failed).then(|| value.to_owned());
+        let body = json!({ "uniqueIdentifier": ID, "consentId": "consent-1", "consentHandle": "handle-1", "sessionId": there("session-2"),
+            "accountId": there("account-1"), "fiType": there("DEPOSIT"), "fiDataStatus": if failed { "FAILED" } else { "SUCCESS" },
+            "dataType": "RAW", "dataOrigin": "ACCOUNT_AGGREGATOR", "fipId": there("example-bank"), "desc": there("Twelve months"),
+            "errMsg": failed.then_some("The provider did not answer"), "errStage": failed.then_some("FI_REQUEST"),
+            "fiRequestTrigger": there("CONSENT"), "maskedAccountNumber": there("XXXXXX1234"), "txnId": "fetch-1" });
+        WealthDataPayload::parse(body.to_string().as_bytes()).map_or(Value::Null, |payload| json!(payload))
+    };
+    json!({ "ready": named("Raw data is ready.", &notice(false)), "failed": named("There is none.", &notice(true)) })
+}
+
+/// A fetch that gave a part.
+pub(super) fn wealth_historical() -> Value {
+    let body = json!({ "uniqueIdentifier": ID, "accountId": "account-1", "consentId": "consent-1", "fipId": "example-funds",
+        "status": "HISTORICAL_DATA_FETCH_PARTIAL_SUCCESS", "fromDate": "2020-04-01", "toDate": "2026-01-31", "fiType": "MUTUAL_FUNDS",
+        "consentHandleId": "handle-1", "maskedAccountNumber": "XXXXXX5678" });
+    let payload = WealthHistoricalPayload::parse(body.to_string().as_bytes());
+    json!({ "partly": named("A part could be had.", &payload.map_or(Value::Null, |payload| json!(payload))) })
 }
 
 fn named(summary: &str, value: &Value) -> Value {

@@ -15,7 +15,7 @@ use actix_web::web::{Bytes, Data};
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-use super::{credits, events, flows, ovse, polls, routes, schema, webhook_urls};
+use super::{credits, events, flows, ovse, polls, routes, schema, webhook_schema, webhook_urls};
 use crate::pages::poster;
 
 const DESCRIPTION: &str = "\
@@ -58,12 +58,19 @@ it is given again only to a request with the same body byte for byte.";
         routes::ping,
         document,
     ),
-    components(schemas(schema::Refusal)),
+    components(schemas(schema::Refusal,
+        webhook_schema::EStampOutcome,
+        webhook_schema::WealthConsentChange,
+        webhook_schema::WealthDataNotice,
+        webhook_schema::WealthHistoricalNotice,
+    )),
     tags(
         (name = "OVSE", description = "Offline verification: one person, one transaction, one credit."),
         (name = "Events", description = "One printed QR code, many guests; each scan is a verification of its own."),
         (name = "eSign", description = "Documents that are signed upstream."),
         (name = "Document locker", description = "Documents that a person shares from the locker."),
+        (name = "E-stamp", description = "E-stamps of the registry and on paper."),
+        (name = "Wealth data", description = "A consent, and what becomes available under it."),
         (name = "Webhook configuration", description = "Where the webhooks of flows other than OVSE go."),
         (name = "Credits", description = "What verifications cost."),
         (name = "Service", description = "The service itself.")

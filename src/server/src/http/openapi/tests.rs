@@ -90,6 +90,50 @@ fn the_document_has_the_webhook_configuration_of_the_specification() {
 }
 
 #[test]
+fn the_document_has_every_webhook_of_the_specification() {
+    let document = document();
+    for (name, fields) in [
+        ("esign", &["documentId", "documentReferenceId", "content", "documentStatus", "signerInfo"][..]),
+        ("doclocker", &["success", "statusCode", "message", "request_id", "data"]),
+        ("estamp", &["success", "statusCode", "message", "data"]),
+        (
+            "wealth_consent",
+            &[
+                "uniqueIdentifier",
+                "consentHandle",
+                "status",
+                "consentId",
+                "consentStartDate",
+                "consentEndDate",
+                "accounts",
+                "userSessionId",
+            ],
+        ),
+        (
+            "wealth_historical",
+            &[
+                "uniqueIdentifier",
+                "accountId",
+                "consentId",
+                "status",
+                "fromDate",
+                "toDate",
+                "fiType",
+                "consentHandleId",
+                "maskedAccountNumber",
+                "fipId",
+            ],
+        ),
+    ] {
+        let schema = &document["webhooks"][name]["post"]["requestBody"]["content"]["application/json"]["schema"];
+        let expected: BTreeSet<String> = fields.iter().map(|&field| field.to_owned()).collect();
+        assert_eq!(properties(&document, schema), expected, "{name}");
+    }
+    let of_data = &document["webhooks"]["wealth_data"]["post"]["requestBody"]["content"]["application/json"]["schema"];
+    assert_eq!(properties(&document, of_data).len(), 16);
+}
+
+#[test]
 fn every_refusal_has_the_one_body_and_its_headers() {
     let document = document();
     for (path, method, operation) in operations(&document) {

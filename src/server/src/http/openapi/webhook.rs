@@ -24,41 +24,93 @@ pub(super) fn describe() -> Value {
         "requestBody": { "required": true, "content": body },
         "responses": responses(),
     } } });
-    webhooks["esign"] = of_flow(
-        "eSign",
-        "A document was completed, rejected or has expired.",
-        "To the `responseUrl` of its request, or else to the URL that is registered for `ESign`.",
-        "EsignOutcome",
-        &flow_examples::esign_outcomes(),
-    );
-    webhooks["doclocker"] = of_flow(
-        "Document locker",
-        "Nothing is awaited from the locker any more.",
-        "To the URL that is registered for `DocLocker`.",
-        "DocLockerOutcome",
-        &flow_examples::doclocker_outcomes(),
-    );
+    for flow in &FLOWS {
+        webhooks[flow.name] = flow.describe();
+    }
     webhooks
 }
 
-fn of_flow(tag: &str, summary: &str, target: &str, schema: &str, examples: &Value) -> Value {
-    json!({ "post": {
-        "tags": [tag],
-        "operationId": format!("{}_webhook", tag.to_lowercase().replace(' ', "_")),
-        "summary": summary,
-        "description": format!("{target} {MANNERS}"),
-        "security": [],
-        "requestBody": { "required": true, "content": { "application/json": {
-            "schema": { "$ref": format!("#/components/schemas/{schema}") },
-            "examples": examples,
-        } } },
-        "responses": responses(),
-    } })
+/// The webhook of a flow that ends upstream.
+struct FlowWebhook {
+    name: &'static str,
+    tag: &'static str,
+    summary: &'static str,
+    target: &'static str,
+    schema: &'static str,
+    examples: fn() -> Value,
+}
+
+const FLOWS: [FlowWebhook; 6] = [
+    FlowWebhook {
+        name: "esign",
+        tag: "eSign",
+        summary: "A document was completed, rejected or has expired.",
+        target: "To the `responseUrl` of its request, or else to the URL that is registered for `ESign`.",
+        schema: "EsignOutcome",
+        examples: flow_examples::esign_outcomes,
+    },
+    FlowWebhook {
+        name: "doclocker",
+        tag: "Document locker",
+        summary: "Nothing is awaited from the locker any more.",
+        target: "To the URL that is registered for `DocLocker`.",
+        schema: "DocLockerOutcome",
+        examples: flow_examples::doclocker_outcomes,
+    },
+    FlowWebhook {
+        name: "estamp",
+        tag: "E-stamp",
+        summary: "An e-stamp was completed, rejected or has expired.",
+        target: "To the URL that is registered for `RegistryEStamp` or `PhysicalEStamp`, whichever it was begun as. There is no poll.",
+        schema: "EStampOutcome",
+        examples: flow_examples::estamp_outcomes,
+    },
+    FlowWebhook {
+        name: "wealth_consent",
+        tag: "Wealth data",
+        summary: "A consent was accepted, rejected or revoked, will expire soon, or has expired.",
+        target: "To the URL for consents that the operator has set. Sent for each status once.",
+        schema: "WealthConsentChange",
+        examples: flow_examples::wealth_consents,
+    },
+    FlowWebhook {
+        name: "wealth_data",
+        tag: "Wealth data",
+        summary: "Financial data is ready, or could not be had.",
+        target: "To the URL for data that the operator has set. Sent for raw and for analysed data.",
+        schema: "WealthDataNotice",
+        examples: flow_examples::wealth_data,
+    },
+    FlowWebhook {
+        name: "wealth_historical",
+        tag: "Wealth data",
+        summary: "A historical fetch has completed.",
+        target: "To the URL for historical data that the operator has set.",
+        schema: "WealthHistoricalNotice",
+        examples: flow_examples::wealth_historical,
+    },
+];
+
+impl FlowWebhook {
+    fn describe(&self) -> Value {
+        json!({ "post": {
+            "tags": [self.tag],
+            "operationId": format!("{}_webhook", self.name),
+            "summary": self.summary,
+            "description": format!("{} {MANNERS}", self.target),
+            "security": [],
+            "requestBody": { "required": true, "content": { "application/json": {
+                "schema": { "$ref": format!("#/components/schemas/{}", self.schema) },
+                "examples": (self.examples)(),
+            } } },
+            "responses": responses(),
+        } })
+    }
 }
 
 fn responses() -> Value {
     json!({
         "2XX": { "description": "Taken; the body is ignored." },
-        "default": { "description": "Lost: the outcome stays available by polling, and the webhook is not sent again." },
+        "default": { "description": "Lost: the outcome stays available by polling where there is a poll, and the webhook is not sent again." },
     })
 }

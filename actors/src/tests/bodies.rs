@@ -1,0 +1,129 @@
+//! How much memory webhook bodies take, and whom a receiver of large files holds up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use sakshi_store::{ReportFlowOutcome, Store as _};
+
+use super::{Universe, roomy, run, until, verified};
+use crate::{ByteBounds, LaneBounds, TreeBounds};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const MIB: usize = 1_024 * 1_024;
+/// A file, and what it is in Base64.
+const FILE: usize = 7_500_000;
+const BODY: usize = FILE / 3 * 4;
+
+impl Universe {
+    /// A document that is signed, with a file, and whose webhook is due.
+    async fn file_for(&self, receiver: &WebhookReceiver, bytes: usize) -> FlowId {
+        let id = self.open_document(&receiver.url("/hook")).await;
+        let outcome = self.flows.report(self.signed_file(id, bytes)).await;
+        assert!(matches!(outcome, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })), "{outcome:?}");
+        id
+    }
+
+    async fn verification_for(&self, receiver: &WebhookReceiver) {
+        let id = self.open_for(Some(&receiver.url("/hook"))).await.unwrap();
+        self.complete(id, verified(1)).await;
+    }
+
+    /// Webhooks that nobody has claimed.
+    async fn not_begun(&self) -> usize {
+        self.store.due_deliveries(None, None, 100).await.unwrap().len()
+    }
+}
+
+/// Watches from a thread of its own how many bytes bodies take.
+struct Peak {
+    ended: Arc<AtomicBool>,
+    watcher: JoinHandle<usize>,
+}
+
+impl Peak {
+    fn watch(universe: &Universe) -> Self {
+        let (tree, ended) = (universe.tree.clone(), Arc::new(AtomicBool::new(false)));
+        let over = Arc::clone(&ended);
+        let watcher = std::thread::spawn(move || {
+            let mut most = 0;
+            while !over.load(Ordering::Relaxed) {
+                most = most.max(tree.webhook_body_bytes());
+                std::thread::park_timeout(Duration::from_micros(200));
+            }
+            most
+        });
+        Self { ended, watcher }
+    }
+
+    fn end(self) -> usize {
+        self.ended.store(true, Ordering::Relaxed);
+        self.watcher.join().unwrap()
+    }
+}
+
+#[test]
+fn twenty_receivers_that_hang_on_bodies_of_ten_megabytes_delay_no_healthy_one() {
+    run(async {
+        let universe = Universe::patient(roomy()).await;
+        let bound = ByteBounds::OUTCOMES.in_all + ByteBounds::FLOWS.in_all;
+        let peak = Peak::watch(&universe);
+        let mut hanging = Vec::new();
+        for _ in 0..20 {
+            let receiver = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
+            universe.file_for(&receiver, FILE).await;
+            hanging.push(receiver);
+        }
+        // The first of them has more to come, which it must not get while it hangs.
+        universe.file_for(&hanging[0], FILE).await;
+        for receiver in &hanging {
+            assert_eq!(receiver.wait_for(1, PATIENCE).await.len(), 1);
+        }
+        assert_eq!(universe.not_begun().await, 1, "what finds no room is not claimed");
+        assert_eq!(universe.tree.attempts_in_flight(), 20, "and holds no place");
+        let taken = universe.tree.webhook_body_bytes();
+        assert!((20 * BODY..20 * (BODY + 2_048)).contains(&taken), "{taken}");
+
+        let healthy = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
+        let began = Instant::now();
+        universe.file_for(&healthy, 3_000).await;
+        universe.verification_for(&healthy).await;
+        assert_eq!(healthy.wait_for(2, PATIENCE).await.len(), 2);
+        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        let peak = peak.end();
+        assert!((taken..=bound).contains(&peak), "{peak}");
+        universe.end().await;
+    });
+}
+
+#[test]
+fn when_all_room_is_taken_files_wait_their_turn_and_verifications_do_not() {
+    run(async {
+        let least = ByteBounds { in_all: 0, per_host: 0 };
+        let lanes = LaneBounds { in_flight: 2, flow_bytes: least, ..roomy().lanes };
+        let universe = Universe::with(TreeBounds { lanes, ..roomy() }).await;
+        let mut hanging = Vec::new();
+        for _ in 0..3 {
+            let receiver = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
+            universe.file_for(&receiver, 3 * MIB).await;
+            hanging.push(receiver);
+        }
+        assert_eq!(hanging[0].wait_for(1, PATIENCE).await.len(), 1);
+        let healthy = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
+        let began = Instant::now();
+        universe.verification_for(&healthy).await;
+        assert_eq!(healthy.wait_for(1, PATIENCE).await.len(), 1);
+        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        universe.file_for(&healthy, 3_000).await;
+        assert_eq!(healthy.wait_for(2, PATIENCE).await.len(), 2, "those before it have timed out");
+        let arrivals: Vec<_> = hanging.iter().map(|receiver| receiver.received()[0].at).collect();
+        assert!(arrivals.is_sorted(), "{arrivals:?}");
+        until("nothing takes room", || universe.tree.webhook_body_bytes() == 0).await;
+        assert_eq!(universe.not_begun().await, 0);
+        assert!(hanging.iter().all(|receiver| receiver.received().len() == 1));
+        universe.end().await;
+    });
+}

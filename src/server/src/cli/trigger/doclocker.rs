@@ -1,0 +1,48 @@
+//! Documents from a locker: init, the person's decision, webhook, details.
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use super::walk::{Poll, Walk, is_pending};
+use super::word;
+use crate::cli::CliError;
+
+/// What the locker gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Outcome {
+    #[default]
+    Fetched,
+    Partly,
+    Pending,
+    Failed,
+}
+
+pub(super) async fn drive(walk: &mut Walk<'_, '_>, outcome: Outcome) -> Result<bool, CliError> {
+    walk.hook.register(walk.session, walk.timeline, "DocLocker").await?;
+    let order = json!({ "docs": ["driving_licence", "degree_certificate"], "consent": "Y", "consent_text": "I agree that these documents are fetched." });
+    let (opened, transaction) = walk.order("/api/v1/doclocker/init", &order, "transactionId").await?;
+    walk.page(&opened["requestUrl"])?;
+    let poll = Poll::Get(format!("/api/v1/doclocker/details/{transaction}"));
+    let mut good = walk.poll_pending(&poll).await?;
+    good &= walk.play("doclocker", &transaction, &word(outcome)).await?.refused == 0;
+
+    let webhooks = walk.flow_webhooks(&transaction).await?;
+    let (details, same) = walk.poll_end(&poll).await?;
+    good &= same & walk.judge("documents", found(&details), &word(outcome))?;
+    if walk.hook.url().is_some() {
+        good &= walk.judge("webhooks", &webhooks.to_string(), if outcome == Outcome::Pending { "0" } else { "1" })?;
+    }
+    Ok(good)
+}
+
+/// The outcome that the details show.
+fn found(details: &Value) -> &'static str {
+    let docs = details["data"]["docs"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let fetched = docs.iter().filter(|doc| doc["status"] == "Fetched").count();
+    match fetched {
+        _ if is_pending(details) => "pending",
+        _ if details["success"] == false || fetched == 0 => "failed",
+        _ if fetched == docs.len() => "fetched",
+        _ => "partly",
+    }
+}

@@ -1,0 +1,59 @@
+//! A document to be stamped: init, the desk, webhook. There is no poll.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use super::walk::Walk;
+use super::{esign, word};
+use crate::cli::CliError;
+
+/// What the registry does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Outcome {
+    #[default]
+    Completed,
+    Rejected,
+    Expired,
+    Pending,
+}
+
+/// Which kind of stamp.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ApiType {
+    #[default]
+    #[value(name = "RegistryEStamp")]
+    Registry,
+    #[value(name = "PhysicalEStamp")]
+    Physical,
+}
+
+pub(super) async fn drive(walk: &mut Walk<'_, '_>, outcome: Outcome, api_type: ApiType) -> Result<bool, CliError> {
+    let api_type = word(api_type);
+    walk.hook.register(walk.session, walk.timeline, &api_type).await?;
+    let order = json!({
+        "apiType": api_type,
+        "document": { "documentName": "lease.pdf", "base64FileData": BASE64_STANDARD.encode(esign::DOCUMENT) },
+        "signatoriesInfo": [{ "name": "Asha Rao", "emailID": "asha@example.com", "signType": "electronic" }],
+    });
+    let (_, estamp) = walk.order("/api/v1/estamp/init", &order, "eStampId").await?;
+    let mut good = walk.play("estamp", &estamp, &word(outcome)).await?.refused == 0;
+
+    let webhooks = walk.flow_webhooks(&estamp).await?;
+    let expected = match outcome {
+        Outcome::Completed => "Completed",
+        Outcome::Rejected => "Rejected",
+        Outcome::Expired => "Expired",
+        Outcome::Pending => "Pending",
+    };
+    if let Some(webhook) = walk.hook.received().last() {
+        let body: Value = serde_json::from_slice(&webhook.body).unwrap_or_default();
+        good &= walk.judge("workflowStatus", body["data"]["workflowStatus"].as_str().unwrap_or("unknown"), expected)?;
+    }
+    if walk.hook.url().is_some() {
+        good &= walk.judge("webhooks", &webhooks.to_string(), if outcome == Outcome::Pending { "0" } else { "1" })?;
+    }
+    walk.timeline.line("poll", "an e-stamp has none; its webhook is all there is")?;
+    Ok(good)
+}

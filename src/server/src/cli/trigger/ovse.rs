@@ -1,0 +1,58 @@
+//! A verification: init, the sandbox's identity app, webhook, result.
+
+use clap::ValueEnum;
+use serde_json::json;
+
+use super::walk::{Poll, Walk, is_pending};
+use super::word;
+use crate::cli::CliError;
+
+/// What the resident does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(super) enum Outcome {
+    #[default]
+    Approve,
+    Decline,
+    Abort,
+    FailLiveness,
+    FailMatch,
+    WalkAway,
+}
+
+pub(super) async fn drive(walk: &mut Walk<'_, '_>, outcome: Outcome) -> Result<bool, CliError> {
+    let mut order =
+        json!({ "claims": ["name", "dob", "gender", "address", "pincode"], "channel": "web", "client_reference_id": "order-42" });
+    if let Some(url) = walk.hook.url() {
+        order["webhook_url"] = url.into();
+    }
+    walk.hook.introduce(walk.timeline, "named in the order")?;
+    let (opened, txn) = walk.order("/api/v1/nationalid-ovse/init", &order, "txnId").await?;
+    walk.page(&opened["requestUrl"])?;
+    let poll = Poll::Get(format!("/api/v1/nationalid-ovse/result/{txn}"));
+    let mut good = walk.poll_pending(&poll).await?;
+
+    let answer = json!({ "intent": opened["intentJwt"], "resident": "asha", "action": word(outcome) });
+    let posted = walk.session.client.post("/sandbox/app/answer", &answer).await?;
+    let told = match posted["callback"]["status"].as_u64() {
+        Some(status) => format!("{}: posted to the callback and answered {status}", word(outcome)),
+        None => format!("{}: nothing is posted", word(outcome)),
+    };
+    walk.timeline.line("resident", &told)?;
+
+    let webhooks = walk.transaction_webhook(&txn).await?;
+    let (result, same) = walk.poll_end(&poll).await?;
+    let found = match &result["data"] {
+        _ if is_pending(&result) => "pending",
+        data if data["verification_passed"] == true || data["verificationPassed"] == true => "passed",
+        _ => "failed",
+    };
+    let expected = match outcome {
+        Outcome::Approve => "passed",
+        Outcome::WalkAway => "pending",
+        Outcome::Decline | Outcome::Abort | Outcome::FailLiveness | Outcome::FailMatch => "failed",
+    };
+    good &= same & walk.judge("verification", found, expected)?;
+    let wanted = usize::from(expected != "pending" && walk.hook.url().is_some());
+    Ok(good & walk.judge("webhooks", &webhooks.to_string(), &wanted.to_string())?)
+}
