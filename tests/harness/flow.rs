@@ -133,7 +133,7 @@ impl Begun {
     pub(crate) fn read(flow: Flow, app: &str, asked: &Value, answer: &Value) -> Self {
         let text = |value: &Value| value.as_str().expect("a text").to_owned();
         let each = |list: &Value, member: &str| -> Vec<String> {
-            list["signerInfo"].as_array().into_iter().flatten().map(|signer| text(&signer[member])).collect()
+            list["signerInfo"].as_array().into_iter().flatten().filter_map(|signer| signer[member].as_str()).map(str::to_owned).collect()
         };
         let until = if flow == Flow::Esign { each(asked, "invitationExpireTimeStamp") } else { Vec::new() };
         let signers = each(answer, "signerId");
