@@ -258,6 +258,20 @@ impl Tree {
         self.under_way.body_bytes.load(Ordering::Relaxed)
     }
 
+    /// Brings this node's figures up to date, to be called before metrics are shown.
+    pub fn show_figures(&self) {
+        // A gauge is a float by its format; these numbers lose nothing in it.
+        #[allow(clippy::cast_precision_loss)]
+        for (name, figure) in [
+            ("sakshi_live_transactions", self.live_transactions() as f64),
+            ("sakshi_live_flows", self.live_flows() as f64),
+            ("sakshi_webhook_attempts_in_flight", self.attempts_in_flight() as f64),
+            ("sakshi_webhook_body_bytes", self.webhook_body_bytes() as f64),
+        ] {
+            metrics::gauge!(name).set(figure);
+        }
+    }
+
     /// Begins no further webhook attempt and waits for those in flight, for `patience` at most.
     /// Returns how many were still under way.
     pub async fn drain(&self, patience: Duration) -> usize {

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use crate::harness::universe::Universe;
 use crate::harness::waiting::{PLENTY, eventually};
 
-/// 96 of these are left to the public, 96 to webhooks.
+/// 86 of these are left to the public, 86 to webhooks.
 const DESCRIPTORS: u32 = 400;
 const STRANGERS: usize = 300;
 const WEBHOOKS: usize = 20;
@@ -20,7 +20,7 @@ async fn strangers_who_take_every_connection_cost_no_webhook_and_leave_the_opera
     let mut universe = Universe::unlaunched(&[]);
     universe.launch_with_descriptors(DESCRIPTORS).await;
     let warning = universe.log().into_iter().find(|line| line.contains("may open few files")).expect("a warning");
-    for figure in ["descriptors.limit=400", "descriptors.public=96", "descriptors.webhooks=96"] {
+    for figure in ["descriptors.limit=400", "descriptors.public=86", "descriptors.webhooks=86"] {
         assert!(warning.contains(figure), "{warning}");
     }
     let (backend, phone, operator) = (universe.backend(20).await, universe.phone(), universe.operator());

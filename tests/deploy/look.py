@@ -80,7 +80,7 @@ def kubernetes(*built):
         chosen = [item["spec"]["selector"] for item in of("Service")]
         chosen += [item["spec"]["selector"]["matchLabels"] for item in of("PodDisruptionBudget")]
         chosen += [item["spec"]["podSelector"]["matchLabels"] for item in of("NetworkPolicy")]
-        expect(len(chosen) == 4 and all(one.items() <= labels for one in chosen), f"{name}: something selects other pods: {chosen}")
+        expect(len(chosen) == 5 and all(one.items() <= labels for one in chosen), f"{name}: something selects other pods: {chosen}")
         services = {item["metadata"]["name"]: item["spec"] for item in of("Service")}
         targets = [port["targetPort"] for port in services["sakshi-public"]["ports"]]
         expect(targets == ["public"], f"{name}: the public service leads to {targets}")

@@ -127,3 +127,19 @@ fn when_all_room_is_taken_files_wait_their_turn_and_verifications_do_not() {
         universe.end().await;
     });
 }
+
+#[test]
+fn small_payloads_to_one_origin_are_sent_side_by_side() {
+    run(async {
+        let universe = Universe::new().await;
+        let slow = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
+        for _ in 0..20 {
+            universe.file_for(&slow, 3_000).await;
+        }
+        let began = Instant::now();
+        assert_eq!(slow.wait_for(16, PATIENCE).await.len(), 16, "as many as the lane takes");
+        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        assert_eq!(slow.wait_for(20, PATIENCE).await.len(), 20, "the rest when those have timed out");
+        universe.end().await;
+    });
+}

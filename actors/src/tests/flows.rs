@@ -1,6 +1,6 @@
 //! What flow actors promise to upstreams that report.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
@@ -29,10 +29,12 @@ fn three_identical_reports_make_one_delivery() {
         let id = universe.open_locker(&receiver.url("/hook")).await;
         let reports = (0..3).map(|_| universe.flows.report(universe.fetched(id, 300)));
         let outcomes = join_all(reports).await;
+        let began = Instant::now();
         let queued = outcomes.iter().filter(|outcome| matches!(outcome, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. }))).count();
         let repeated = outcomes.iter().filter(|outcome| **outcome == Ok(ReportFlowOutcome::Repeated)).count();
         assert_eq!((queued, repeated), (1, 2), "{outcomes:?}");
         assert_eq!(receiver.wait_for(1, PATIENCE).await.len(), 1);
+        assert!(began.elapsed() < Duration::from_secs(1), "the dispatcher was told: {:?}", began.elapsed());
         until("nothing is under way", || universe.tree.live_flows() == 0 && universe.tree.attempts_in_flight() == 0).await;
         assert_eq!(universe.store.due_deliveries(None, None, 10).await.unwrap(), []);
         assert_eq!(receiver.received().len(), 1);

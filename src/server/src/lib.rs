@@ -15,6 +15,7 @@ pub mod material;
 pub mod node;
 pub mod pages;
 pub mod public;
+pub mod sandbox;
 pub mod serve;
 pub mod service;
 pub mod settings;

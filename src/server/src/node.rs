@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
-use actix_web::web::Data;
 use actix_web::{App, HttpServer};
 use futures_util::future::LocalBoxFuture;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -19,7 +18,6 @@ use sakshi_domain::ids::ClientId;
 use sakshi_domain::profile::Profile;
 use sakshi_outbound::client::{ClientError, WebhookClient, WebhookClientOptions};
 use sakshi_outbound::guard::AddressPolicy;
-use sakshi_sandbox::app::SandboxApp;
 use sakshi_store::{CreditOutcome, ReportFlowOutcome, Retention, Store, StoreError, StoreFuture};
 use socket2::SockRef;
 use tokio::net::TcpSocket;
@@ -39,6 +37,7 @@ use crate::http::rate::{Rate, Rates};
 use crate::internal::{self, CreditDesk, FlowDesk, InternalDeps, REPORT_BODIES};
 use crate::material::{self, MaterialError};
 use crate::public;
+use crate::sandbox::Sandbox;
 use crate::service::{GivenAddresses, Rules, Service};
 use crate::settings::{Settings, StoreKind};
 use crate::storage::Storage;
@@ -80,6 +79,9 @@ pub enum StartError {
     /// The sandbox identity app cannot be set up.
     #[error(transparent)]
     Sandbox(#[from] sakshi_sandbox::app::SetupError),
+    /// The sandbox upstreams cannot be set up.
+    #[error(transparent)]
+    SandboxUpstreams(#[from] sakshi_sandbox::upstreams::SetupError),
     /// An address cannot be listened on.
     #[error("cannot listen on {address}: {error}")]
     Listen {
@@ -151,10 +153,8 @@ impl Node {
         let ground = Ground { store: Arc::clone(&store), vault: Arc::clone(&material.vault), clock: Arc::clone(&clock), client };
         let (tree, escalations) = Tree::start(ground, bounds(settings, &shares)).await?;
 
-        let sandbox = match &material.sandbox_issuer {
-            Some(issuer) => Some(Data::new(SandboxApp::new(Arc::clone(issuer), &public_base, Arc::clone(&clock))?)),
-            None => None,
-        };
+        let internal_at = reachable(internal_addr);
+        let sandbox = Sandbox::of(settings, material.sandbox_issuer.as_ref(), (&public_base, internal_at), &clock)?;
         let Doors { transactions, events, flows } = tree.doors(0);
         let drain = Drain::new();
         let vault = Arc::clone(&material.vault);
@@ -170,7 +170,7 @@ impl Node {
                 agreement,
                 rules: rules(settings),
                 drain: drain.clone(),
-                upstreams: Upstreams::reach(settings, reachable(internal_addr), shares.orders_of_a_kind)?,
+                upstreams: Upstreams::reach(settings, internal_at, shares.orders_of_a_kind)?,
             },
             tree: tree.clone(),
             rates: rates(settings),
@@ -179,7 +179,7 @@ impl Node {
             file_bodies: Intake::new(FILE_BODIES),
             profile: settings.profile,
             body_bytes: settings.limits.body_bytes,
-            sandbox,
+            sandbox: sandbox.clone(),
         };
         let public_socket = public.try_clone()?;
         let public_server = HttpServer::new(move || public::app(&shared))
@@ -201,17 +201,20 @@ impl Node {
                 Arc::new(move || serde_json::to_value(tree.view()).unwrap_or_default())
             },
             metrics,
-            figures: storage.figures(),
+            figures: figures(&storage, tree.clone()),
             admin_token: settings.admin.token.clone(),
             connector_token: settings.admin.connector_token.clone(),
             addresses: rules(settings).addresses,
             body_bytes: settings.limits.body_bytes,
         };
         let internal_server = HttpServer::new(move || {
-            let deps = deps.clone();
-            App::new()
-                .wrap(actix_web::middleware::from_fn(crate::http::request_id::edge))
-                .configure(move |config| internal::configure(config, deps))
+            let (deps, sandbox) = (deps.clone(), sandbox.clone());
+            App::new().wrap(actix_web::middleware::from_fn(crate::http::request_id::edge)).configure(move |config| {
+                if let Some(sandbox) = sandbox {
+                    sandbox.configure_orders(config);
+                }
+                internal::configure(config, deps);
+            })
         })
         .workers(1)
         .max_connections(shares.internal)
@@ -312,6 +315,15 @@ fn workers(settings: &Settings) -> usize {
         set => set,
     }
     .min(256)
+}
+
+/// What brings the figures of the store and of the tree up to date.
+fn figures(storage: &Storage, tree: Tree) -> Arc<dyn Fn() + Send + Sync> {
+    let store = storage.figures();
+    Arc::new(move || {
+        store();
+        tree.show_figures();
+    })
 }
 
 fn bounds(settings: &Settings, shares: &Shares) -> TreeBounds {

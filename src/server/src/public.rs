@@ -11,7 +11,6 @@ use actix_web::{App, Error};
 use sakshi_actors::{Doors, Tree};
 use sakshi_domain::ids::{AppId, TxnId};
 use sakshi_domain::profile::Profile;
-use sakshi_sandbox::app::SandboxApp;
 
 use crate::http::body::BodyLimit;
 use crate::http::intake::Intake;
@@ -22,6 +21,7 @@ use crate::http::rate::Rates;
 use crate::http::request_id::edge;
 use crate::http::routes;
 use crate::http::routing::{RouteMeter, unknown_path};
+use crate::sandbox::Sandbox;
 use crate::service::Service;
 
 /// What all workers share.
@@ -43,8 +43,8 @@ pub struct Shared {
     pub profile: Profile,
     /// Bytes of a JSON body.
     pub body_bytes: usize,
-    /// The sandbox identity app; in the sandbox profile only.
-    pub sandbox: Option<Data<SandboxApp>>,
+    /// The stand-ins; in the sandbox profile only.
+    pub sandbox: Option<Sandbox>,
 }
 
 /// One worker's app. Called on the worker's arbiter, where its registry shard is to live.
@@ -74,8 +74,8 @@ pub fn app(
         .app_data(RouteMeter::unmatched())
         .configure(routes::configure)
         .configure(move |config| {
-            if let Some(state) = sandbox {
-                sakshi_sandbox::app::configure(config, state);
+            if let Some(sandbox) = sandbox {
+                sandbox.configure_pages(config);
             }
         })
         .default_service(web::to(unknown_path))

@@ -84,7 +84,11 @@ impl Api {
             let wrong = if let Identity::Client { .. } = self.identity { WRONG_KEY } else { WRONG_TOKEN };
             return Err(CliError::Refused(wrong.to_owned()));
         }
-        if good { Ok(body) } else { Err(CliError::Refused(refusal(&body).unwrap_or_else(|| format!("the service answered {status}")))) }
+        if good {
+            return Ok(body);
+        }
+        let told = refusal(&body).unwrap_or_else(|| format!("the service answered {status}"));
+        Err(if status == StatusCode::NOT_FOUND { CliError::NotFound(told) } else { CliError::Refused(told) })
     }
 }
 

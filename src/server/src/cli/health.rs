@@ -16,7 +16,7 @@ pub(super) async fn run(options: &Healthcheck, sources: &Sources, out: &mut dyn 
             writeln!(out, "ready")?;
             Ok(true)
         }
-        Err(CliError::Refused(reason)) => {
+        Err(CliError::Refused(reason) | CliError::NotFound(reason)) => {
             writeln!(out, "not ready: {reason}")?;
             Ok(false)
         }

@@ -93,6 +93,9 @@ pub enum CliError {
     /// The service refuses.
     #[error("{0}")]
     Refused(String),
+    /// The service has no such thing.
+    #[error("{0}")]
+    NotFound(String),
     /// It cannot be done from here.
     #[error("{0}")]
     Local(String),
@@ -147,7 +150,7 @@ pub fn conclude(done: Result<bool, CliError>, err: &mut dyn Write) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            let refused = matches!(error, CliError::Refused(_));
+            let refused = matches!(error, CliError::Refused(_) | CliError::NotFound(_));
             // A closed pipe leaves nobody to tell.
             let _ = writeln!(err, "error: {error}");
             ExitCode::from(if refused { 1 } else { SETTINGS_REFUSED })

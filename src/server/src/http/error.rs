@@ -15,6 +15,7 @@ use sakshi_domain::invalid::{FieldError, Invalid};
 use sakshi_domain::request_id::RequestId;
 use sakshi_outbound::upstream::UpstreamError;
 use sakshi_sandbox::app::AppError;
+use sakshi_sandbox::upstreams::FlowError;
 use sakshi_store::StoreError;
 use serde::Serialize;
 
@@ -88,6 +89,10 @@ pub enum ApiError {
     Overloaded,
     /// The sandbox's identity app does not answer.
     Sandbox(AppError),
+    /// What is to be verified is no PAN.
+    MalformedPan,
+    /// A sandbox upstream does not do it.
+    SandboxFlow(FlowError),
     /// This installation has no upstream for it.
     NotOffered,
     /// An upstream did not take an order.
@@ -155,7 +160,13 @@ impl ApiError {
             Self::Overloaded => {
                 row(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Too much is under way; come again after Retry-After seconds.")
             }
+            Self::SandboxFlow(error) => Row { status: error.status_code(), code: error.code(), message: error.to_string().into() },
             Self::Sandbox(error) => Row { status: error.status_code(), code: error.code(), message: error.to_string().into() },
+            Self::MalformedPan => row(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "malformed_pan",
+                "The pan must be five letters, four digits and a letter, such as ABCPE1234F.",
+            ),
             Self::NotOffered => row(StatusCode::NOT_IMPLEMENTED, "not_offered", "This service does not offer this operation."),
             Self::Upstream(UpstreamError::TimedOut) => {
                 row(StatusCode::GATEWAY_TIMEOUT, "upstream_timed_out", "The upstream did not answer in time; nothing was opened.")

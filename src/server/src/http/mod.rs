@@ -21,6 +21,7 @@ pub mod json;
 pub mod key_cache;
 pub mod openapi;
 pub mod ovse;
+pub mod pan;
 pub mod polls;
 pub mod query;
 pub mod rate;

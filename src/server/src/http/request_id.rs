@@ -17,6 +17,7 @@ use futures_util::FutureExt as _;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::request_id::RequestId;
 use sakshi_sandbox::app::AppError;
+use sakshi_sandbox::upstreams::FlowError;
 
 use super::error::ApiError;
 use super::routing::RouteMeter;
@@ -122,7 +123,14 @@ fn refusal_of<B: MessageBody + 'static>(response: &ServiceResponse<EitherBody<B>
 
 /// Our own refusal, or the one that stands for an error of the framework's.
 fn refusal_from(error: &Error) -> ApiError {
-    let known = error.as_error::<ApiError>().cloned().or_else(|| error.as_error::<AppError>().copied().map(ApiError::Sandbox));
+    let app = || error.as_error::<AppError>().copied().map(ApiError::Sandbox);
+    let flow = || {
+        error.as_error::<FlowError>().cloned().map(|error| match error {
+            FlowError::Order(invalid) => invalid.into(),
+            other => ApiError::SandboxFlow(other),
+        })
+    };
+    let known = error.as_error::<ApiError>().cloned().or_else(app).or_else(flow);
     known.unwrap_or_else(|| match error.as_response_error().status_code() {
         status if status.is_server_error() => ApiError::Internal(error.to_string()),
         status => ApiError::from_status(status, None),

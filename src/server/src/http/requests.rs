@@ -72,6 +72,29 @@ pub struct RegisterWebhookRequest {
     webhook_url: Option<String>,
 }
 
+/// Which PAN, and what is to be compared with its record.
+#[derive(ToSchema)]
+pub struct PanRequest {
+    /// Five letters, four digits and a letter, in either case.
+    #[schema(required = true, min_length = 10, max_length = 10, example = "ABCPE1234F")]
+    pan: Option<String>,
+    /// `Y`, given by the end user.
+    #[schema(required = true, pattern = "^Y$")]
+    consent: Option<String>,
+    /// The declaration that was shown to the end user.
+    #[schema(required = true, min_length = 1, max_length = 4096)]
+    consent_text: Option<String>,
+    /// A name to compare with the one on record.
+    #[schema(min_length = 1, max_length = 100)]
+    name_as_per_pan: Option<String>,
+    /// A date of birth to compare with the one on record.
+    #[schema(format = "date")]
+    date_of_birth: Option<String>,
+    /// The correlation id, when it is not sent as `X-Request-ID`.
+    #[schema(min_length = 1, max_length = 128)]
+    request_id: Option<String>,
+}
+
 /// What an organiser asks for.
 #[derive(ToSchema)]
 pub struct CreateEventRequest {

@@ -11,7 +11,7 @@ use super::events::{create, patch, read, registrations};
 use super::flows::{doclocker, esign, estamp, wealth};
 use super::ovse::{callback, init, qr_intent, result};
 use super::routing::resource;
-use super::{credits, docs, openapi, polls, webhook_urls};
+use super::{credits, docs, openapi, pan, polls, webhook_urls};
 use crate::pages::event::{show, start};
 use crate::pages::{files, kiosk, live, poster, verify};
 
@@ -69,6 +69,7 @@ pub const ROUTES: &[Row] = &[
     row("POST", "/api/v1/wealth/consents", Audience::Clients, || web::to(wealth::consents)),
     row("POST", "/api/v1/esign/status", Audience::Clients, || web::to(polls::esign::status)),
     row("GET", "/api/v1/doclocker/details/{transactionId}", Audience::Clients, || web::to(polls::doclocker::details)),
+    row("POST", "/api/v1/pan/verify", Audience::Clients, || web::to(pan::verify)),
     row("PUT", "/api/v1/user/webhook", Audience::Clients, || web::to(webhook_urls::register)),
     row("GET", "/api/v1/user/webhook", Audience::Clients, || web::to(webhook_urls::list)),
     row("GET", "/openapi.json", Audience::Anybody, || web::to(openapi::document)),

@@ -168,6 +168,44 @@ pub struct OvsePendingData {
     pending: bool,
 }
 
+/// What is known of a PAN.
+#[derive(ToSchema)]
+pub struct PanAnswer {
+    /// Always true: the source has answered, whatever it says.
+    success: bool,
+    /// Always 200.
+    #[serde(rename = "statusCode")]
+    status_code: u16,
+    /// A sentence.
+    message: String,
+    /// The correlation id of the request.
+    request_id: String,
+    /// What the source says.
+    data: PanData,
+}
+
+/// What the source says of a PAN; null is what it did not say, or was not asked to compare.
+#[derive(ToSchema)]
+pub struct PanData {
+    /// The number, in capitals.
+    pan: String,
+    /// Whether it is in use, known and not in use, or not known.
+    #[schema(schema_with = pan_status)]
+    status: String,
+    /// Who holds it.
+    #[schema(required = true)]
+    category: Option<String>,
+    /// Whether the name is the one on record.
+    #[schema(required = true)]
+    name_as_per_pan_match: Option<bool>,
+    /// Whether the date of birth is the one on record.
+    #[schema(required = true)]
+    date_of_birth_match: Option<bool>,
+    /// Whether it is linked with a national ID: `y`, `n`, or `na` where it need not be.
+    #[schema(required = true)]
+    nationalid_seeding_status: Option<String>,
+}
+
 /// One movement of credits.
 #[derive(ToSchema)]
 pub struct StatementEntry {
@@ -190,6 +228,10 @@ pub struct StatementEntry {
 
 fn words<const N: usize>(description: &str, words: [&'static str; N]) -> Object {
     ObjectBuilder::new().schema_type(Type::String).description(Some(description)).enum_values(Some(words)).build()
+}
+
+fn pan_status() -> Object {
+    words("Whether it is in use, known and not in use, or not known.", ["valid", "invalid", "not_found"])
 }
 
 fn entry_kind() -> Object {

@@ -89,7 +89,7 @@ pub struct InternalDeps {
     pub tree: TreeView,
     /// Renders the metrics of this process.
     pub metrics: PrometheusHandle,
-    /// Brings the store's figures up to date before that.
+    /// Brings figures up to date that are read only then.
     pub figures: Arc<dyn Fn() + Send + Sync>,
     /// The operator's bearer token.
     pub admin_token: SecretString,

@@ -117,8 +117,8 @@ impl Session {
 
 /// Nothing is ordered from a service that would order it from a real upstream.
 async fn require_sandbox(base: &Url) -> Result<(), CliError> {
-    match Api::new(base.clone(), Identity::Nobody)?.get("/sandbox/residents").await {
-        Err(CliError::Refused(_)) => Err(CliError::Refused(format!(
+    match Api::new(base.clone(), Identity::Nobody)?.get("/sandbox/flows").await {
+        Err(CliError::NotFound(_)) => Err(CliError::Refused(format!(
             "the service at {base} is no sandbox: trigger plays the outcomes of a sandbox's own upstreams, and drives nothing else"
         ))),
         answered => answered.map(drop),

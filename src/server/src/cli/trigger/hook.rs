@@ -53,7 +53,7 @@ impl Hook {
             Self::Given(url) => format!("to {url}, {named}"),
             Self::AsRegistered => "wherever those of the app go; --webhook-url sends it elsewhere".to_owned(),
         };
-        Ok(timeline.line("webhook", &told)?)
+        Ok(timeline.line("receiver", &told)?)
     }
 
     /// Registers the URL for an API type of the app, as a client does.

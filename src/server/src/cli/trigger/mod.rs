@@ -132,7 +132,7 @@ pub(super) async fn run(trigger: &Trigger, sources: &Sources, out: &mut dyn Writ
     let flow = trigger.flow;
     let mut timeline = Timeline::begin(out);
     let session = Session::open(&trigger.access, sources).await?;
-    timeline.title(&format!("sakshi trigger {}, {}, at {}", flow.word(), flow.outcome(), session.base))?;
+    timeline.title(&format!("sakshi trigger {}, {}, at {}", flow.word(), flow.outcome(), session.base.as_str().trim_end_matches('/')))?;
     session.introduce(&mut timeline)?;
     let driven = drive(trigger, &session, &mut timeline).await;
     // The key is given back whatever happened; if that fails too, the first failure says more.

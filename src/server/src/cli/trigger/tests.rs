@@ -98,3 +98,44 @@ async fn without_a_key_and_without_a_sandbox_it_says_how_to_get_one() {
     assert!(refused.contains("is no sandbox"), "{refused}");
     live.stop().await;
 }
+
+#[actix_web::test]
+async fn every_outcome_of_every_flow_comes_out_as_it_should() {
+    let live = LiveNode::start().await;
+    let mut runs: Vec<Vec<String>> = Vec::new();
+    let flows = outcomes();
+    let lines = flows.lines().skip(1).filter_map(|line| line.trim().split_once(' '));
+    for (flow, words) in lines {
+        runs.extend(words.split(',').map(str::trim).map(|outcome| [flow, "--outcome", outcome].map(str::to_owned).to_vec()));
+    }
+    runs.extend(
+        ["completed", "rejected", "signed-once"]
+            .map(|outcome| ["esign", "--signers", "3", "--outcome", outcome].map(str::to_owned).to_vec()),
+    );
+    runs.push(["estamp", "--api-type", "PhysicalEStamp"].map(str::to_owned).to_vec());
+    assert_eq!(runs.len(), 6 + 5 + 4 + 4 + 12 + 4);
+    for run in runs {
+        let (done, out) = driven(&live, &run.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        assert!(done.unwrap(), "{run:?}: {out}");
+        assert!(!out.contains("NOT "), "{run:?}: {out}");
+    }
+    live.stop().await;
+}
+
+#[actix_web::test]
+async fn a_given_url_is_registered_where_the_flow_takes_none_and_nothing_else_of_a_given_app_is_changed() {
+    let live = LiveNode::start().await;
+    let (app, hook) = (live.first.app.to_string(), "http://127.0.0.1:9/hook");
+    let (done, out) = driven(&live, &["doclocker", "--app", &app]).await;
+    assert!(done.unwrap() && out.contains("wherever those of the app go") && out.contains("webhook   none"), "{out}");
+    let registered = async || live.get("/api/v1/user/webhook").await.1["data"].clone();
+    assert_eq!(registered().await, serde_json::json!([]));
+    let (done, out) = driven(&live, &["doclocker", "--app", &app, "--webhook-url", hook]).await;
+    assert!(done.unwrap() && out.contains("unreachable") && out.contains("registered for DocLocker"), "{out}");
+    assert_eq!(registered().await, serde_json::json!([{ "apiType": "DocLocker", "webhookUrl": hook }]));
+    let (done, _) = driven(&live, &["wealth", "--app", &app, "--webhook-url", hook]).await;
+    assert!(done.unwrap());
+    let (_, patched) = live.admin(&format!("/admin/v1/apps/{app}")).await;
+    assert_eq!(patched["historical_webhook_url"], hook);
+    live.stop().await;
+}

@@ -102,7 +102,7 @@ impl Walk<'_, '_> {
         let path = format!("/admin/v1/transactions/{}/delivery", segment(txn));
         let answer = match self.attempted(&path, |answer| !answer["attempt"].is_null()).await {
             Ok(answer) => answer,
-            Err(CliError::Refused(_)) => {
+            Err(CliError::NotFound(_)) => {
                 self.timeline.line("webhook", "none")?;
                 return Ok(0);
             }

@@ -6,6 +6,8 @@ use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
 use sakshi_domain::language::Language;
+use sakshi_domain::pan::{Pan, PanResult, PanStatus, SeedingStatus};
+use sakshi_domain::payload::envelope::Answer;
 use sakshi_domain::payload::{OvsePayload, PendingStub};
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::Spelling;
@@ -14,7 +16,8 @@ use sakshi_domain::transaction::{AnswerDigest, Completed, Extras, Failure, Outco
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::flow_examples;
+use super::{flow_examples, refusals};
+use crate::http::error::ApiError;
 
 const TXN: Uuid = Uuid::from_u128(0x3f0f_6c0e_9a3e_4c55_8d2a_0b8c_5e0e_7f11);
 /// 2026-01-15T10:00:00Z in milliseconds.
@@ -60,6 +63,10 @@ pub(super) fn attach(document: &mut Value) {
     put("/api/v1/credits", "get", &answer, "example", json!({ "balance": 999 }));
     let page = json!({ "page": 1, "page_size": 20, "total": 2, "entries": entries });
     put("/api/v1/credits/statement", "get", &answer, "example", page);
+    for (path, request, opened) in flow_examples::openings() {
+        put(path, "post", &["requestBody"], "example", request);
+        put(path, "post", &answer, "example", opened);
+    }
     put("/api/v1/esign/status", "post", &["requestBody"], "example", json!({ "documentId": TXN }));
     put("/api/v1/esign/status", "post", &answer, "examples", flow_examples::esign_polls());
     put("/api/v1/doclocker/details/{transactionId}", "get", &answer, "examples", flow_examples::doclocker_polls());
@@ -67,6 +74,11 @@ pub(super) fn attach(document: &mut Value) {
     put("/api/v1/user/webhook", "put", &["requestBody"], "example", setting.clone());
     put("/api/v1/user/webhook", "put", &answer, "example", json!({ "success": true, "data": setting }));
     put("/api/v1/user/webhook", "get", &answer, "example", json!({ "success": true, "data": [setting] }));
+    let asked =
+        json!({ "pan": "ABCPE1234F", "consent": "Y", "consent_text": "I agree that my PAN is verified.", "name_as_per_pan": "Asha Rao" });
+    put("/api/v1/pan/verify", "post", &["requestBody"], "example", asked);
+    put("/api/v1/pan/verify", "post", &answer, "examples", pan_answers());
+    put("/api/v1/pan/verify", "post", &["responses", "422"], "example", refusals::rendered(&ApiError::MalformedPan));
     put("/api/ping", "get", &answer, "example", json!({ "success": true, "message": "pong" }));
 }
 
@@ -84,6 +96,23 @@ pub(super) fn outcomes() -> Value {
         "passed_camel_case": named("The same for an app that is set to camelCase.", &passed, Spelling::CamelCase),
         "failed": named("The person rejected the request.", &failed, Spelling::SnakeCase),
     })
+}
+
+fn pan_answers() -> Value {
+    // The number is well-formed, as a test holds.
+    let Ok(pan) = Pan::parse("ABCPE1234F") else { return Value::Null };
+    let request_id = RequestId::parse("order-42-try-1").unwrap_or_else(|_| RequestId::mint());
+    let unknown = PanResult::not_found(pan.clone());
+    let known = PanResult {
+        status: PanStatus::Valid,
+        category: pan.category(),
+        name_as_per_pan_match: Some(true),
+        nationalid_seeding_status: Some(SeedingStatus::Linked),
+        ..unknown.clone()
+    };
+    let named = |summary: &str, message, result| json!({ "summary": summary, "value": Answer::ok(message, &request_id, result) });
+    json!({ "valid": named("It is in use, and the name is the one on record.", "PAN verified", known),
+        "not_found": named("The source does not know it.", "PAN not found", unknown) })
 }
 
 fn completed(outcome: Outcome) -> Completed {

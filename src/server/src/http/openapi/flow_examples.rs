@@ -15,6 +15,45 @@ const ID: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 /// The beginning of a PDF.
 const FILE: &str = "JVBERi0xLjQKJcOkw7zDtsOfCg==";
 
+/// What opens each flow, and what is answered.
+pub(super) fn openings() -> [(&'static str, Value, Value); 4] {
+    let signers = json!([
+        { "signerName": "Asha Rao", "signerRefId": "borrower", "invitationExpireTimeStamp": "2026-02-07T09:30:00.000Z" },
+        { "signerName": "Vikram Sample" },
+    ]);
+    let invited = json!([
+        { "signerId": "0c0a2b0e-55d2-4f5b-8a52-7d4b8e0a6f10", "signerRefId": "borrower", "signingUrl": "https://sign.example/a1" },
+        { "signerId": "6a1c7f8d-2b7e-4f0e-9c11-3d5e9f7b2a44", "signerRefId": null, "signingUrl": "https://sign.example/b2" },
+    ]);
+    let declaration = "I agree that Example Bank fetches these documents from my locker.";
+    let wealth = "I agree that Example Bank asks for my account statements.";
+    let signatories = json!([{ "name": "Asha Rao", "emailID": "asha@example.com", "signType": "electronic" }]);
+    [
+        (
+            "/api/v1/esign/request",
+            json!({ "documentInfo": { "name": "Loan agreement", "content": FILE }, "signerInfo": signers,
+                "responseUrl": "https://client.example/hooks/esign", "documentReferenceId": "loan-agreement-7" }),
+            json!({ "documentId": ID, "documentReferenceId": "loan-agreement-7", "signerInfo": invited }),
+        ),
+        (
+            "/api/v1/doclocker/init",
+            json!({ "docs": ["driving_licence", "class_x_marksheet"], "consent": "Y", "consent_text": declaration }),
+            json!({ "transactionId": ID, "requestUrl": "https://locker.example/c3" }),
+        ),
+        (
+            "/api/v1/estamp/init",
+            json!({ "apiType": "RegistryEStamp", "document": { "documentName": "lease.pdf", "base64FileData": FILE },
+                "signatoriesInfo": signatories }),
+            json!({ "eStampId": ID }),
+        ),
+        (
+            "/api/v1/wealth/consents",
+            json!({ "consent": "Y", "consent_text": wealth }),
+            json!({ "uniqueIdentifier": ID, "consentHandle": "handle-1", "requestUrl": "https://wealth.example/d4" }),
+        ),
+    ]
+}
+
 /// A document that was signed, and one that was not.
 pub(super) fn esign_outcomes() -> Value {
     json!({

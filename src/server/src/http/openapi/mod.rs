@@ -15,7 +15,7 @@ use actix_web::web::{Bytes, Data};
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-use super::{credits, events, flows, ovse, polls, routes, schema, webhook_schema, webhook_urls};
+use super::{credits, events, flows, ovse, pan, polls, routes, schema, webhook_schema, webhook_urls};
 use crate::pages::poster;
 
 const DESCRIPTION: &str = "\
@@ -53,6 +53,7 @@ it is given again only to a request with the same body byte for byte.";
         flows::wealth::consents,
         polls::esign::status,
         polls::doclocker::details,
+        pan::verify,
         webhook_urls::register,
         webhook_urls::list,
         routes::ping,
@@ -71,6 +72,7 @@ it is given again only to a request with the same body byte for byte.";
         (name = "Document locker", description = "Documents that a person shares from the locker."),
         (name = "E-stamp", description = "E-stamps of the registry and on paper."),
         (name = "Wealth data", description = "A consent, and what becomes available under it."),
+        (name = "PAN", description = "What is known of a PAN, answered at once."),
         (name = "Webhook configuration", description = "Where the webhooks of flows other than OVSE go."),
         (name = "Credits", description = "What verifications cost."),
         (name = "Service", description = "The service itself.")

@@ -112,6 +112,11 @@ fn example(status: &str) -> Value {
         "504" => ApiError::Upstream(UpstreamError::TimedOut),
         _ => ApiError::MethodNotAllowed { allow: "GET, HEAD".into() },
     };
+    rendered(&error)
+}
+
+/// The body of this refusal.
+pub(super) fn rendered(error: &ApiError) -> Value {
     let id = RequestId::parse("order-42-try-1").unwrap_or_else(|_| RequestId::mint());
     let body = error.render(&id).into_body().try_into_bytes().unwrap_or_default();
     serde_json::from_slice(&body).unwrap_or_default()

@@ -211,6 +211,9 @@ async fn what_a_running_service_answers_is_what_its_document_describes() {
     let (document_id, fetch) = (party.document(&*live.node.store).await.id, party.locker(&*live.node.store).await.id);
     let details = "/api/v1/doclocker/details/{transactionId}";
     let (app, setting) = (live.first.app.as_str(), json!({ "apiType": "ESign", "webhookUrl": "https://client.example/hook" }));
+    let (esign, locker, wealth) = ("/api/v1/esign/request", "/api/v1/doclocker/init", "/api/v1/wealth/consents");
+    let consented = json!({ "consent": "Y", "consent_text": "I agree." });
+    let to_sign = json!({ "documentInfo": { "name": "Loan", "content": "QUJD" }, "signerInfo": [{ "signerName": "Asha Rao" }] });
     for (path, method, status, answered) in [
         (format!("{ovse}/init"), "post", "200", (200, opened)),
         (format!("{ovse}/init"), "post", "400", live.post(&format!("{ovse}/init"), &json!({ "claims": [] })).await),
@@ -218,6 +221,10 @@ async fn what_a_running_service_answers_is_what_its_document_describes() {
         (format!("{ovse}/result/{{txnId}}"), "get", "200", live.get(&result).await),
         (format!("{ovse}/result/{{txnId}}"), "get", "401", live.stranger(&result).await),
         (format!("{ovse}/result/{{txnId}}"), "get", "404", live.get(&format!("{ovse}/result/none")).await),
+        (wealth.into(), "post", "200", live.post(wealth, &consented).await),
+        (wealth.into(), "post", "400", live.post(wealth, &json!({})).await),
+        (locker.into(), "post", "200", live.post(locker, &json!({ "docs": ["x"], "consent": "Y", "consent_text": "I agree." })).await),
+        (esign.into(), "post", "200", live.post(esign, &to_sign).await),
         ("/api/v1/credits".into(), "get", "200", live.get("/api/v1/credits").await),
         ("/api/v1/credits/statement".into(), "get", "200", live.get("/api/v1/credits/statement").await),
         ("/api/v1/esign/status".into(), "post", "200", live.post("/api/v1/esign/status", &json!({ "documentId": document_id })).await),
@@ -264,7 +271,7 @@ async fn what_a_request_is_described_to_hold_is_read_and_nothing_else() {
         };
         assert_eq!((status, names(known), names(unknown)), (400, described, ["shoe_size".to_owned()].into()), "{method} {path}");
     }
-    assert_eq!(bodies, 10);
+    assert_eq!(bodies, 11);
     live.stop().await;
 }
 

@@ -1,0 +1,22 @@
+//! The examples of the interface that connectors are written after are accepted by the code that
+//! reads reports.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::reported::FlowReport;
+
+const INTERFACE: &str = include_str!("../README.md");
+
+#[test]
+fn every_kind_of_report_has_an_example_that_is_accepted() {
+    let mut kinds = Vec::new();
+    for section in INTERFACE.split("\n### ").skip(1) {
+        let kind: FlowKind = section.split('`').nth(1).unwrap().parse().unwrap();
+        let example = section.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+        let report = FlowReport::parse(kind, example.as_bytes());
+        assert!(report.is_ok(), "{kind:?}: {}", report.unwrap_err());
+        kinds.push(kind);
+    }
+    assert_eq!(kinds, FlowKind::ALL);
+}
