@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: test check needs rust contract browser deploy bench demo
+.PHONY: test check needs rust contract browser deploy bench load demo
 
 test: needs check rust contract browser deploy
 
@@ -45,6 +45,11 @@ deploy: needs
 
 bench:
 	$(CARGO) run --release -p sakshi-benches
+
+# Guests through a sandbox node that runs on this machine: make load LOAD="storm --guests 5000 --report report.html".
+LOAD ?= kiosk --guests 2000 --minutes 1
+load:
+	$(CARGO) run --release -p sakshi-load -- $(LOAD)
 
 demo:
 	$(CARGO) run --release -- demo

@@ -14,7 +14,7 @@ use crate::harness::universe::{Universe, environment};
 const TOKEN: &str = "an-operators-own-token-of-enough-length";
 
 /// Everything that production demands.
-fn production(key_path: &str) -> Vec<(&'static str, String)> {
+pub(crate) fn production(key_path: &str) -> Vec<(&'static str, String)> {
     let text = |text: &str| text.to_owned();
     vec![
         ("PROFILE", text("production")),
@@ -22,6 +22,7 @@ fn production(key_path: &str) -> Vec<(&'static str, String)> {
         ("STORE__ENCRYPTION_KEY", text("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")),
         ("ADMIN__TOKEN", text(TOKEN)),
         ("ADMIN__CONNECTOR_TOKEN", text("a-connectors-own-token-of-enough-length")),
+        ("UPSTREAMS__TOKEN", text("an-upstreams-own-token-of-enough-length")),
         ("AUTHORITY__INTENT_KEY_PATH", text(key_path)),
         ("AUTHORITY__QR_HOST", text("https://id-authority.example")),
         ("AUTHORITY__CLIENT_ID", text("verifier")),
@@ -35,7 +36,7 @@ fn production(key_path: &str) -> Vec<(&'static str, String)> {
 }
 
 /// A fresh intent key in a directory.
-fn intent_key(directory: &Path) -> String {
+pub(crate) fn intent_key(directory: &Path) -> String {
     let path = directory.join("intent.pem");
     std::fs::write(&path, IntentKey::generate_rs256().unwrap().1).unwrap();
     path.display().to_string()
@@ -53,9 +54,10 @@ async fn production_trusts_no_sandbox_and_serves_none() {
     let settings = production(&intent_key(keys.path()));
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
     let universe = Universe::with(&settings).await;
-    for path in ["/sandbox/app", "/sandbox/residents", "/sandbox/app/app.css"] {
+    for path in ["/sandbox/app", "/sandbox/residents", "/sandbox/app/app.css", "/sandbox/flows", "/sandbox/esign/x/y"] {
         assert_eq!(universe.get(path).await.refusal(404), "not_found", "{path}");
     }
+    assert_eq!(universe.operator().probe("/sandbox/upstreams/esign").await.refusal(404), "not_found");
     assert!(!universe.store().join("sandbox-keys").exists());
     let log = universe.log().join("\n");
     assert!(!log.contains("X-API-KEY"), "no client is created, so no key is shown");
@@ -133,6 +135,12 @@ fn production_refuses_the_sandboxs_tokens_and_issuer() {
     for (key, value, named) in [
         ("ADMIN__TOKEN", ADMIN_TOKEN, "admin.token"),
         ("ADMIN__CONNECTOR_TOKEN", "sandbox-connector-token-never-in-production", "admin.connector_token"),
+        ("UPSTREAMS__TOKEN", "sandbox-upstream-token-never-in-production", "upstreams.token"),
+        ("UPSTREAMS__ESIGN_URL", "http://upstream.example/esign", "upstreams.esign_url"),
+        ("UPSTREAMS__PAN_URL", "no address", "upstreams.pan_url"),
+        ("UPSTREAMS__TIMEOUT_MS", "0", "upstreams.timeout_ms"),
+        ("FLOWS__RESULT_TTL_S", "0", "flows.result_ttl_s"),
+        ("FLOWS__PENDING_TTL_DAYS", "0", "flows.pending_ttl_days"),
         ("AUTHORITY__ISSUER", "https://issuer.sandbox.invalid", "authority.issuer"),
         ("WEBHOOKS__ALLOW_HTTP", "true", "webhooks.allow_http"),
         ("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "true", "webhooks.allow_private_targets"),

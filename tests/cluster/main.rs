@@ -22,6 +22,7 @@ mod random;
 
 mod degraded;
 mod failover;
+mod flows;
 mod nodes;
 mod notices;
 mod outbox;

@@ -16,6 +16,8 @@ mod harness;
 
 mod damage;
 mod event_storm;
+mod flow_outbox;
+mod flow_storm;
 mod journal;
 mod judgement;
 mod load;

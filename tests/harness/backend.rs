@@ -22,7 +22,7 @@ pub(crate) struct Backend {
     pub(crate) key: String,
     http: reqwest::Client,
     reach: Reach,
-    secrets: Secrets,
+    pub(crate) secrets: Secrets,
 }
 
 /// A transaction that init has opened.

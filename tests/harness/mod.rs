@@ -10,12 +10,17 @@
 pub(crate) mod answer;
 pub(crate) mod backend;
 pub(crate) mod balancer;
+pub(crate) mod connector;
+pub(crate) mod flow;
 pub(crate) mod forge;
+pub(crate) mod goldens;
 pub(crate) mod independent;
+pub(crate) mod office;
 pub(crate) mod operator;
 pub(crate) mod phone;
 pub(crate) mod process;
 pub(crate) mod redis;
 pub(crate) mod universe;
+pub(crate) mod upstream;
 pub(crate) mod venue;
 pub(crate) mod waiting;

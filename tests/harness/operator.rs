@@ -124,6 +124,29 @@ impl Operator {
         })
         .await
     }
+
+    /// Every webhook that a flow has queued, once all attempts have ended, in the order of queueing.
+    pub(crate) async fn deliveries(&self, flow: &str) -> Vec<Value> {
+        let path = format!("/admin/v1/flows/{flow}/deliveries");
+        eventually("the end of the deliveries", PLENTY, || async {
+            let answer = self.get(&path).await.ok();
+            let rows = answer["deliveries"].as_array().expect("deliveries").clone();
+            rows.iter().all(|row| row["state"] != "waiting" && row["state"] != "under_way").then_some(rows)
+        })
+        .await
+    }
+
+    /// How each of the webhooks of a flow ended.
+    pub(crate) async fn outcomes(&self, flow: &str) -> Vec<String> {
+        self.deliveries(flow).await.iter().map(|row| text(row, "state")).collect()
+    }
+
+    /// Sets the callback URLs of an app's wealth-data streams: consent, data, historical data.
+    pub(crate) async fn wealth_urls(&self, app: &str, urls: [Option<String>; 3]) {
+        let [consent, data, historical] = urls;
+        let change = json!({"consent_webhook_url": consent, "data_webhook_url": data, "historical_webhook_url": historical});
+        self.patch(&format!("/admin/v1/apps/{app}"), &change).await.ok();
+    }
 }
 
 fn text(answer: &Value, member: &str) -> String {

@@ -102,6 +102,13 @@ impl Process {
         eventually("the end of the process", bound, || async { self.wait(Duration::ZERO) }).await
     }
 
+    /// The most memory that it has had resident at any time so far, in bytes (proc(5), `VmHWM`).
+    pub(crate) fn resident_at_most(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).expect("the process runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("VmHWM");
+        line.trim_end_matches("kB").trim().parse::<u64>().expect("kilobytes") * 1_024
+    }
+
     pub(crate) fn log(&self) -> Vec<String> {
         self.with(|seen| [seen.out.clone(), seen.err.clone()].concat())
     }

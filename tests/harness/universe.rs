@@ -14,11 +14,13 @@ use tempfile::TempDir;
 
 use super::answer::Answer;
 use super::backend::Backend;
+use super::connector::{CONNECTOR_TOKEN, Connector};
 use super::forge::{self, Forge};
 use super::operator::{ADMIN_TOKEN, Operator};
 use super::phone::Phone;
 use super::process::{Ending, Process};
 use super::redis::{DURABLE, RedisServer};
+use super::upstream::{self, Upstream};
 
 /// How long a process may take to end after SIGTERM.
 const END_BOUND: Duration = Duration::from_secs(25);
@@ -56,6 +58,38 @@ pub(crate) fn on_redis(url: &str) -> [(&'static str, String); 3] {
     [("STORE__KIND", "redis".to_owned()), ("STORE__REDIS_URL", url.to_owned()), ("STORE__ENCRYPTION_KEY", ENCRYPTION_KEY.to_owned())]
 }
 
+/// Members of requests, orders, reports and answers that no log line may repeat, however they are spelled.
+const PERSONAL: &[&str] = &[
+    "name",
+    "signerName",
+    "signer_name",
+    "rejectReason",
+    "remarks",
+    "emailID",
+    "email_id",
+    "maskedAccountNumber",
+    "uri",
+    "dob",
+    "pan",
+    "name_as_per_pan",
+    "nameAsPerPan",
+    "date_of_birth",
+    "dateOfBirth",
+    "consent_text",
+    "consentText",
+    "responseUrl",
+    "response_url",
+    "webhookUrl",
+    "webhook_url",
+    "signingUrl",
+    "requestUrl",
+];
+
+/// Members that hold a file, which nobody would log whole.
+const FILES: &[&str] = &["content", "dataPdf", "base64FileData", "base64_file_data"];
+/// Characters of a file that tell it from others.
+const FILE_BEGINNING: usize = 24;
+
 /// Texts that may stand in no log line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Secrets(Arc<Mutex<BTreeSet<String>>>);
@@ -64,6 +98,23 @@ impl Secrets {
     pub(crate) fn keep(&self, text: &str) {
         if text.len() >= SECRET_CHARS_MIN {
             self.0.lock().unwrap().insert(text.to_owned());
+        }
+    }
+
+    /// Keeps every text of a body that says something about a person, and the beginning of every file.
+    pub(crate) fn keep_personal(&self, body: &Value) {
+        match body {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    match value.as_str() {
+                        Some(text) if FILES.contains(&&**name) => self.keep(&text[..text.len().min(FILE_BEGINNING)]),
+                        Some(text) if PERSONAL.contains(&&**name) => self.keep(text),
+                        _ => self.keep_personal(value),
+                    }
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.keep_personal(item)),
+            _ => {}
         }
     }
 }
@@ -85,7 +136,11 @@ pub(crate) struct Universe {
 pub(crate) fn environment(directory: &Path, settings: &[(&str, &str)]) -> BTreeMap<String, String> {
     let path = |name: &str| directory.join(name).display().to_string();
     let mut environment = BTreeMap::from([
-        ("SAKSHI_LOG".to_owned(), "info,sakshi=trace,sakshi_actors=trace,sakshi_store=trace,sakshi_authority=trace".to_owned()),
+        (
+            "SAKSHI_LOG".to_owned(),
+            "info,sakshi=trace,sakshi_actors=trace,sakshi_store=trace,sakshi_authority=trace,sakshi_outbound=trace,sakshi_sandbox=trace"
+                .to_owned(),
+        ),
         ("SAKSHI__SERVER__PUBLIC_ADDR".to_owned(), "127.0.0.1:0".to_owned()),
         ("SAKSHI__SERVER__INTERNAL_ADDR".to_owned(), "127.0.0.1:0".to_owned()),
         ("SAKSHI__SERVER__WORKERS".to_owned(), "2".to_owned()),
@@ -108,6 +163,16 @@ impl Universe {
     /// With further settings, named as in the environment without `SAKSHI__`.
     pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
         let mut universe = Self::unlaunched(settings);
+        universe.launch().await;
+        universe
+    }
+
+    /// With every flow ordered from this upstream, and further settings.
+    pub(crate) async fn ordering_from(upstream: &Upstream, settings: &[(&str, &str)]) -> Self {
+        let mut universe = Self::unlaunched(settings);
+        for (key, value) in upstream.settings() {
+            universe.set(&key, &value);
+        }
         universe.launch().await;
         universe
     }
@@ -137,17 +202,11 @@ impl Universe {
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
         // The service closes idle connections after 5 s; a client that holds them longer may meet the close.
         let http = http.pool_idle_timeout(Duration::from_secs(2)).timeout(Duration::from_secs(60)).build().expect("an HTTP client");
-        Self {
-            directory,
-            forge,
-            reach: Reach::default(),
-            secrets: Secrets::default(),
-            http,
-            environment,
-            process: None,
-            past: Vec::new(),
-            redis,
+        let secrets = Secrets::default();
+        for secret in [CONNECTOR_TOKEN, upstream::TOKEN, upstream::CAPABILITY] {
+            secrets.keep(secret);
         }
+        Self { directory, forge, reach: Reach::default(), secrets, http, environment, process: None, past: Vec::new(), redis }
     }
 
     /// Another node on the same store, with the same keys. It is not running yet.
@@ -232,6 +291,11 @@ impl Universe {
     pub(crate) fn operator(&self) -> Operator {
         let token = self.environment.get("SAKSHI__ADMIN__TOKEN").map_or(ADMIN_TOKEN, String::as_str);
         Operator::new(self.http.clone(), self.reach.clone(), self.secrets.clone(), token)
+    }
+
+    /// An upstream's connector, with the token that the node was given for it.
+    pub(crate) fn connector(&self) -> Connector {
+        Connector::new(self.http.clone(), self.reach.clone(), self.secrets.clone())
     }
 
     /// A client backend with an app, a key and credits of its own.

@@ -27,7 +27,7 @@ impl LiveNode {
     }
 
     /// With settings of the test's own besides.
-    pub(crate) async fn start_with(own: &[(&str, &str)]) -> Self {
+    pub(crate) async fn start_with(more: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
         let anywhere = "127.0.0.1:0";
@@ -38,7 +38,7 @@ impl LiveNode {
             ("server.internal_addr", anywhere),
             ("server.workers", "1"),
         ];
-        let overrides = set.iter().chain(own).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let overrides = set.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;
         let node = Node::start(&settings, PrometheusBuilder::new().build_recorder().handle()).await.unwrap();
         let first = first_client::ensure(&*node.store, SystemClock.now()).await.unwrap().unwrap();

@@ -33,11 +33,16 @@ impl Base64File {
         }
         let mut pieces = text.as_bytes().chunks(PIECE_CHARS).peekable();
         let mut sound = pieces.peek().is_some();
-        let mut decoded = [0; PIECE_BYTES];
+        let (mut decoded, mut bytes) = ([0; PIECE_BYTES], 0);
         while let Some(piece) = pieces.next() {
             let length = STANDARD.decode_slice(piece, &mut decoded);
             // Padding ends a file, so only the last piece may fall short.
-            sound &= length.is_ok_and(|length| pieces.peek().is_none() || length == PIECE_BYTES);
+            sound &= length.as_ref().is_ok_and(|length| pieces.peek().is_none() || *length == PIECE_BYTES);
+            bytes += length.unwrap_or_default();
+        }
+        // The characters alone leave room for two bytes more.
+        if bytes > FILE_BYTES_MAX {
+            return Err(format!("must be Base64 of at most {FILE_BYTES_MAX} bytes"));
         }
         if sound { Ok(Self(text)) } else { Err("must be standard Base64 with padding and without line breaks".to_owned()) }
     }
@@ -79,7 +84,7 @@ mod tests {
         let before = text.as_ptr();
         let accepted = Base64File::new(text).unwrap();
         assert_eq!(accepted.as_str().as_ptr(), before, "it was moved and not copied");
-        assert!(Base64File::new(file(FILE_BYTES_MAX + 3)).is_err());
+        assert!(Base64File::new(file(FILE_BYTES_MAX + 1)).is_err());
     }
 
     #[test]

@@ -1,0 +1,190 @@
+//! What the tester itself did and was told, by transaction: the side against which the service's own
+//! account is held. Kept in memory, never corrected by what the service says later.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What the service said to the answer that was posted for a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// 200.
+    Accepted,
+    /// 409: the last place had gone.
+    Full,
+    /// Any other status.
+    Refused(u16),
+    /// None came, although it was asked again.
+    Unknown,
+}
+
+/// What was posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Posted {
+    /// A credential.
+    Consent,
+    /// The code of a person who declines.
+    Refusal,
+}
+
+/// The answer that was posted for a transaction.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered {
+    /// What.
+    pub posted: Posted,
+    /// When it was first sent.
+    pub sent: Duration,
+    /// When the reply had come.
+    pub replied: Duration,
+    /// The reply.
+    pub reply: Reply,
+}
+
+/// One transaction. Times count from the beginning of the run.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Whose.
+    pub guest: u64,
+    /// When the request that opened it was sent.
+    pub asked: Duration,
+    /// When the answer to that had come.
+    pub opened: Duration,
+    /// Until when its intent is good, in seconds since the Unix epoch.
+    pub expires: Option<i64>,
+    /// The person's answer, unless they left.
+    pub answered: Option<Answered>,
+    /// What the result said at last: whether it was passed.
+    pub polled: Option<bool>,
+}
+
+/// A guest who was told that the event is full.
+#[derive(Clone, Copy, Debug)]
+pub struct TurnedAway {
+    /// When they were told.
+    pub told: Duration,
+}
+
+/// How a guest's visit ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visit {
+    /// As the guest wanted: left, declined, or got an answer to a credential.
+    Done,
+    /// Turned away at the full event.
+    TurnedAway,
+    /// A step failed, so the rest did not happen.
+    Failed,
+}
+
+/// Everything that was written down.
+#[derive(Clone, Debug, Default)]
+pub struct Pages {
+    /// By transaction.
+    pub entries: HashMap<String, Entry>,
+    /// Guests of the full event.
+    pub turned_away: Vec<TurnedAway>,
+    /// Openings whose answer never came: each may have cost a credit.
+    pub unknown_openings: u64,
+    /// Transactions that were handed to more than one guest.
+    pub shared: Vec<String>,
+    /// What went wrong, in words, the first few.
+    pub troubles: Vec<String>,
+    /// Visits that came to their end.
+    pub visits: u64,
+    /// Visits of which a step failed.
+    pub failed: u64,
+}
+
+/// How many troubles are kept in words.
+const TROUBLES_MAX: usize = 50;
+
+/// Written from any thread.
+#[derive(Debug, Default)]
+pub struct Journal(Mutex<Pages>);
+
+impl Journal {
+    /// A transaction was opened.
+    pub fn opened(&self, txn: &str, entry: Entry) {
+        let mut pages = self.pages();
+        if pages.entries.insert(txn.to_owned(), entry).is_some() {
+            pages.shared.push(txn.to_owned());
+        }
+    }
+
+    /// Its intent says until when it is good.
+    pub fn expires(&self, txn: &str, at: i64) {
+        self.change(txn, |entry| entry.expires = Some(at));
+    }
+
+    /// The person answered. Written again with the reply when there is one.
+    pub fn answered(&self, txn: &str, answered: Answered) {
+        self.change(txn, |entry| entry.answered = Some(answered));
+    }
+
+    /// The result was read.
+    pub fn polled(&self, txn: &str, passed: bool) {
+        self.change(txn, |entry| entry.polled = Some(passed));
+    }
+
+    /// The answer to an opening never came.
+    pub fn opening_unknown(&self) {
+        self.pages().unknown_openings += 1;
+    }
+
+    /// A guest was told that the event is full.
+    pub fn turned_away(&self, told: Duration) {
+        self.pages().turned_away.push(TurnedAway { told });
+    }
+
+    /// Something went wrong; one sentence without personal data.
+    pub fn trouble(&self, sentence: String) {
+        let mut pages = self.pages();
+        if pages.troubles.len() < TROUBLES_MAX {
+            pages.troubles.push(sentence);
+        }
+    }
+
+    /// A visit came to its end.
+    pub fn ended(&self, visit: Visit) {
+        let mut pages = self.pages();
+        pages.visits += 1;
+        pages.failed += u64::from(visit == Visit::Failed);
+    }
+
+    /// Looks at the pages without copying them.
+    pub fn with<T>(&self, look: impl FnOnce(&Pages) -> T) -> T {
+        look(&self.pages())
+    }
+
+    fn change(&self, txn: &str, change: impl FnOnce(&mut Entry)) {
+        if let Some(entry) = self.pages().entries.get_mut(txn) {
+            change(entry);
+        }
+    }
+
+    fn pages(&self) -> MutexGuard<'_, Pages> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pages {
+    /// Transactions whose answer of this kind got this reply.
+    pub fn replied(&self, posted: Posted, reply: Reply) -> impl Iterator<Item = &str> {
+        let is = move |entry: &Entry| entry.answered.is_some_and(|answered| answered.posted == posted && answered.reply == reply);
+        self.entries.iter().filter(move |(_, entry)| is(entry)).map(|(txn, _)| txn.as_str())
+    }
+
+    /// Everything that was written down about a transaction, as a line.
+    #[must_use]
+    pub fn line(&self, txn: &str) -> String {
+        let Some(entry) = self.entries.get(txn) else { return format!("{txn}: never opened by this tester") };
+        let opened =
+            format!("{txn}: guest {}, opened {:.3} s to {:.3} s", entry.guest, entry.asked.as_secs_f64(), entry.opened.as_secs_f64());
+        let answered = match entry.answered {
+            None => "left without an answer".to_owned(),
+            Some(it) => {
+                format!("{:?} {:.3} s to {:.3} s: {:?}", it.posted, it.sent.as_secs_f64(), it.replied.as_secs_f64(), it.reply)
+            }
+        };
+        format!("{opened}, {answered}")
+    }
+}

@@ -1,0 +1,210 @@
+//! Holds what the service says at the end against what the tester wrote down: one finding for each
+//! thing that is promised. Pure: it asks nobody.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::journal::{Pages, Posted, Reply};
+use crate::operator::{EventView, LedgerLine};
+use crate::receiver::Arrivals;
+
+mod rules;
+#[cfg(test)]
+mod tests;
+
+/// Everything that is known at the end of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    /// The tester's side.
+    pub journal: Pages,
+    /// Guests who were let in.
+    pub let_in: u64,
+    /// What the receiver got.
+    pub webhooks: Arrivals,
+    /// The client's ledger.
+    pub ledger: Vec<LedgerLine>,
+    /// The client's balance.
+    pub balance: i64,
+    /// The event and the transactions of its registered guests; none for the API.
+    pub event: Option<(EventView, Vec<String>)>,
+    /// The places that the tester asked for.
+    pub max_guests: u64,
+    /// When the service's counts were read, in seconds since the Unix epoch.
+    pub read_at: i64,
+    /// Whether those who left were given the time to expire.
+    pub all_expired: bool,
+    /// From when on a webhook is late.
+    pub late: Duration,
+}
+
+/// Whose fault a broken rule would be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Blame {
+    /// The service's: its account contradicts what it answered.
+    Service,
+    /// The tester's: its own books do not add up, so nothing else can be believed.
+    Tester,
+}
+
+/// What became of one rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What is promised.
+    pub rule: &'static str,
+    /// Whose fault it would be.
+    pub blame: Blame,
+    /// Whether it held.
+    pub held: bool,
+    /// The figures.
+    pub figures: String,
+    /// Transactions that show that it did not, the first few.
+    pub examples: Vec<String>,
+}
+
+/// How webhooks arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WebhookCounts {
+    /// That had to come.
+    pub expected: u64,
+    /// Came in time.
+    pub on_time: u64,
+    /// Came later.
+    pub late: u64,
+    /// Never came.
+    pub lost: u64,
+    /// Came more than once.
+    pub twice: u64,
+    /// Came for a transaction that ended in nothing to report.
+    pub uncalled: u64,
+}
+
+/// Transactions by what must have become of them.
+struct Sides<'a> {
+    /// Completed for certain: registered, at an event.
+    accepted: HashSet<&'a str>,
+    /// Declined, and the service said that it took note.
+    declined: HashSet<&'a str>,
+    /// The answer was posted and nothing came back.
+    unknown: HashSet<&'a str>,
+    registered: Option<HashSet<&'a str>>,
+}
+
+const EXAMPLES: usize = 10;
+
+impl<'a> Sides<'a> {
+    fn of(evidence: &'a Evidence) -> Self {
+        let journal = &evidence.journal;
+        let unknown = journal.replied(Posted::Consent, Reply::Unknown).chain(journal.replied(Posted::Refusal, Reply::Unknown));
+        Self {
+            accepted: journal.replied(Posted::Consent, Reply::Accepted).collect(),
+            declined: journal.replied(Posted::Refusal, Reply::Accepted).collect(),
+            unknown: unknown.collect(),
+            registered: evidence.event.as_ref().map(|(_, list)| list.iter().map(String::as_str).collect()),
+        }
+    }
+
+    /// Whose webhook must come: registered guests, or everybody whom a backend asked and who answered.
+    fn owed(&self) -> HashSet<&'a str> {
+        match &self.registered {
+            Some(registered) => registered.union(&self.accepted).copied().collect(),
+            None => self.accepted.union(&self.declined).copied().collect(),
+        }
+    }
+
+    /// Whose webhook may come.
+    fn allowed(&self) -> HashSet<&'a str> {
+        match &self.registered {
+            Some(registered) => registered.clone(),
+            None => self.owed().union(&self.unknown).copied().collect(),
+        }
+    }
+}
+
+/// The transactions whose webhooks the run has to wait for.
+#[must_use]
+pub fn owed(journal: &Pages, event: bool) -> Vec<String> {
+    let declined = journal.replied(Posted::Refusal, Reply::Accepted).filter(|_| !event);
+    journal.replied(Posted::Consent, Reply::Accepted).chain(declined).map(str::to_owned).collect()
+}
+
+/// Counts the webhooks.
+#[must_use]
+pub fn webhooks(evidence: &Evidence) -> WebhookCounts {
+    let sides = Sides::of(evidence);
+    let (owed, allowed, arrived) = (sides.owed(), sides.allowed(), &evidence.webhooks.by_txn);
+    let mut counts = WebhookCounts { expected: owed.len() as u64, ..WebhookCounts::default() };
+    for txn in &owed {
+        let answered = evidence.journal.entries.get(*txn).and_then(|entry| entry.answered);
+        match arrived.get(*txn) {
+            None => counts.lost += 1,
+            Some(arrival) if answered.is_some_and(|answered| arrival.first > answered.replied + evidence.late) => counts.late += 1,
+            Some(_) => counts.on_time += 1,
+        }
+    }
+    counts.twice = arrived.values().filter(|arrival| arrival.count > 1).count() as u64;
+    counts.uncalled = arrived.keys().filter(|txn| !allowed.contains(txn.as_str())).count() as u64;
+    counts
+}
+
+/// Judges every rule.
+#[must_use]
+pub fn judge(evidence: &Evidence) -> Vec<Finding> {
+    let sides = Sides::of(evidence);
+    let mut findings = vec![rules::books(evidence), rules::own_transactions(evidence), rules::debits(evidence), rules::ledger(evidence)];
+    if let Some((event, list)) = &evidence.event {
+        findings.extend([
+            rules::places(evidence, event, list),
+            rules::registered(evidence, &sides, event, list),
+            rules::scans(evidence, event),
+            rules::abandoned(evidence, event),
+            rules::full(evidence),
+        ]);
+    } else {
+        findings.push(rules::results(evidence));
+    }
+    findings.extend([
+        rules::reported(evidence, &sides),
+        rules::once(evidence),
+        rules::only_called(evidence, &sides),
+        rules::told_right(evidence, &sides),
+        rules::answers(evidence),
+    ]);
+    findings
+}
+
+/// How the run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Everything that is promised was kept.
+    Held,
+    /// The service broke a promise.
+    Broken,
+    /// The tester contradicts itself; nothing is proved.
+    Tester,
+}
+
+impl Verdict {
+    /// Of these findings.
+    #[must_use]
+    pub fn of(findings: &[Finding]) -> Self {
+        let broken = |blame| findings.iter().any(|finding| !finding.held && finding.blame == blame);
+        match (broken(Blame::Tester), broken(Blame::Service)) {
+            (true, _) => Self::Tester,
+            (false, true) => Self::Broken,
+            (false, false) => Self::Held,
+        }
+    }
+}
+
+/// Debits by the transaction that they name.
+fn debited(ledger: &[LedgerLine]) -> HashMap<&str, u32> {
+    let mut debited = HashMap::new();
+    for line in ledger.iter().filter(|line| line.kind == "debit") {
+        *debited.entry(line.reference.as_str()).or_default() += 1;
+    }
+    debited
+}

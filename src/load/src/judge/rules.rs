@@ -1,0 +1,212 @@
+//! The rules, one function each. Where an answer was lost the tester cannot know what was done; then
+//! both possibilities are right, and the figures say how many there were.
+
+use std::collections::HashSet;
+
+use super::{Blame, EXAMPLES, Evidence, Finding, Sides, debited};
+use crate::journal::{Entry, Posted, Reply};
+use crate::operator::EventView;
+
+/// The service's clock and ours may differ so much, and an intent may end so much before its transaction, in seconds.
+const EXPIRY_SLACK: i64 = 15;
+
+fn finding(rule: &'static str, figures: String, wrong: impl IntoIterator<Item = String>) -> Finding {
+    let mut wrong = wrong.into_iter().peekable();
+    let held = wrong.peek().is_none();
+    Finding { rule, blame: Blame::Service, held, figures, examples: wrong.take(EXAMPLES).collect() }
+}
+
+/// What is wrong when a number is not in a range.
+fn outside(what: &str, found: u64, least: u64, most: u64) -> Option<String> {
+    (!(least..=most).contains(&found)).then(|| format!("{what}: {found} instead of {}", range(least, most)))
+}
+
+fn range(least: u64, most: u64) -> String {
+    if least == most { least.to_string() } else { format!("{least} to {most}") }
+}
+
+fn lines<'a>(evidence: &'a Evidence, txns: impl Iterator<Item = &'a str> + 'a) -> impl Iterator<Item = String> + 'a {
+    txns.map(|txn| evidence.journal.line(txn))
+}
+
+/// The least and the most that can have been opened.
+fn opened(evidence: &Evidence) -> (u64, u64) {
+    let known = evidence.journal.entries.len() as u64;
+    (known, known + evidence.journal.unknown_openings)
+}
+
+pub(super) fn books(evidence: &Evidence) -> Finding {
+    let journal = &evidence.journal;
+    let figures = format!("{} let in, {} came to their end", evidence.let_in, journal.visits);
+    let uneven = outside("visits that came to their end", journal.visits, evidence.let_in, evidence.let_in);
+    let backwards = journal
+        .entries
+        .iter()
+        .filter(|(_, entry)| entry.opened < entry.asked || entry.answered.is_some_and(|it| it.sent < entry.opened || it.replied < it.sent));
+    let in_vain = (journal.visits > 0 && journal.failed == journal.visits).then(|| "every visit failed, so nothing is proved".to_owned());
+    let wrong = uneven.into_iter().chain(in_vain).chain(backwards.map(|(txn, _)| journal.line(txn)));
+    Finding { blame: Blame::Tester, ..finding("the tester's own books add up", figures, wrong) }
+}
+
+pub(super) fn own_transactions(evidence: &Evidence) -> Finding {
+    let journal = &evidence.journal;
+    let figures = format!("{} transactions, {} handed out twice", journal.entries.len(), journal.shared.len());
+    finding("every guest has a transaction of their own", figures, lines(evidence, journal.shared.iter().map(String::as_str)))
+}
+
+pub(super) fn debits(evidence: &Evidence) -> Finding {
+    let (least, most) = opened(evidence);
+    let spent: i64 = evidence.ledger.iter().filter(|line| line.kind == "debit").map(|line| line.amount).sum();
+    let spent = u64::try_from(spent).unwrap_or_default();
+    let debited = debited(&evidence.ledger);
+    let journal = &evidence.journal;
+    let free = journal.entries.keys().filter(|txn| !debited.contains_key(txn.as_str()));
+    let dear = debited.iter().filter(|(_, count)| **count > 1).map(|(txn, _)| *txn);
+    let stray = debited.keys().filter(|txn| !journal.entries.contains_key(**txn)).count() as u64;
+    let wrong = outside("credits debited", spent, least, most)
+        .into_iter()
+        .chain(outside("debits for what no guest was told of", stray, 0, journal.unknown_openings))
+        .chain(free.map(|txn| format!("not debited: {}", journal.line(txn))))
+        .chain(dear.map(|txn| format!("debited twice: {}", journal.line(txn))));
+    let figures = format!("{} opened, {spent} credits spent", range(least, most));
+    finding("each transaction opened costs one credit", figures, wrong)
+}
+
+pub(super) fn ledger(evidence: &Evidence) -> Finding {
+    let mut sum = 0;
+    let mut wrong = Vec::new();
+    for (line, number) in evidence.ledger.iter().zip(1..) {
+        sum += if line.kind == "debit" { -line.amount } else { line.amount };
+        if line.balance_after != sum || line.seq != number || sum < 0 {
+            wrong.push(format!("entry {}: {} {} leaves {}, by the entries {sum}", line.seq, line.kind, line.amount, line.balance_after));
+        }
+    }
+    if evidence.balance != sum {
+        wrong.push(format!("balance {} instead of {sum}", evidence.balance));
+    }
+    let figures = format!("{} entries, balance {}", evidence.ledger.len(), evidence.balance);
+    finding("the ledger adds up to the balance", figures, wrong)
+}
+
+pub(super) fn places(evidence: &Evidence, event: &EventView, list: &[String]) -> Finding {
+    let registered = event.registrations.max(list.len() as u64);
+    let wrong = outside("registered", registered, 0, evidence.max_guests).into_iter().chain(outside(
+        "places",
+        event.max_guests,
+        evidence.max_guests,
+        evidence.max_guests,
+    ));
+    finding("never more guests than places", format!("{registered} registered, {} places", evidence.max_guests), wrong)
+}
+
+pub(super) fn registered(evidence: &Evidence, sides: &Sides<'_>, event: &EventView, list: &[String]) -> Finding {
+    let distinct: HashSet<&str> = list.iter().map(String::as_str).collect();
+    let (length, journal) = (list.len() as u64, &evidence.journal);
+    let missing = sides
+        .accepted
+        .iter()
+        .filter(|txn| !distinct.contains(**txn))
+        .map(|txn| format!("accepted and not registered: {}", journal.line(txn)));
+    let known = |txn: &&&str| !sides.accepted.contains(**txn) && !sides.unknown.contains(**txn);
+    let strange = distinct.iter().filter(known).map(|txn| format!("registered and never accepted: {}", journal.line(txn)));
+    let wrong = outside("registrations counted", event.registrations, length, length)
+        .into_iter()
+        .chain(outside("distinct registrations", distinct.len() as u64, length, length))
+        .chain(missing)
+        .chain(strange);
+    let figures = format!("{} accepted, {length} registered, {} without an answer", sides.accepted.len(), sides.unknown.len());
+    finding("the registered guests are those who were told so", figures, wrong)
+}
+
+pub(super) fn scans(evidence: &Evidence, event: &EventView) -> Finding {
+    let (least, most) = opened(evidence);
+    let figures = format!("{} opened, {} scans counted", range(least, most), event.scans);
+    finding("each scan is counted", figures, outside("scans", event.scans, least, most))
+}
+
+pub(super) fn abandoned(evidence: &Evidence, event: &EventView) -> Finding {
+    let unanswered = || evidence.journal.entries.values().filter(|entry| entry.answered.is_none_or(pending));
+    let over = |entry: &&Entry| entry.expires.is_some_and(|expires| expires + EXPIRY_SLACK <= evidence.read_at);
+    let certain = |entry: &&Entry| entry.answered.is_none();
+    let (expired, all) = (unanswered().filter(certain).filter(over).count() as u64, unanswered().count() as u64);
+    let sure = unanswered().filter(certain).count() as u64;
+    let least = if evidence.all_expired { sure } else { expired };
+    let most = all + evidence.journal.unknown_openings;
+    let figures = format!("{} counted, {sure} left, {least} of them long enough ago to be expired", event.abandoned);
+    finding("guests who left are counted when their time is over", figures, outside("abandoned", event.abandoned, least, most))
+}
+
+/// Whether a transaction may still be pending after this answer to it.
+const fn pending(answered: crate::journal::Answered) -> bool {
+    matches!(answered.reply, Reply::Unknown | Reply::Refused(_))
+}
+
+pub(super) fn full(evidence: &Evidence) -> Finding {
+    let entries = &evidence.journal.entries;
+    let consents = entries.values().filter_map(|entry| entry.answered.filter(|it| it.posted == Posted::Consent));
+    let taking = consents.filter(|it| matches!(it.reply, Reply::Accepted | Reply::Unknown));
+    let mut sent: Vec<_> = taking.map(|it| it.sent).collect();
+    sent.sort_unstable();
+    // The event can have been full only when as many credentials as places had been sent.
+    let earliest = usize::try_from(evidence.max_guests).ok().and_then(|places| sent.get(places.checked_sub(1)?)).copied();
+    let early = |told: std::time::Duration| earliest.is_none_or(|earliest| told < earliest);
+    let turned_away = &evidence.journal.turned_away;
+    let at_door = turned_away.iter().filter(|guest| early(guest.told));
+    let at_door = at_door.map(|guest| format!("turned away {:.3} s after the beginning", guest.told.as_secs_f64()));
+    let refused = entries.iter().filter(|(_, entry)| entry.answered.is_some_and(|it| it.reply == Reply::Full));
+    let too_early = refused.clone().filter(|(_, entry)| entry.answered.is_some_and(|it| early(it.replied)));
+    let wrong = at_door.chain(too_early.map(|(txn, _)| evidence.journal.line(txn)));
+    let figures = format!("{} turned away at the door, {} with a credential", turned_away.len(), refused.count());
+    finding("nobody is turned away before the event is full", figures, wrong)
+}
+
+pub(super) fn results(evidence: &Evidence) -> Finding {
+    let entries = &evidence.journal.entries;
+    let polled = entries.iter().filter_map(|(txn, entry)| Some((txn, entry.answered?, entry.polled?)));
+    let wrong = polled.clone().filter(|(_, answered, passed)| *passed != (answered.posted == Posted::Consent));
+    let missing =
+        entries.iter().filter(|(_, entry)| entry.polled.is_none() && entry.answered.is_some_and(|it| it.reply == Reply::Accepted));
+    let wrong = wrong.map(|(txn, ..)| txn).chain(missing.map(|(txn, _)| txn)).map(|txn| evidence.journal.line(txn));
+    finding("polling says what was answered", format!("{} results read", polled.clone().count()), wrong)
+}
+
+pub(super) fn reported(evidence: &Evidence, sides: &Sides<'_>) -> Finding {
+    let (owed, arrived) = (sides.owed(), &evidence.webhooks.by_txn);
+    let lost = owed.iter().copied().filter(|txn| !arrived.contains_key(*txn));
+    let figures = format!("{} had to come, {} did", owed.len(), owed.iter().filter(|txn| arrived.contains_key(**txn)).count());
+    finding("each outcome is reported by a webhook", figures, lines(evidence, lost))
+}
+
+pub(super) fn once(evidence: &Evidence) -> Finding {
+    let arrived = &evidence.webhooks.by_txn;
+    let twice = arrived.iter().filter(|(_, arrival)| arrival.count > 1);
+    let figures = format!("{} distinct, {} more than once", arrived.len(), twice.clone().count());
+    let wrong = twice.map(|(txn, arrival)| format!("{} times: {}", arrival.count, evidence.journal.line(txn)));
+    finding("no webhook comes twice", figures, wrong)
+}
+
+pub(super) fn only_called(evidence: &Evidence, sides: &Sides<'_>) -> Finding {
+    let allowed = sides.allowed();
+    let uncalled = evidence.webhooks.by_txn.keys().map(String::as_str).filter(|txn| !allowed.contains(txn));
+    let unreadable = outside("webhooks that name no transaction", evidence.webhooks.unreadable, 0, 0);
+    let figures = format!("{} uncalled for", uncalled.clone().count());
+    finding("no webhook comes for what did not happen", figures, unreadable.into_iter().chain(lines(evidence, uncalled)))
+}
+
+pub(super) fn told_right(evidence: &Evidence, sides: &Sides<'_>) -> Finding {
+    let wrong = evidence.webhooks.by_txn.iter().filter(|(txn, arrival)| {
+        let txn = txn.as_str();
+        (sides.accepted.contains(txn) && !arrival.passed) || (sides.declined.contains(txn) && arrival.passed)
+    });
+    let figures = format!("{} say otherwise than the callback did", wrong.clone().count());
+    finding("each webhook says what was answered", figures, wrong.map(|(txn, _)| evidence.journal.line(txn)))
+}
+
+pub(super) fn answers(evidence: &Evidence) -> Finding {
+    let refused = evidence.journal.entries.iter().filter(|(_, entry)| {
+        entry.answered.is_some_and(|it| matches!(it.reply, Reply::Refused(_)) || (it.posted == Posted::Refusal && it.reply == Reply::Full))
+    });
+    let figures = format!("{} refused", refused.clone().count());
+    // The rehearsal has shown that credentials of this issuer, made in this way, are accepted.
+    finding("good answers of the identity app are not refused", figures, refused.map(|(txn, _)| evidence.journal.line(txn)))
+}

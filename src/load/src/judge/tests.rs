@@ -1,0 +1,246 @@
+//! An honest run, and one planted fault after the other.
+
+use std::time::Duration;
+
+use super::*;
+use crate::journal::{Answered, Entry, Journal, TurnedAway, Visit};
+use crate::receiver::Arrival;
+
+const RULES_OF_AN_EVENT: usize = 14;
+
+fn at(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Ten guests of an event with eight places: seven are registered, one declines, one leaves, and one is
+/// turned away with a credential after the eighth has got in.
+fn honest() -> Evidence {
+    let journal = Journal::default();
+    let mut list = Vec::new();
+    let mut webhooks = Arrivals::default();
+    let mut ledger = vec![LedgerLine { seq: 1, kind: "grant".into(), amount: 100, balance_after: 100, reference: "start".into() }];
+    for guest in 0..11_u64 {
+        let (txn, asked) = (format!("txn-{guest:02}"), at(guest * 100));
+        journal.opened(&txn, Entry { guest, asked, opened: asked + at(1), expires: Some(900), answered: None, polled: None });
+        let balance = 99 - i64::try_from(guest).unwrap();
+        ledger.push(LedgerLine {
+            seq: 2 + i64::try_from(guest).unwrap(),
+            kind: "debit".into(),
+            amount: 1,
+            balance_after: balance,
+            reference: txn.clone(),
+        });
+        let (posted, reply) = match guest {
+            0 => (Posted::Refusal, Reply::Accepted),
+            1 => (Posted::Consent, Reply::Unknown),
+            10 => (Posted::Consent, Reply::Full),
+            _ => (Posted::Consent, Reply::Accepted),
+        };
+        if guest != 2 {
+            journal.answered(&txn, Answered { posted, sent: asked + at(10), replied: asked + at(12), reply });
+        }
+        // The one without an answer was registered after all.
+        if guest == 1 || (guest > 2 && guest < 10) {
+            list.push(txn.clone());
+            webhooks.by_txn.insert(txn, Arrival { count: 1, first: asked + at(15), passed: true });
+        }
+        journal.ended(Visit::Done);
+    }
+    let counts = EventView { max_guests: 8, registrations: 8, scans: 11, abandoned: 0 };
+    Evidence {
+        journal: journal.with(Clone::clone),
+        let_in: 11,
+        webhooks,
+        ledger,
+        balance: 89,
+        event: Some((counts, list)),
+        max_guests: 8,
+        read_at: 500,
+        all_expired: false,
+        late: at(1_000),
+    }
+}
+
+/// The rules that a change of the honest run breaks.
+fn broken(plant: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
+    let mut evidence = honest();
+    plant(&mut evidence);
+    judge(&evidence).into_iter().filter(|finding| !finding.held).map(|finding| finding.rule).collect()
+}
+
+fn event(evidence: &mut Evidence) -> &mut (EventView, Vec<String>) {
+    evidence.event.as_mut().unwrap()
+}
+
+#[test]
+fn an_honest_run_breaks_no_rule() {
+    let findings = judge(&honest());
+    assert_eq!(findings.iter().filter(|finding| !finding.held).collect::<Vec<_>>(), Vec::<&Finding>::new());
+    assert_eq!((findings.len(), Verdict::of(&findings)), (RULES_OF_AN_EVENT, Verdict::Held));
+    let counts = webhooks(&honest());
+    assert_eq!(counts, WebhookCounts { expected: 8, on_time: 8, ..WebhookCounts::default() });
+}
+
+#[test]
+fn a_lost_webhook_is_seen() {
+    let rules = broken(|evidence| {
+        evidence.webhooks.by_txn.remove("txn-05");
+    });
+    assert_eq!(rules, ["each outcome is reported by a webhook"]);
+}
+
+#[test]
+fn a_webhook_that_comes_twice_is_seen() {
+    assert_eq!(broken(|evidence| evidence.webhooks.by_txn.get_mut("txn-05").unwrap().count = 2), ["no webhook comes twice"]);
+}
+
+#[test]
+fn a_webhook_for_a_guest_who_was_not_registered_is_seen() {
+    for txn in ["txn-00", "txn-02", "txn-10", "a-stranger"] {
+        let arrival = Arrival { count: 1, first: at(5_000), passed: true };
+        let rules = broken(|evidence| {
+            evidence.webhooks.by_txn.insert(txn.to_owned(), arrival);
+        });
+        assert_eq!(rules[0], "no webhook comes for what did not happen", "{txn}");
+    }
+}
+
+#[test]
+fn a_webhook_that_says_otherwise_than_the_callback_is_seen() {
+    assert_eq!(
+        broken(|evidence| evidence.webhooks.by_txn.get_mut("txn-05").unwrap().passed = false),
+        ["each webhook says what was answered"]
+    );
+}
+
+#[test]
+fn overspent_and_unspent_credits_are_seen() {
+    let twice = broken(|evidence| {
+        let again = LedgerLine { seq: 13, balance_after: 88, ..evidence.ledger[5].clone() };
+        evidence.ledger.push(again);
+        evidence.balance = 88;
+    });
+    assert_eq!(twice, ["each transaction opened costs one credit"]);
+    let free = broken(|evidence| {
+        evidence.ledger.pop();
+        evidence.balance = 90;
+    });
+    assert_eq!(free, ["each transaction opened costs one credit"]);
+    assert_eq!(broken(|evidence| evidence.balance -= 1), ["the ledger adds up to the balance"]);
+}
+
+#[test]
+fn an_opening_without_an_answer_may_have_cost_a_credit_or_not() {
+    assert_eq!(broken(|evidence| evidence.journal.unknown_openings = 1), Vec::<&str>::new());
+    let charged = broken(|evidence| {
+        evidence.journal.unknown_openings = 1;
+        evidence.ledger.push(LedgerLine { seq: 13, kind: "debit".into(), amount: 1, balance_after: 88, reference: "unheard of".into() });
+        evidence.balance = 88;
+        event(evidence).0.scans += 1;
+    });
+    assert_eq!(charged, Vec::<&str>::new());
+}
+
+#[test]
+fn an_over_full_event_is_seen() {
+    let rules = broken(|evidence| {
+        event(evidence).1.push("txn-10".to_owned());
+        event(evidence).0.registrations = 9;
+    });
+    assert!(
+        rules.contains(&"never more guests than places") && rules.contains(&"the registered guests are those who were told so"),
+        "{rules:?}"
+    );
+}
+
+#[test]
+fn a_guest_who_was_told_so_and_is_not_registered_is_seen() {
+    let rules = broken(|evidence| {
+        let (view, list) = event(evidence);
+        list.retain(|txn| txn != "txn-05");
+        view.registrations = 7;
+    });
+    assert!(rules.contains(&"the registered guests are those who were told so"), "{rules:?}");
+}
+
+#[test]
+fn a_409_before_the_event_was_full_is_seen() {
+    let turned_away = |millis| broken(|evidence| evidence.journal.turned_away.push(TurnedAway { told: at(millis) }));
+    assert_eq!(turned_away(950), Vec::<&str>::new());
+    assert_eq!(turned_away(300), ["nobody is turned away before the event is full"]);
+    let roomy = broken(|evidence| {
+        evidence.max_guests = 9;
+        event(evidence).0.max_guests = 9;
+    });
+    assert_eq!(roomy, ["nobody is turned away before the event is full"]);
+}
+
+#[test]
+fn wrong_counts_of_scans_and_of_those_who_left_are_seen() {
+    assert_eq!(broken(|evidence| event(evidence).0.scans = 12), ["each scan is counted"]);
+    assert_eq!(broken(|evidence| event(evidence).0.abandoned = 3), ["guests who left are counted when their time is over"]);
+    // txn-02 left, and nobody knows whether txn-01's answer was taken.
+    assert_eq!(broken(|evidence| evidence.read_at = 2_000), ["guests who left are counted when their time is over"]);
+    let counted = broken(|evidence| {
+        evidence.read_at = 2_000;
+        event(evidence).0.abandoned = 1;
+    });
+    assert_eq!(counted, Vec::<&str>::new());
+}
+
+#[test]
+fn a_good_answer_that_is_refused_is_seen() {
+    let rules = broken(|evidence| {
+        let entry = evidence.journal.entries.get_mut("txn-00").unwrap();
+        entry.answered.as_mut().unwrap().reply = Reply::Refused(400);
+    });
+    assert_eq!(rules, ["good answers of the identity app are not refused"]);
+}
+
+#[test]
+fn a_tester_that_contradicts_itself_blames_itself() {
+    for plant in [(|evidence: &mut Evidence| evidence.let_in = 12) as fn(&mut Evidence), |evidence| {
+        evidence.journal.entries.get_mut("txn-05").unwrap().asked = at(60_000)
+    }] {
+        let mut evidence = honest();
+        plant(&mut evidence);
+        evidence.webhooks.by_txn.remove("txn-05");
+        assert_eq!(Verdict::of(&judge(&evidence)), Verdict::Tester, "what it says of the service is not to be believed");
+    }
+}
+
+#[test]
+fn late_webhooks_are_counted_and_break_nothing() {
+    let mut evidence = honest();
+    evidence.webhooks.by_txn.get_mut("txn-05").unwrap().first = at(60_000);
+    assert_eq!(webhooks(&evidence), WebhookCounts { expected: 8, on_time: 7, late: 1, ..WebhookCounts::default() });
+    assert_eq!(Verdict::of(&judge(&evidence)), Verdict::Held);
+}
+
+#[test]
+fn of_a_backend_every_answer_is_reported_and_polled() {
+    let api = || {
+        let mut evidence = honest();
+        evidence.event = None;
+        for (txn, entry) in &mut evidence.journal.entries {
+            match entry.answered.as_mut() {
+                Some(answered) if matches!(answered.reply, Reply::Full) => answered.reply = Reply::Accepted,
+                _ => {}
+            }
+            if let Some(answered) = entry.answered.filter(|it| it.reply == Reply::Accepted) {
+                let passed = answered.posted == Posted::Consent;
+                entry.polled = Some(passed);
+                evidence.webhooks.by_txn.insert(txn.clone(), Arrival { count: 1, first: at(5_000), passed });
+            }
+        }
+        evidence
+    };
+    let rules = |evidence: &Evidence| judge(evidence).into_iter().filter(|it| !it.held).map(|it| it.rule).collect::<Vec<_>>();
+    assert_eq!(rules(&api()), Vec::<&str>::new());
+    let mut evidence = api();
+    evidence.journal.entries.get_mut("txn-00").unwrap().polled = Some(true);
+    assert_eq!(rules(&evidence), ["polling says what was answered"]);
+    evidence = api();
+    evidence.webhooks.by_txn.remove("txn-00");
+    assert_eq!(rules(&evidence), ["each outcome is reported by a webhook"]);
+}

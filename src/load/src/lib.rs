@@ -1,0 +1,24 @@
+//! The kiosk load tester: lets guests through a running service and proves what it promises about them.
+//!
+//! It knows the service from outside only: HTTP, the authority's protocol and the sandbox issuer's key.
+//! It measures, but its first purpose is the judgement: every run ends with the service's own account
+//! (ledger, registrations, counts) and the receiver's held against a journal of what was answered.
+
+pub mod cli;
+pub mod engine;
+pub mod journal;
+pub mod judge;
+pub mod operator;
+pub mod phone;
+pub mod plan;
+pub mod receiver;
+pub mod record;
+pub mod report;
+pub mod run;
+pub mod schedule;
+pub mod strain;
+pub mod summary;
+pub mod target;
+pub mod visit;
+pub mod watch;
+pub mod wire;

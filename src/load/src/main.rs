@@ -1,0 +1,50 @@
+//! The program around a run: options in, table and reports out, and the code with which it ends.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use sakshi_load::cli::Options;
+use sakshi_load::judge::Verdict;
+use sakshi_load::report::{Summary, html, table};
+use sakshi_load::run::run;
+
+/// Nothing was proved.
+const UNABLE: u8 = 2;
+/// A promise was broken.
+const BROKEN: u8 = 1;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let options = Options::parse();
+    let summary = match Box::pin(run(&options)).await {
+        Ok(summary) => summary,
+        Err(error) => return unable(&error.to_string()),
+    };
+    // Whoever closed stdout does not want the table; the code still tells.
+    let _ = write!(std::io::stdout(), "{}", table::write(&summary));
+    if let Err(error) = write(&options, &summary) {
+        return unable(&format!("the report could not be written: {error}"));
+    }
+    match summary.verdict {
+        Verdict::Held => ExitCode::SUCCESS,
+        Verdict::Broken => ExitCode::from(BROKEN),
+        Verdict::Tester => ExitCode::from(UNABLE),
+    }
+}
+
+fn write(options: &Options, summary: &Summary) -> Result<(), Box<dyn std::error::Error>> {
+    if let Some(path) = &options.report {
+        fs::write(path, html::write(summary)?)?;
+    }
+    if let Some(path) = &options.json {
+        fs::write(path, serde_json::to_vec_pretty(summary)?)?;
+    }
+    Ok(())
+}
+
+fn unable(why: &str) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "sakshi-load: {why}");
+    ExitCode::from(UNABLE)
+}

@@ -1,0 +1,149 @@
+//! The client's webhook receiver: answers 200 at once and counts what arrives, by transaction.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// A longer body is counted as one that cannot be read.
+const BODY_BYTES_MAX: usize = 4 * 1_024 * 1_024;
+
+/// The webhooks of one transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// How many.
+    pub count: u32,
+    /// When the first came, since the beginning of the run.
+    pub first: Duration,
+    /// What it said of the verification.
+    pub passed: bool,
+}
+
+/// Everything that arrived.
+#[derive(Clone, Debug, Default)]
+pub struct Arrivals {
+    /// By transaction.
+    pub by_txn: HashMap<String, Arrival>,
+    /// Bodies without a transaction.
+    pub unreadable: u64,
+}
+
+/// A listening receiver; it ends when it is dropped.
+#[derive(Debug)]
+pub struct Receiver {
+    arrivals: Arc<Mutex<Arrivals>>,
+    url: String,
+    listening: JoinHandle<()>,
+}
+
+impl Receiver {
+    /// Listens on a free port of this address.
+    ///
+    /// # Errors
+    /// The system's.
+    pub async fn start(host: IpAddr, origin: Instant) -> std::io::Result<Self> {
+        let listener = TcpListener::bind((host, 0)).await?;
+        let url = format!("http://{}/hook", listener.local_addr()?);
+        let arrivals = Arc::new(Mutex::new(Arrivals::default()));
+        let listening = tokio::spawn(listen(listener, Arc::clone(&arrivals), origin));
+        Ok(Self { arrivals, url, listening })
+    }
+
+    /// Where webhooks go.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Looks at what has arrived.
+    pub fn with<T>(&self, look: impl FnOnce(&Arrivals) -> T) -> T {
+        look(&lock(&self.arrivals))
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+fn lock(arrivals: &Mutex<Arrivals>) -> MutexGuard<'_, Arrivals> {
+    arrivals.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn listen(listener: TcpListener, arrivals: Arc<Mutex<Arrivals>>, origin: Instant) {
+    loop {
+        // Without a descriptor left there is nothing to do but to try again.
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::task::yield_now().await;
+            continue;
+        };
+        let arrivals = Arc::clone(&arrivals);
+        tokio::spawn(async move {
+            let service = service_fn(|request| take(request, &arrivals, origin));
+            // What broke off is not an arrival; the judge sees that it is missing.
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+async fn take(request: Request<Incoming>, arrivals: &Mutex<Arrivals>, origin: Instant) -> Result<Response<Full<Bytes>>, Infallible> {
+    let body = Limited::new(request.into_body(), BODY_BYTES_MAX).collect().await.map(http_body_util::Collected::to_bytes);
+    let at = Instant::now() - origin;
+    let read = body.ok().and_then(|body| serde_json::from_slice::<Value>(&body).ok()).and_then(|body| subject(&body["data"]));
+    let mut arrivals = lock(arrivals);
+    match read {
+        Some((txn, passed)) => {
+            arrivals.by_txn.entry(txn).and_modify(|arrival| arrival.count += 1).or_insert(Arrival { count: 1, first: at, passed });
+        }
+        None => arrivals.unreadable += 1,
+    }
+    drop(arrivals);
+    let mut response = Response::new(Full::new(Bytes::new()));
+    *response.status_mut() = StatusCode::OK;
+    Ok(response)
+}
+
+/// The transaction and its outcome, in either spelling.
+fn subject(data: &Value) -> Option<(String, bool)> {
+    let txn = data["txn_id"].as_str().or(data["txnId"].as_str())?;
+    let passed = data["verification_passed"].as_bool().or(data["verificationPassed"].as_bool())?;
+    Some((txn.to_owned(), passed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn webhooks_are_counted_by_transaction_in_both_spellings() {
+        let receiver = Receiver::start([127, 0, 0, 1].into(), Instant::now()).await.unwrap();
+        let http = crate::wire::client(Duration::from_secs(5)).unwrap();
+        let bodies = [
+            r#"{"data":{"txn_id":"a","verification_passed":true}}"#,
+            r#"{"data":{"txnId":"a","verificationPassed":true}}"#,
+            r#"{"data":{"txn_id":"b","verification_passed":false}}"#,
+            "{}",
+        ];
+        for body in bodies {
+            assert_eq!(http.post(receiver.url()).body(body).send().await.unwrap().status(), 200);
+        }
+        let seen = receiver.with(Clone::clone);
+        assert_eq!((seen.by_txn["a"].count, seen.by_txn["a"].passed), (2, true));
+        assert_eq!((seen.by_txn["b"].count, seen.by_txn["b"].passed), (1, false));
+        assert_eq!(seen.unreadable, 1);
+    }
+}

@@ -1,0 +1,248 @@
+//! Latencies and outcomes of every step, over the whole run and over time.
+//!
+//! Each step has two histograms. `sent` counts from the moment at which the request was sent.
+//! `due` corrects for coordinated omission: it counts from the moment at which the request was
+//! intended, or, in the closed model where there is no such moment, adds the samples that a stalled
+//! user did not send. Whoever stalls is seen in `due`.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hdrhistogram::{CreationError, Histogram};
+use tokio::time::Instant;
+
+/// Latencies in microseconds.
+pub type Latencies = Histogram<u32>;
+
+/// An hour; longer ones are recorded as that.
+const HIGHEST_US: u64 = 3_600_000_000;
+
+/// A request that guests or backends make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Step {
+    Page,
+    Start,
+    Verify,
+    Init,
+    Pending,
+    Intent,
+    Callback,
+    Result,
+}
+
+impl Step {
+    /// Its request, as a title.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Page => "GET /e/{id}",
+            Self::Start => "POST /e/{id}/start",
+            Self::Verify => "GET /v/{txn}",
+            Self::Init => "POST init",
+            Self::Pending => "GET result, pending",
+            Self::Intent => "GET intent",
+            Self::Callback => "POST callback",
+            Self::Result => "GET result, finished",
+        }
+    }
+}
+
+/// From when a latency counts.
+#[derive(Clone, Copy, Debug)]
+pub enum Due {
+    /// From this moment.
+    At(Instant),
+    /// From when it was sent; a user comes round this often.
+    Every(Option<Duration>),
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// With this status.
+    Status(u16),
+    /// Without an answer in time.
+    TimedOut,
+    /// No connection was made.
+    Unreachable,
+    /// The connection broke.
+    Broken,
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Status(status) => write!(formatter, "{status}"),
+            Self::TimedOut => formatter.write_str("timed out"),
+            Self::Unreachable => formatter.write_str("unreachable"),
+            Self::Broken => formatter.write_str("connection broken"),
+        }
+    }
+}
+
+/// What is known of a step.
+#[derive(Clone, Debug)]
+pub struct StepRecord {
+    /// From when requests were sent.
+    pub sent: Latencies,
+    /// From when they were due.
+    pub due: Latencies,
+    /// The latter over time, a slice each.
+    pub slices: Vec<Latencies>,
+    /// How they ended.
+    pub outcomes: BTreeMap<Outcome, u64>,
+}
+
+/// Records steps from any thread.
+#[derive(Debug)]
+pub struct Recorder {
+    origin: Instant,
+    slice: Duration,
+    whole: Latencies,
+    coarse: Latencies,
+    steps: Mutex<BTreeMap<Step, StepRecord>>,
+}
+
+/// An empty histogram that keeps so many digits.
+///
+/// # Errors
+/// The library's, when the digits are beyond what it can do.
+pub fn latencies(digits: u8) -> Result<Latencies, CreationError> {
+    let mut histogram = Histogram::new_with_bounds(1, 2, digits)?;
+    histogram.auto(true);
+    Ok(histogram)
+}
+
+/// Records a time, rounded to microseconds.
+pub fn add(histogram: &mut Latencies, time: Duration) {
+    // It grows to the highest time there is; if it cannot, the highest that it can hold is counted.
+    if histogram.record(micros(time)).is_err() {
+        histogram.saturating_record(micros(time));
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(HIGHEST_US).clamp(1, HIGHEST_US)
+}
+
+impl Recorder {
+    /// Counts time from `origin` in slices.
+    ///
+    /// # Errors
+    /// The histograms cannot be made.
+    pub fn new(origin: Instant, slice: Duration) -> Result<Self, CreationError> {
+        Ok(Self { origin, slice, whole: latencies(3)?, coarse: latencies(2)?, steps: Mutex::default() })
+    }
+
+    /// Records a request.
+    pub fn record(&self, step: Step, due: Due, sent: Instant, done: Instant, outcome: Outcome) {
+        let mut steps = self.steps();
+        let record = steps.entry(step).or_insert_with(|| StepRecord {
+            sent: self.whole.clone(),
+            due: self.whole.clone(),
+            slices: Vec::new(),
+            outcomes: BTreeMap::new(),
+        });
+        *record.outcomes.entry(outcome).or_default() += 1;
+        add(&mut record.sent, done - sent);
+        let from = match due {
+            Due::At(moment) => moment.min(sent),
+            Due::Every(_) => sent,
+        };
+        let slice = ((from.saturating_duration_since(self.origin)).as_secs_f64() / self.slice.as_secs_f64()) as usize;
+        if record.slices.len() <= slice {
+            record.slices.resize(slice + 1, self.coarse.clone());
+        }
+        for histogram in [Some(&mut record.due), record.slices.get_mut(slice)].into_iter().flatten() {
+            match due {
+                Due::Every(Some(cadence)) => histogram_correct(histogram, done - sent, cadence),
+                Due::At(_) | Due::Every(None) => add(histogram, done - from),
+            }
+        }
+    }
+
+    /// What is known so far.
+    #[must_use]
+    pub fn snapshot(&self) -> BTreeMap<Step, StepRecord> {
+        self.steps().clone()
+    }
+
+    /// How many requests ended in which way so far.
+    #[must_use]
+    pub fn outcomes(&self) -> BTreeMap<Outcome, u64> {
+        let mut sums = BTreeMap::new();
+        for (outcome, count) in self.steps().values().flat_map(|record| &record.outcomes) {
+            *sums.entry(*outcome).or_default() += count;
+        }
+        sums
+    }
+
+    fn steps(&self) -> MutexGuard<'_, BTreeMap<Step, StepRecord>> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds a time, and what the same user would have measured meanwhile had it gone on at its cadence:
+/// the time less one cadence, less two, and so on.
+fn histogram_correct(histogram: &mut Latencies, time: Duration, cadence: Duration) {
+    add(histogram, time);
+    let cadence = cadence.max(Duration::from_millis(1));
+    let mut missing = time.saturating_sub(cadence);
+    while missing >= cadence {
+        add(histogram, missing);
+        missing -= cadence;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn percentile_ms(histogram: &Latencies, percentile: f64) -> f64 {
+        histogram.value_at_percentile(percentile) as f64 / 1_000.0
+    }
+
+    #[test]
+    fn a_request_that_was_sent_late_counts_from_when_it_was_due() {
+        let origin = Instant::now();
+        let recorder = Recorder::new(origin, Duration::from_secs(1)).unwrap();
+        for number in 0..100 {
+            // Due every 10 ms; the tester was held up for a second and sent all of them then.
+            let (due, sent) = (origin + Duration::from_millis(10 * number), origin + Duration::from_secs(1));
+            recorder.record(Step::Page, Due::At(due), sent, sent + Duration::from_millis(1), Outcome::Status(200));
+        }
+        let record = &recorder.snapshot()[&Step::Page];
+        assert!((percentile_ms(&record.sent, 99.0) - 1.0).abs() < 0.1);
+        assert!((percentile_ms(&record.due, 50.0) - 501.0).abs() < 15.0, "{}", percentile_ms(&record.due, 50.0));
+        assert_eq!(record.outcomes, BTreeMap::from([(Outcome::Status(200), 100)]));
+    }
+
+    #[test]
+    fn a_stall_of_a_closed_user_is_filled_with_what_it_did_not_send() {
+        let origin = Instant::now();
+        let recorder = Recorder::new(origin, Duration::from_secs(60)).unwrap();
+        let cadence = Due::Every(Some(Duration::from_millis(10)));
+        for _ in 0..99 {
+            recorder.record(Step::Start, cadence, origin, origin + Duration::from_millis(1), Outcome::Status(303));
+        }
+        recorder.record(Step::Start, cadence, origin, origin + Duration::from_secs(1), Outcome::Status(303));
+        let record = &recorder.snapshot()[&Step::Start];
+        assert!(percentile_ms(&record.sent, 98.0) < 1.1, "one in a hundred hides the stall");
+        assert!(percentile_ms(&record.due, 75.0) > 450.0, "the stall took as long as all the rest together");
+        assert_eq!(record.outcomes[&Outcome::Status(303)], 100, "what was filled in is no request");
+    }
+
+    #[test]
+    fn slices_follow_the_moment_at_which_requests_were_due() {
+        let origin = Instant::now();
+        let recorder = Recorder::new(origin, Duration::from_secs(1)).unwrap();
+        for second in [0, 0, 2] {
+            let at = origin + Duration::from_secs(second);
+            recorder.record(Step::Page, Due::At(at), at, at + Duration::from_millis(5), Outcome::Broken);
+        }
+        let record = &recorder.snapshot()[&Step::Page];
+        assert_eq!(record.slices.iter().map(Histogram::len).collect::<Vec<_>>(), [2, 0, 1]);
+    }
+}

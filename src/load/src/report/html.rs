@@ -1,0 +1,52 @@
+//! The summary as one HTML file that needs nothing else: style and drawings are in it.
+
+use askama::Template;
+
+use super::plot::{HEIGHT, Plot, WIDTH};
+use super::{StepSummary, Summary};
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page<'a> {
+    summary: &'a Summary,
+    plots: Vec<Plot>,
+    width: f64,
+    height: f64,
+}
+
+/// Writes it.
+///
+/// # Errors
+/// The template's.
+pub fn write(summary: &Summary) -> askama::Result<String> {
+    let mut plots = vec![throughput(&summary.steps)];
+    plots.extend(summary.steps.iter().flat_map(|step| [over_time(step), curve(step)]));
+    if !summary.memory.is_empty() {
+        let points = summary.memory.iter().map(|(at, bytes)| (*at, *bytes as f64 / 1_048_576.0)).collect();
+        plots.push(Plot::over_time("Resident memory of the service", "MiB", vec![("resident".to_owned(), "a", points)]));
+    }
+    Page { summary, plots, width: WIDTH, height: HEIGHT }.render()
+}
+
+fn throughput(steps: &[StepSummary]) -> Plot {
+    let classes = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let series = steps.iter().zip(classes).map(|(step, class)| {
+        let points = step.over_time.iter().map(|slice| (slice.from_s, slice.per_second)).collect();
+        (step.title.to_owned(), class, points)
+    });
+    Plot::over_time("Requests per second, by when they were due", "/s", series.collect())
+}
+
+fn over_time(step: &StepSummary) -> Plot {
+    let of = |value: fn(&super::Slice) -> f64| step.over_time.iter().map(|slice| (slice.from_s, value(slice))).collect();
+    let series = vec![("p50".to_owned(), "a", of(|slice| slice.p50)), ("p99".to_owned(), "b", of(|slice| slice.p99))];
+    Plot::over_time(&format!("{}: latency over time", step.title), "ms", series)
+}
+
+fn curve(step: &StepSummary) -> Plot {
+    Plot::by_percentile(
+        &format!("{}: latency by percentile", step.title),
+        "ms",
+        vec![("from when due".to_owned(), "a", step.curve.clone())],
+    )
+}

@@ -1,0 +1,74 @@
+//! Line plots as coordinates; the page draws them as inline SVG.
+
+/// Size of the drawing in its own units, without the labels.
+pub(super) const WIDTH: f64 = 640.0;
+pub(super) const HEIGHT: f64 = 160.0;
+/// Lines of the grid between bottom and top.
+const TICKS: usize = 4;
+
+/// A plot ready to be drawn.
+#[derive(Clone, Debug)]
+pub(super) struct Plot {
+    pub(super) title: String,
+    pub(super) lines: Vec<Line>,
+    pub(super) rows: Vec<Tick>,
+    pub(super) columns: Vec<Tick>,
+}
+
+/// One line of it.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) name: String,
+    pub(super) class: &'static str,
+    pub(super) points: String,
+}
+
+/// A line of the grid with its label.
+#[derive(Clone, Debug)]
+pub(super) struct Tick {
+    pub(super) place: f64,
+    pub(super) label: String,
+}
+
+/// A named line in the units of its axes, with the class that colours it.
+pub(super) type Series = (String, &'static str, Vec<(f64, f64)>);
+
+impl Plot {
+    /// Values over time in seconds.
+    pub(super) fn over_time(title: &str, unit: &str, series: Vec<Series>) -> Self {
+        let end = highest(series.iter().flat_map(|(.., points)| points.iter().map(|(x, _)| *x))).max(1.0);
+        let columns = (0..=TICKS).map(|tick| tick as f64 / TICKS as f64);
+        let columns = columns.map(|part| Tick { place: part * WIDTH, label: format!("{:.0} s", part * end) }).collect();
+        Self::new(title, unit, series, columns, |x| x / end)
+    }
+
+    /// Values by percentile, stretched towards 100.
+    pub(super) fn by_percentile(title: &str, unit: &str, series: Vec<Series>) -> Self {
+        let place = |percentile: f64| (-(1.0 - percentile.min(99.999) / 100.0).log10()) / 5.0;
+        let columns = [0.0, 90.0, 99.0, 99.9, 99.99, 99.999].map(|p| Tick { place: place(p) * WIDTH, label: format!("{p} %") });
+        Self::new(title, unit, series, columns.to_vec(), place)
+    }
+
+    fn new(title: &str, unit: &str, series: Vec<Series>, columns: Vec<Tick>, place: impl Fn(f64) -> f64) -> Self {
+        let top = highest(series.iter().flat_map(|(.., points)| points.iter().map(|(_, y)| *y))).max(f64::MIN_POSITIVE);
+        let rows = (0..=TICKS).map(|tick| tick as f64 / TICKS as f64);
+        let rows = rows.map(|part| Tick { place: HEIGHT - part * HEIGHT, label: format!("{} {unit}", short(part * top)) }).collect();
+        let lines = series.into_iter().map(|(name, class, points)| {
+            let points = points.iter().map(|(x, y)| format!("{:.1},{:.1}", place(*x) * WIDTH, HEIGHT - y / top * HEIGHT));
+            Line { name, class, points: points.collect::<Vec<_>>().join(" ") }
+        });
+        Self { title: title.to_owned(), lines: lines.collect(), rows, columns }
+    }
+}
+
+fn highest(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(0.0, f64::max)
+}
+
+fn short(value: f64) -> String {
+    match value {
+        _ if value >= 100.0 => format!("{value:.0}"),
+        _ if value >= 1.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}

@@ -1,0 +1,89 @@
+//! The summary as text for a terminal.
+
+use std::fmt::Write as _;
+
+use super::{StepSummary, Summary};
+
+/// Writes it.
+#[must_use]
+pub fn write(summary: &Summary) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = render(summary, &mut out);
+    out
+}
+
+fn render(summary: &Summary, out: &mut String) -> std::fmt::Result {
+    writeln!(out, "{}: {}; {:.1} s", summary.scenario, summary.model, summary.seconds)?;
+    let guests = summary.guests;
+    writeln!(
+        out,
+        "guests: {} let in, {} completed, {} declined, {} left, {} turned away, {} failed\n",
+        guests.let_in, guests.completed, guests.declined, guests.left, guests.turned_away, guests.failed
+    )?;
+    writeln!(
+        out,
+        "{:<22}{:>9}{:>9}{:>10}{:>10}{:>10}{:>10}{:>10}  outcomes",
+        "ms, from when due", "requests", "per s", "p50", "p90", "p99", "p99.9", "max"
+    )?;
+    for step in &summary.steps {
+        row(step, out)?;
+    }
+    writeln!(out, "({})\n", summary.correction)?;
+    let webhooks = summary.webhooks;
+    writeln!(
+        out,
+        "webhooks: {} expected, {} on time, {} late, {} lost, {} twice, {} uncalled for",
+        webhooks.expected, webhooks.on_time, webhooks.late, webhooks.lost, webhooks.twice, webhooks.uncalled
+    )?;
+    let credits = summary.credits;
+    writeln!(out, "credits: {} spent, {} to {} expected", credits.spent, credits.least, credits.most)?;
+    if let Some(places) = summary.places {
+        writeln!(out, "places: {} of {} taken", places.registered, places.max_guests)?;
+    }
+    if let (Some((_, first)), Some((_, last))) = (summary.memory.first(), summary.memory.last()) {
+        let highest = summary.memory.iter().map(|(_, bytes)| *bytes).max().unwrap_or_default();
+        writeln!(out, "resident MiB of the service: {} at first, {} at last, {} at most", mib(*first), mib(*last), mib(highest))?;
+    }
+    let tester = &summary.tester;
+    write!(out, "tester: let guests in {:.2} ms late at p99, signed within {:.2} ms", tester.lag_ms.0, tester.wait_ms.0)?;
+    match tester.busy {
+        Some(busy) => writeln!(out, ", used {:.0} % of the processors", busy * 100.0)?,
+        None => writeln!(out)?,
+    }
+    for sign in &tester.signs {
+        writeln!(out, "  THE TESTER WAS THE LIMIT: {sign}; the latencies are not the service's alone")?;
+    }
+    for trouble in &summary.troubles {
+        writeln!(out, "trouble: {trouble}")?;
+    }
+    writeln!(out)?;
+    for finding in &summary.findings {
+        writeln!(out, "{} {} ({})", if finding.held { "held  " } else { "BROKEN" }, finding.rule, finding.figures)?;
+        for example in &finding.examples {
+            writeln!(out, "         {example}")?;
+        }
+    }
+    writeln!(out, "\n{}", summary.verdict.sentence())
+}
+
+fn row(step: &StepSummary, out: &mut String) -> std::fmt::Result {
+    let (due, outcomes) = (step.due, step.outcomes.iter().map(|(outcome, count)| format!("{outcome}: {count}")));
+    writeln!(
+        out,
+        "{:<22}{:>9}{:>9.1}{:>10.2}{:>10.2}{:>10.2}{:>10.2}{:>10.2}  {}",
+        step.title,
+        step.count,
+        step.per_second,
+        due.p50,
+        due.p90,
+        due.p99,
+        due.p999,
+        due.max,
+        outcomes.collect::<Vec<_>>().join(", ")
+    )
+}
+
+fn mib(bytes: u64) -> u64 {
+    bytes / (1_024 * 1_024)
+}

@@ -1,0 +1,236 @@
+//! A whole run: rehearse, let the guests in, wait for what is owed, ask the service for its account, judge.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use thiserror::Error;
+use tokio::time::{Instant, sleep};
+use url::Url;
+
+use crate::cli::Options;
+use crate::engine::{self, Gate};
+use crate::journal::{Journal, Pages, Visit};
+use crate::judge::{Evidence, Verdict, judge, owed, webhooks};
+use crate::operator::{Operator, Unanswered};
+use crate::phone::{PhoneError, Phones};
+use crate::plan::{Model, Plan, PlanError};
+use crate::receiver::Receiver;
+use crate::record::{Due, Recorder, latencies};
+use crate::report::Summary;
+use crate::schedule::Guest;
+use crate::strain::{Lag, Strain, processor_time};
+use crate::summary::{Ended, summarise};
+use crate::target::{TargetRefusal, admit};
+use crate::visit::{Place, Site};
+use crate::watch;
+use crate::wire::{Wire, client};
+
+/// How often the last webhooks are looked for.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a second webhook for something may take to show itself.
+const AFTERMATH: Duration = Duration::from_millis(500);
+/// Beyond the intended length, so that the event outlives a slow run.
+const EVENT_MARGIN: Duration = Duration::from_secs(24 * 3_600);
+/// Beyond the last intent's end, so that the service's clock has passed it too.
+const EXPIRY_MARGIN: i64 = 15;
+
+/// Why there was no run.
+#[derive(Debug, Error)]
+pub enum Unable {
+    /// The target may not be driven.
+    #[error(transparent)]
+    Target(#[from] TargetRefusal),
+    /// The options make no run.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The service does not answer the operator or the backend.
+    #[error("the service could not be prepared or asked: {0}")]
+    Service(#[from] Unanswered),
+    /// There are no credentials.
+    #[error(transparent)]
+    Phones(#[from] PhoneError),
+    /// One guest alone did not get through.
+    #[error("a rehearsal with one guest failed, so nothing would be proved: {0}")]
+    Rehearsal(String),
+    /// The HTTP client.
+    #[error("no HTTP client: {0}")]
+    Client(#[from] reqwest::Error),
+    /// The system.
+    #[error("the system refused: {0}")]
+    System(#[from] std::io::Error),
+    /// The histograms.
+    #[error("no histogram: {0}")]
+    Histogram(#[from] hdrhistogram::CreationError),
+}
+
+/// Makes the run that the options describe.
+///
+/// # Errors
+/// When it could not be made.
+pub async fn run(options: &Options) -> Result<Summary, Unable> {
+    let plan = Plan::of(options)?;
+    for target in options.base.iter().chain([&options.internal]) {
+        admit(target, options.i_own_this_target)?;
+    }
+    let base = options.base.first().ok_or(TargetRefusal::Foreign("nothing".to_owned()))?;
+    let http = client(Duration::from_secs_f64(options.timeout))?;
+    let operator = Operator::new(http.clone(), options.internal.clone(), options.admin_token.clone());
+    for base in &options.base {
+        rehearse(options, &plan, &http, &operator, base).await?;
+    }
+
+    let backend = operator.backend(base, plan.guests + 1).await?;
+    let (began, origin) = (SystemClock.now(), Instant::now());
+    let receiver = Receiver::start(options.webhook_host, origin).await?;
+    let place = place(&plan, &backend, &receiver).await?;
+    let recorder = Arc::new(Recorder::new(origin, plan.slice)?);
+    let site = Arc::new(Site {
+        wire: Wire::new(http, Arc::from(options.base.as_slice()), Arc::clone(&recorder)),
+        phones: Phones::new(&options.issuer, &options.issuer_key, latencies(3)?)?,
+        journal: Journal::default(),
+        backend,
+        place,
+        think: plan.think,
+        origin,
+    });
+    let gate = Arc::new(Gate { let_in: AtomicU64::new(0), closed: AtomicBool::new(false), lag: Lag::new(latencies(3)?) });
+
+    let used = processor_time();
+    let watching = watch::Watch { plan: &plan, site: &site, gate: &gate, recorder: &recorder, receiver: &receiver };
+    let (memory, took) = watching.during(engine::run(&plan, &site, &gate), &operator, options.pid).await;
+    let busy = share(used, took);
+
+    settle(options, &plan, &site, &receiver).await;
+    let mut evidence = gather(options, &plan, &operator, &site, &receiver, &gate).await?;
+    let mut findings = judge(&evidence);
+    explain(&mut findings, &mut evidence, &operator).await;
+    let strain = Strain { lag: gate.lag.all(), waits: site.phones.waits(), busy };
+    let counts = webhooks(&evidence);
+    let verdict = Verdict::of(&findings);
+    let ended = Ended { began, took, steps: recorder.snapshot(), strain, memory, findings, counts, verdict };
+    Ok(summarise(&plan, &evidence, ended))
+}
+
+/// One guest alone at each listener, of another client: whatever fails here is a wrong target, key or tester, not load.
+async fn rehearse(options: &Options, plan: &Plan, http: &reqwest::Client, operator: &Operator, base: &Url) -> Result<(), Unable> {
+    let origin = Instant::now();
+    let receiver = Receiver::start(options.webhook_host, origin).await?;
+    let backend = operator.backend(base, 1).await?;
+    let place = place(&Plan { max_guests: 1, ..plan.clone() }, &backend, &receiver).await?;
+    let site = Arc::new(Site {
+        wire: Wire::new(http.clone(), Arc::from([base.clone()]), Arc::new(Recorder::new(origin, plan.slice)?)),
+        phones: Phones::new(&options.issuer, &options.issuer_key, latencies(3)?)?,
+        journal: Journal::default(),
+        backend,
+        place,
+        think: Duration::ZERO,
+        origin,
+    });
+    let visit = Box::pin(Arc::clone(&site).visit(Guest::draw(plan.seed, 0, 0.0, 0.0), Due::Every(None))).await;
+    if visit == Visit::Done {
+        return Ok(());
+    }
+    Err(Unable::Rehearsal(
+        site.journal.with(|pages| pages.troubles.first().cloned()).unwrap_or_else(|| "the only guest was turned away".to_owned()),
+    ))
+}
+
+async fn place(plan: &Plan, backend: &crate::operator::Backend, receiver: &Receiver) -> Result<Place, Unanswered> {
+    if !plan.has_event() {
+        return Ok(Place::Api(receiver.url().to_owned()));
+    }
+    backend.create_event(plan.max_guests, plan.length + EVENT_MARGIN, receiver.url()).await.map(Place::Event)
+}
+
+/// The share of all processors that was used since.
+fn share(before: Option<Duration>, took: Duration) -> Option<f64> {
+    let used = processor_time()?.checked_sub(before?)?;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    Some(used.as_secs_f64() / took.as_secs_f64().max(0.01) / processors as f64)
+}
+
+/// Waits for the webhooks that are owed, then for what should not come, then for those who left.
+async fn settle(options: &Options, plan: &Plan, site: &Site, receiver: &Receiver) {
+    let owed = site.journal.with(|pages| owed(pages, plan.has_event()));
+    let end = Instant::now() + Duration::from_secs_f64(options.patience);
+    while Instant::now() < end && !receiver.with(|seen| owed.iter().all(|txn| seen.by_txn.contains_key(txn))) {
+        sleep(LOOK).await;
+    }
+    sleep(AFTERMATH).await;
+    let Place::Event(event) = &site.place else { return };
+    let left = |pages: &Pages| {
+        let gone = pages.entries.values().filter(|entry| entry.answered.is_none());
+        (gone.clone().count() as u64, gone.filter_map(|entry| entry.expires).max())
+    };
+    if let (true, (left, Some(last))) = (options.until_expired, site.journal.with(left)) {
+        // The count may be right before the last second of the margin; if it stays wrong, the judge says so.
+        while SystemClock.now().seconds() < last + EXPIRY_MARGIN {
+            if site.backend.event(event).await.is_ok_and(|event| event.abandoned >= left) {
+                break;
+            }
+            sleep(LOOK).await;
+        }
+    }
+}
+
+/// Asks the service for its account.
+async fn gather(
+    options: &Options,
+    plan: &Plan,
+    operator: &Operator,
+    site: &Site,
+    receiver: &Receiver,
+    gate: &Gate,
+) -> Result<Evidence, Unable> {
+    let read_at = SystemClock.now().seconds();
+    let event = match &site.place {
+        Place::Event(id) => Some((site.backend.event(id).await?, site.backend.registrations(id).await?)),
+        Place::Api(_) => None,
+    };
+    Ok(Evidence {
+        journal: site.journal.with(Clone::clone),
+        let_in: gate.let_in.load(Ordering::Relaxed),
+        ledger: operator.statement(&site.backend.client).await?,
+        balance: operator.balance(&site.backend.client).await?,
+        webhooks: receiver.with(Clone::clone),
+        event,
+        max_guests: plan.max_guests,
+        read_at,
+        all_expired: options.until_expired,
+        late: Duration::from_secs_f64(options.late),
+    })
+}
+
+/// Adds to the examples of lost and doubled webhooks what the service kept about them.
+async fn explain(findings: &mut [crate::judge::Finding], evidence: &mut Evidence, operator: &Operator) {
+    let of_webhooks = findings.iter_mut().filter(|finding| !finding.held && finding.rule.contains("webhook"));
+    for example in of_webhooks.flat_map(|finding| &mut finding.examples) {
+        let txn = evidence.journal.entries.keys().find(|txn| example.contains(txn.as_str()));
+        if let Some(txn) = txn {
+            let kept = operator.delivery(txn).await;
+            *example = format!("{example}; {kept}");
+        }
+    }
+}
+
+/// The model in words.
+#[must_use]
+pub fn in_words(plan: &Plan) -> (String, &'static str) {
+    match plan.model {
+        Model::Open { rate } => (
+            format!("open model, {} guests at {rate:.1}/s on average (Poisson, seed {})", plan.guests, plan.seed),
+            "Latencies count from the moment at which a request was intended, so a stall is seen by everybody who would have come meanwhile.",
+        ),
+        Model::Closed { users, interval } => (
+            match interval {
+                Some(interval) => {
+                    format!("closed model, {users} users, {} guests, each user at most every {:.2} s", plan.guests, interval.as_secs_f64())
+                }
+                None => format!("closed model, {users} users, {} guests, one after the other", plan.guests),
+            },
+            "Corrected for coordinated omission: for a request that took longer than a user's cadence, what that user would have measured meanwhile is added.",
+        ),
+    }
+}

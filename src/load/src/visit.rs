@@ -1,0 +1,272 @@
+//! One guest: at an event through the pages, or of a client backend through the API.
+//!
+//! Each request is due when the person would have made it: the first at the intended arrival, the
+//! others after the answer before and the time to think.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Method;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
+use sakshi_authority::intent::{IntentClaims, decode_unverified};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::journal::{Answered, Entry, Journal, Posted, Reply, Visit};
+use crate::operator::Backend;
+use crate::phone::{CLAIMS, Phones, REDELIVERIES};
+use crate::record::{Due, Outcome, Step};
+use crate::schedule::{Fate, Guest};
+use crate::wire::{Exchange, Wire};
+
+const HTML: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
+const INTENT: &str = "application/jwt";
+const OVSE: &str = "/api/v1/nationalid-ovse";
+/// The code of a person who rejects (authority protocol, section 5).
+const REJECTED: &str = "301";
+/// How often a finished result is asked for before it counts as missing.
+const POLLS: u32 = 20;
+const POLL_GAP: Duration = Duration::from_millis(100);
+
+/// What all visits share.
+#[derive(Debug)]
+pub struct Site {
+    /// The requests.
+    pub wire: Wire,
+    /// The credentials.
+    pub phones: Phones,
+    /// What is written down.
+    pub journal: Journal,
+    /// The client whose guests they are.
+    pub backend: Backend,
+    /// The event, or where the API's webhooks go.
+    pub place: Place,
+    /// Mean time before a step.
+    pub think: Duration,
+    /// The beginning of the run.
+    pub origin: Instant,
+}
+
+/// Where guests come from.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// They scan this event's code.
+    Event(String),
+    /// A backend opens a transaction for each, reported to this URL.
+    Api(String),
+}
+
+/// A visit that cannot go on, with the reason in words.
+struct Stuck(String);
+
+impl Site {
+    /// Goes through a whole visit.
+    pub async fn visit(self: Arc<Self>, mut guest: Guest, due: Due) -> Visit {
+        let gone = match &self.place {
+            Place::Event(event) => self.scan(&mut guest, due, event).await,
+            Place::Api(webhook) => self.ask(&mut guest, due, webhook).await,
+        };
+        let visit = gone.unwrap_or_else(|Stuck(why)| {
+            self.journal.trouble(format!("guest {}: {why}", guest.number));
+            Visit::Failed
+        });
+        self.journal.ended(visit);
+        visit
+    }
+
+    async fn scan(&self, guest: &mut Guest, due: Due, event: &str) -> Result<Visit, Stuck> {
+        let path = format!("/e/{event}");
+        let page = self.wire.request(guest.number, Method::GET, &path).header(ACCEPT, HTML);
+        let page = self.wire.exchange(Step::Page, due, page).await;
+        match page.outcome {
+            Outcome::Status(200) => {}
+            Outcome::Status(409) => return Ok(self.turn_away(&page)),
+            _ => return Err(stuck(Step::Page, &page)),
+        }
+        let due = self.think(guest, due).await;
+        let button = self.wire.request(guest.number, Method::POST, &format!("{path}/start"));
+        let button = button.header(ACCEPT, HTML).header("sec-fetch-site", "same-origin");
+        let started = self.wire.exchange(Step::Start, due, button).await;
+        let txn = match started.outcome {
+            Outcome::Status(303) => self.led_to(guest, &started)?,
+            Outcome::Status(409) => return Ok(self.turn_away(&started)),
+            outcome => return Err(self.not_opened(Step::Start, outcome, &started)),
+        };
+        let cookie = started.answer.as_ref().and_then(|answer| answer.header(SET_COOKIE.as_str())).and_then(|set| set.split(';').next());
+        let verify = self.wire.request(guest.number, Method::GET, &format!("/v/{txn}")).header(ACCEPT, HTML);
+        let verify = verify.header(COOKIE, cookie.unwrap_or_default());
+        let shown = self.wire.exchange(Step::Verify, soon(due), verify).await;
+        if shown.outcome != Outcome::Status(200) {
+            return Err(stuck(Step::Verify, &shown));
+        }
+        let due = self.think(guest, due).await;
+        let asking = self.wire.request(guest.number, Method::GET, &format!("/v/{txn}")).header(ACCEPT, INTENT);
+        let asked = self.wire.exchange(Step::Intent, due, asking).await;
+        let jwt = match (&asked.outcome, &asked.answer) {
+            (Outcome::Status(200), Some(answer)) => String::from_utf8_lossy(&answer.body).into_owned(),
+            _ => return Err(stuck(Step::Intent, &asked)),
+        };
+        let intent = self.intent(&txn, &jwt)?;
+        self.answer(guest, due, &intent).await
+    }
+
+    async fn ask(&self, guest: &mut Guest, due: Due, webhook: &str) -> Result<Visit, Stuck> {
+        let terms = json!({ "claims": CLAIMS, "channel": "qr", "webhook_url": webhook });
+        let init = self.backend.sign(self.wire.request(guest.number, Method::POST, &format!("{OVSE}/init")).json(&terms));
+        let init = self.wire.exchange(Step::Init, due, init).await;
+        let opened = match (&init.outcome, &init.answer) {
+            (Outcome::Status(200), Some(answer)) => serde_json::from_slice::<Value>(&answer.body).unwrap_or_default(),
+            (outcome, _) => return Err(self.not_opened(Step::Init, *outcome, &init)),
+        };
+        let (Some(txn), Some(jwt)) = (opened["txnId"].as_str(), opened["intentJwt"].as_str()) else {
+            return Err(Stuck("the answer to init lacks txnId or intentJwt".to_owned()));
+        };
+        self.open(guest, txn, &init);
+        let intent = self.intent(txn, jwt)?;
+        let due = self.think(guest, due).await;
+        let polled = self.poll(guest, Step::Pending, due, txn).await;
+        if !matches!(polled, Ok(None)) {
+            return Err(Stuck(format!("the result of an open transaction was {}", polled.err().unwrap_or("a finished one".to_owned()))));
+        }
+        let due = self.think(guest, due).await;
+        let visit = self.answer(guest, due, &intent).await?;
+        if guest.fate == Fate::Abandons {
+            return Ok(visit);
+        }
+        for _ in 0..POLLS {
+            match self.poll(guest, Step::Result, soon(due), txn).await {
+                Ok(Some(passed)) => {
+                    self.journal.polled(txn, passed);
+                    return Ok(visit);
+                }
+                Ok(None) => sleep(POLL_GAP).await,
+                Err(outcome) => return Err(Stuck(format!("the result was {outcome}"))),
+            }
+        }
+        Err(Stuck("the result stayed pending although the answer was accepted".to_owned()))
+    }
+
+    /// Whether the transaction was passed, once it is finished.
+    async fn poll(&self, guest: &Guest, step: Step, due: Due, txn: &str) -> Result<Option<bool>, String> {
+        let request = self.backend.sign(self.wire.request(guest.number, Method::GET, &format!("{OVSE}/result/{txn}")));
+        let polled = self.wire.exchange(step, due, request).await;
+        let (Outcome::Status(200), Some(answer)) = (polled.outcome, &polled.answer) else { return Err(polled.outcome.to_string()) };
+        let body: Value = serde_json::from_slice(&answer.body).map_err(|_| "no JSON".to_owned())?;
+        Ok((body["data"]["pending"] == false).then(|| body["data"]["verification_passed"] == true))
+    }
+
+    /// What the person does with the intent.
+    async fn answer(&self, guest: &mut Guest, due: Due, intent: &IntentClaims) -> Result<Visit, Stuck> {
+        let (posted, body) = match guest.fate {
+            Fate::Abandons => return Ok(Visit::Done),
+            Fate::Declines => (Posted::Refusal, json!({ "txn": intent.txn, "errCode": REJECTED, "errInfo": "User Reject" })),
+            Fate::Completes => {
+                let signed = self.phones.credential(intent).await.map_err(|error| Stuck(error.to_string()))?;
+                (Posted::Consent, json!({ "txn": intent.txn, "response": signed }))
+            }
+        };
+        let due = self.think(guest, due).await;
+        let path = callback_path(&intent.cb)?;
+        let body = bytes::Bytes::from(body.to_string());
+        let sent = Instant::now();
+        let mut due = due;
+        let mut later = REDELIVERIES.iter();
+        let exchange = loop {
+            let request = self.wire.request(guest.number, Method::POST, &path).header(CONTENT_TYPE, "application/json");
+            let exchange = self.wire.exchange(Step::Callback, due, request.body(body.clone())).await;
+            // The identity app delivers again what was not answered, or not yet.
+            match (again(exchange.outcome), later.next()) {
+                (true, Some(pause)) => sleep(*pause).await,
+                _ => break exchange,
+            }
+            due = soon(due);
+        };
+        let reply = match exchange.outcome {
+            Outcome::Status(200) => Reply::Accepted,
+            Outcome::Status(409) => Reply::Full,
+            outcome if again(outcome) => Reply::Unknown,
+            Outcome::Status(status) => Reply::Refused(status),
+            Outcome::TimedOut | Outcome::Unreachable | Outcome::Broken => Reply::Unknown,
+        };
+        let (sent, replied) = (sent - self.origin, exchange.done - self.origin);
+        self.journal.answered(&intent.txn, Answered { posted, sent, replied, reply });
+        match reply {
+            Reply::Accepted => Ok(Visit::Done),
+            Reply::Full => Ok(Visit::TurnedAway),
+            Reply::Refused(_) | Reply::Unknown => Err(stuck(Step::Callback, &exchange)),
+        }
+    }
+
+    /// The transaction to which the button led.
+    fn led_to(&self, guest: &Guest, started: &Exchange) -> Result<String, Stuck> {
+        let location = started.answer.as_ref().and_then(|answer| answer.header(LOCATION.as_str()));
+        let txn = location.and_then(|location| location.rsplit_once("/v/")).map(|(_, txn)| txn.to_owned());
+        let txn = txn.ok_or_else(|| Stuck("the button led to no verify page".to_owned()))?;
+        self.open(guest, &txn, started);
+        Ok(txn)
+    }
+
+    fn open(&self, guest: &Guest, txn: &str, exchange: &Exchange) {
+        let (asked, opened) = (exchange.sent - self.origin, exchange.done - self.origin);
+        self.journal.opened(txn, Entry { guest: guest.number, asked, opened, expires: None, answered: None, polled: None });
+    }
+
+    fn not_opened(&self, step: Step, outcome: Outcome, exchange: &Exchange) -> Stuck {
+        // A refusal debits nothing; after a 5xx or without an answer nobody here can know.
+        if !matches!(outcome, Outcome::Status(status) if status < 500) && outcome != Outcome::Unreachable {
+            self.journal.opening_unknown();
+        }
+        stuck(step, exchange)
+    }
+
+    fn intent(&self, txn: &str, jwt: &str) -> Result<IntentClaims, Stuck> {
+        let intent = decode_unverified(jwt.trim()).map_err(|error| Stuck(error.to_string()))?;
+        if intent.txn != txn {
+            return Err(Stuck(format!("the intent of {txn} names {}", intent.txn)));
+        }
+        self.journal.expires(txn, intent.exp);
+        Ok(intent)
+    }
+
+    fn turn_away(&self, exchange: &Exchange) -> Visit {
+        self.journal.turned_away(exchange.done - self.origin);
+        Visit::TurnedAway
+    }
+
+    /// Lets the person think; the next request is due after it.
+    async fn think(&self, guest: &mut Guest, due: Due) -> Due {
+        let moment = Instant::now() + guest.think(self.think);
+        if !self.think.is_zero() {
+            sleep_until(moment).await;
+        }
+        match due {
+            Due::At(_) if self.think.is_zero() => Due::At(Instant::now()),
+            Due::At(_) => Due::At(moment),
+            Due::Every(cadence) => Due::Every(cadence),
+        }
+    }
+}
+
+/// At once after the answer before.
+fn soon(due: Due) -> Due {
+    match due {
+        Due::At(_) => Due::At(Instant::now()),
+        Due::Every(cadence) => Due::Every(cadence),
+    }
+}
+
+const fn again(outcome: Outcome) -> bool {
+    !matches!(outcome, Outcome::Status(status) if status < 500)
+}
+
+fn stuck(step: Step, exchange: &Exchange) -> Stuck {
+    let body = exchange.answer.as_ref().and_then(|answer| serde_json::from_slice::<Value>(&answer.body).ok());
+    let code = body.as_ref().and_then(|body| body["code"].as_str().or(body["responseMsg"].as_str())).unwrap_or_default().to_owned();
+    Stuck(format!("{}: {} {code}", step.title(), exchange.outcome).trim_end().to_owned())
+}
+
+/// The callback's path: it is asked at the base that is tested, whatever host the service calls itself.
+fn callback_path(cb: &str) -> Result<String, Stuck> {
+    let url = url::Url::parse(cb).map_err(|_| Stuck("the intent's callback is no URL".to_owned()))?;
+    Ok(url.path().to_owned())
+}

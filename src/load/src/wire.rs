@@ -1,0 +1,111 @@
+//! One request as a guest, a phone or a backend makes it: timed, recorded, its outcome a value.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::HeaderMap;
+use reqwest::{Client, Method, RequestBuilder};
+use tokio::time::Instant;
+use url::Url;
+
+use crate::record::{Due, Outcome, Recorder, Step};
+
+/// A kept connection that is idle for longer may be about to be closed by the service (after 5 s).
+const IDLE: Duration = Duration::from_secs(2);
+
+/// Makes requests.
+#[derive(Clone, Debug)]
+pub struct Wire {
+    http: Client,
+    bases: Arc<[Url]>,
+    recorder: Arc<Recorder>,
+}
+
+/// An answer as it came.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Bytes,
+}
+
+/// A request with what came of it.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// When it was sent.
+    pub sent: Instant,
+    /// When its end was known.
+    pub done: Instant,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The answer, if one came.
+    pub answer: Option<Answer>,
+}
+
+/// A client that goes where it is told: no proxy, no redirects.
+///
+/// # Errors
+/// The library's.
+pub fn client(timeout: Duration) -> reqwest::Result<Client> {
+    let builder = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).retry(reqwest::retry::never());
+    builder.pool_idle_timeout(IDLE).timeout(timeout).build()
+}
+
+impl Wire {
+    /// To these listeners.
+    #[must_use]
+    pub fn new(http: Client, bases: Arc<[Url]>, recorder: Arc<Recorder>) -> Self {
+        Self { http, bases, recorder }
+    }
+
+    /// A request to the listener whose turn it is with this guest.
+    pub fn request(&self, guest: u64, method: Method, path: &str) -> RequestBuilder {
+        let turn = usize::try_from(guest).unwrap_or_default() % self.bases.len().max(1);
+        let base = self.bases.get(turn).map_or("", Url::as_str);
+        self.http.request(method, format!("{}{path}", base.trim_end_matches('/')))
+    }
+
+    /// Sends it and reads the answer to its end.
+    pub async fn exchange(&self, step: Step, due: Due, request: RequestBuilder) -> Exchange {
+        let exchange = exchange(request).await;
+        self.recorder.record(step, due, exchange.sent, exchange.done, exchange.outcome);
+        exchange
+    }
+}
+
+/// Sends a request without recording it.
+pub async fn exchange(request: RequestBuilder) -> Exchange {
+    let sent = Instant::now();
+    let answered = answer(request).await;
+    let done = Instant::now();
+    match answered {
+        Ok(answer) => Exchange { sent, done, outcome: Outcome::Status(answer.status), answer: Some(answer) },
+        Err(error) => Exchange { sent, done, outcome: of(&error), answer: None },
+    }
+}
+
+async fn answer(request: RequestBuilder) -> reqwest::Result<Answer> {
+    let mut response = request.send().await?;
+    let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
+    Ok(Answer { status, headers, body: response.bytes().await? })
+}
+
+fn of(error: &reqwest::Error) -> Outcome {
+    match error {
+        _ if error.is_timeout() => Outcome::TimedOut,
+        _ if error.is_connect() => Outcome::Unreachable,
+        _ => Outcome::Broken,
+    }
+}
+
+impl Answer {
+    /// A header's text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}

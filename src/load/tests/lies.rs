@@ -1,0 +1,85 @@
+//! The program against a server that lies: each lie must be found, and honesty must not be accused.
+
+use std::process::Command;
+use std::time::Duration;
+
+use sakshi_sandbox::issuer::SandboxIssuer;
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+mod stand_in;
+
+use stand_in::{Lie, StandIn};
+
+/// Code, summary and everything that was printed.
+async fn tried(lie: Lie, options: &'static [&'static str]) -> (Option<i32>, Value, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let (key, json) = (directory.path().join("issuer.p8"), directory.path().join("summary.json"));
+    std::fs::write(&key, SandboxIssuer::generate("https://issuer.sandbox.invalid").unwrap().to_pkcs8().unwrap()).unwrap();
+    let server = StandIn::start(lie).await;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sakshi-load"));
+    command.args(["kiosk", "--base", &server.base, "--internal", &server.base, "--patience", "1"]).args(options);
+    command.arg("--issuer-key").arg(&key).arg("--json").arg(&json);
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let summary = std::fs::read(&json).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    (output.status.code(), summary, said)
+}
+
+const GUESTS: &[&str] = &["--guests", "40", "--rate", "200"];
+const ALL_COME: &[&str] = &["--guests", "40", "--rate", "200", "--abandon", "0", "--decline", "0", "--max-guests", "20"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_honest_server_is_not_accused() {
+    for options in [GUESTS, ALL_COME] {
+        let (code, summary, said) = tried(Lie::Nothing, options).await;
+        assert_eq!((code, &summary["verdict"]), (Some(0), &Value::from("held")), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_lie_is_found_and_ends_with_1() {
+    let lies = [
+        (Lie::DropsAWebhook, GUESTS, "each outcome is reported by a webhook"),
+        (Lie::SendsAWebhookTwice, GUESTS, "no webhook comes twice"),
+        (Lie::DebitsTwice, GUESTS, "each transaction opened costs one credit"),
+        (Lie::TakesOneTooMany, ALL_COME, "never more guests than places"),
+        (Lie::ForgetsAGuest, GUESTS, "the registered guests are those who were told so"),
+        (Lie::TurnsAwayEarly, GUESTS, "nobody is turned away before the event is full"),
+    ];
+    let mut trials = JoinSet::new();
+    for (lie, options, rule) in lies {
+        trials.spawn(async move { (lie, rule, tried(lie, options).await) });
+    }
+    while let Some(trial) = trials.join_next().await {
+        let (lie, rule, (code, summary, said)) = trial.unwrap();
+        assert_eq!((code, &summary["verdict"]), (Some(1), &Value::from("broken")), "{lie:?}: {said}");
+        let findings = summary["findings"].as_array().unwrap();
+        let finding = findings.iter().find(|finding| finding["rule"] == rule).unwrap();
+        assert_eq!(finding["held"], false, "{lie:?}: {said}");
+        assert!(!finding["examples"].as_array().unwrap().is_empty(), "{lie:?} is shown by example");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_stalls_is_seen_in_the_percentiles_of_a_closed_run() {
+    let stall = Lie::HoldsAPage(Duration::from_millis(900));
+    let (code, summary, said) = tried(stall, &["--guests", "40", "--users", "1"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let page = summary["steps"].as_array().unwrap().iter().find(|step| step["title"] == "GET /e/{id}").unwrap();
+    let ms = |from: &str, percentile: &str| page[from][percentile].as_f64().unwrap();
+    assert!(ms("sent", "p90") < 300.0, "one of forty requests stalled, and the user waited instead of asking: {page}");
+    assert!(ms("due", "p90") > 400.0, "who would have asked meanwhile is counted: {page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_driven_ends_with_2() {
+    let foreign: &[&str] = &["--base", "http://192.0.2.1:1"];
+    let (code, _, said) = tried(Lie::Nothing, foreign).await;
+    assert!(code == Some(2) && said.contains("--i-own-this-target"), "{code:?} {said}");
+    let (code, _, said) = tried(Lie::Nothing, &["--abandon", "2"]).await;
+    assert!(code == Some(2) && said.contains("--abandon"), "{code:?} {said}");
+    // Beside one that answers.
+    let (code, _, said) = tried(Lie::Nothing, &["--base", "http://127.0.0.1:1"]).await;
+    assert!(code == Some(2) && said.contains("unreachable"), "{code:?} {said}");
+}

@@ -1,0 +1,104 @@
+//! The program against a real sandbox node, in this process on a thread of its own.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
+
+use metrics_exporter_prometheus::PrometheusBuilder;
+use sakshi::node::Node;
+use sakshi::settings::{Sources, load};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+/// A node that ends when it is dropped.
+struct Running {
+    public: String,
+    internal: String,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Running {
+    fn start(directory: &Path) -> Self {
+        let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let overrides = vec![
+            set("profile", "sandbox"),
+            set("store.path", &directory.display().to_string()),
+            set("server.public_addr", "127.0.0.1:0"),
+            set("server.internal_addr", "127.0.0.1:0"),
+            set("server.workers", "2"),
+            set("server.drain_timeout_s", "2"),
+            // So that those who leave expire while the test looks on.
+            set("ovse.window_s", "3"),
+        ];
+        let (told, tell) = mpsc::channel();
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::spawn(move || {
+            actix_rt::System::new().block_on(async move {
+                let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;
+                let node = Node::start(&settings, PrometheusBuilder::new().build_recorder().handle()).await.unwrap();
+                told.send((node.public_addr, node.internal_addr)).unwrap();
+                let _ = stopped.await;
+                node.stop().await;
+            });
+        });
+        let (public, internal) = tell.recv().unwrap();
+        Self { public: format!("http://{public}"), internal: format!("http://{internal}"), stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Code, summary, the report's page and everything that was printed.
+    fn load(&self, directory: &Path, options: &[&str]) -> (Option<i32>, Value, String, String) {
+        let (json, page) = (directory.join("summary.json"), directory.join("report.html"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sakshi-load"));
+        command.args(options).args(["--base", &self.public, "--internal", &self.internal]);
+        command.arg("--issuer-key").arg(directory.join("sandbox-keys/issuer.p8"));
+        let output = command.arg("--json").arg(&json).arg("--report").arg(&page).output().unwrap();
+        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let summary = std::fs::read(&json).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+        (output.status.code(), summary, std::fs::read_to_string(&page).unwrap_or_default(), said)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.stop.take().map(|stop| stop.send(()));
+        let _ = self.thread.take().map(thread::JoinHandle::join);
+    }
+}
+
+#[test]
+fn a_real_node_keeps_what_it_promises_in_each_model() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = Running::start(directory.path());
+    let runs: [&[&str]; 4] = [
+        &["kiosk", "--guests", "60", "--rate", "40", "--abandon", "0.2", "--decline", "0.1", "--until-expired"],
+        &["kiosk", "--guests", "60", "--users", "6", "--max-guests", "25", "--abandon", "0"],
+        &["api", "--guests", "60", "--rate", "60", "--abandon", "0.2", "--decline", "0.2"],
+        &["soak", "--guests", "10", "--rate", "20", "--users", "4"],
+    ];
+    for options in runs {
+        let (code, summary, page, said) = node.load(directory.path(), options);
+        assert_eq!((code, &summary["verdict"]), (Some(0), &Value::from("held")), "{options:?}: {said}");
+        let guests = &summary["guests"];
+        let count = |name: &str| guests[name].as_u64().unwrap();
+        assert_eq!(count("failed"), 0, "{said}");
+        assert_eq!(count("let_in"), count("completed") + count("declined") + count("left") + count("turned_away"), "{said}");
+        assert!(count("completed") > 0 && page.contains("Every invariant held.") && page.contains("<svg"), "{said}");
+        assert_eq!(summary["webhooks"]["lost"], 0);
+        if options.contains(&"--max-guests") {
+            let (places, completed) = (&summary["places"]["registered"], &guests["completed"]);
+            assert_eq!((places, completed), (&Value::from(25), &Value::from(25)), "the event fills up and no further");
+        }
+    }
+}
+
+#[test]
+fn credentials_that_the_node_does_not_believe_are_a_failed_rehearsal_and_no_broken_promise() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = Running::start(directory.path());
+    let issuer = sakshi_sandbox::issuer::SandboxIssuer::generate("https://issuer.sandbox.invalid").unwrap();
+    std::fs::write(directory.path().join("sandbox-keys/issuer.p8"), issuer.to_pkcs8().unwrap()).unwrap();
+    let (code, _, _, said) = node.load(directory.path(), &["kiosk", "--guests", "5"]);
+    assert!(code == Some(2) && said.contains("rehearsal"), "{code:?} {said}");
+}

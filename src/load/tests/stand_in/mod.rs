@@ -1,0 +1,220 @@
+//! A small server that answers as the service does, without verifying anything, and that can be told
+//! to lie. Only for what a real service cannot be made to do.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// What it does wrong, once, at the event of the run (the rehearsal's comes before).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lie {
+    Nothing,
+    DropsAWebhook,
+    SendsAWebhookTwice,
+    DebitsTwice,
+    TakesOneTooMany,
+    ForgetsAGuest,
+    TurnsAwayEarly,
+    HoldsAPage(Duration),
+}
+
+/// The guest at whom it lies.
+const VICTIM: usize = 5;
+
+#[derive(Default)]
+struct Event {
+    places: usize,
+    webhook: String,
+    opened: Vec<String>,
+    registered: Vec<String>,
+    debits: Vec<String>,
+    looked_at: usize,
+}
+
+#[derive(Default)]
+struct State {
+    clients: usize,
+    transactions: usize,
+    events: BTreeMap<usize, Event>,
+}
+
+pub(crate) struct StandIn {
+    pub(crate) base: String,
+}
+
+impl StandIn {
+    pub(crate) async fn start(lie: Lie) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let state = Arc::new(Mutex::new(State::default()));
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let state = Arc::clone(&state);
+                tokio::spawn(async move {
+                    let service = service_fn(|request| answer(request, Arc::clone(&state), lie));
+                    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+                });
+            }
+        });
+        Self { base }
+    }
+}
+
+type Answer = Response<Full<Bytes>>;
+
+fn json_of(status: u16, body: &Value) -> Answer {
+    Response::builder().status(status).header("content-type", "application/json").body(Full::new(body.to_string().into())).unwrap()
+}
+
+/// The number in `c2`, `e2`, `a2`.
+fn number(id: &str) -> usize {
+    id.get(1..).and_then(|digits| digits.parse().ok()).unwrap_or_default()
+}
+
+async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>, lie: Lie) -> Result<Answer, Infallible> {
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let path = parts.uri.path().to_owned();
+    let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    if let (Lie::HoldsAPage(time), ["e", "e2"]) = (lie, segments.as_slice()) {
+        let turn = {
+            let mut state = state.lock().unwrap();
+            let event = state.events.get_mut(&2).unwrap();
+            event.looked_at += 1;
+            event.looked_at
+        };
+        if turn == VICTIM {
+            tokio::time::sleep(time).await;
+        }
+    }
+    let mut send = Vec::new();
+    let answer = told(&mut state.lock().unwrap(), parts.method.as_str(), &segments, &header, &body, lie, &mut send);
+    for (url, body) in send {
+        tokio::spawn(reqwest::Client::new().post(url).body(body).send());
+    }
+    Ok(answer)
+}
+
+fn told(
+    state: &mut State,
+    method: &str,
+    segments: &[&str],
+    header: &dyn Fn(&str) -> String,
+    body: &Value,
+    lie: Lie,
+    send: &mut Vec<(String, String)>,
+) -> Answer {
+    match (method, segments) {
+        ("POST", ["admin", "v1", "clients"]) => {
+            state.clients += 1;
+            json_of(200, &json!({ "client_id": format!("c{}", state.clients) }))
+        }
+        ("POST", ["admin", "v1", "clients", client, "apps"]) => json_of(200, &json!({ "app_id": format!("a{}", number(client)) })),
+        ("POST", ["admin", "v1", "clients", _, "keys"]) => json_of(200, &json!({ "api_key": "key" })),
+        ("POST", ["admin", "v1", "clients", _, "credits"]) => json_of(200, &json!({ "balance": 1_000 })),
+        ("GET", ["admin", "v1", "clients", client, what]) => {
+            let debits = state.events.get(&number(client)).map_or(&[][..], |event| &event.debits);
+            let balance = 1_000 - debits.len();
+            if *what == "credits" {
+                return json_of(200, &json!({ "balance": balance }));
+            }
+            let grant = json!({ "seq": 1, "kind": "grant", "amount": 1_000, "balance_after": 1_000, "reference": "start" });
+            let debit = |(number, txn): (usize, &String)| json!({ "seq": number + 2, "kind": "debit", "amount": 1, "balance_after": 999 - number, "reference": txn });
+            let entries: Vec<Value> = std::iter::once(grant).chain(debits.iter().enumerate().map(debit)).collect();
+            json_of(200, &json!({ "total": entries.len(), "entries": entries }))
+        }
+        ("POST", ["api", "v1", "nationalid-ovse", "events"]) => {
+            let client = number(&header("x-api-app-id"));
+            let places = usize::try_from(body["max_guests"].as_u64().unwrap()).unwrap();
+            let webhook = body["webhook_url"].as_str().unwrap().to_owned();
+            state.events.insert(client, Event { places, webhook, ..Event::default() });
+            json_of(200, &json!({ "event_id": format!("e{client}") }))
+        }
+        ("GET", ["api", "v1", "nationalid-ovse", "events", id]) => {
+            let event = &state.events[&number(id)];
+            let (registered, scans) = (event.registered.len(), event.opened.len());
+            json_of(
+                200,
+                &json!({ "max_guests": event.places, "registration_count": registered, "scan_count": scans, "abandoned_count": 0 }),
+            )
+        }
+        ("GET", ["api", "v1", "nationalid-ovse", "events", id, "registrations"]) => {
+            let rows: Vec<Value> = state.events[&number(id)].registered.iter().map(|txn| json!({ "txn_id": txn })).collect();
+            json_of(200, &json!({ "total": rows.len(), "registrations": rows }))
+        }
+        ("GET", ["e", id]) => {
+            let event = &state.events[&number(id)];
+            json_of(if event.registered.len() < event.places || lie == Lie::TakesOneTooMany { 200 } else { 409 }, &json!({}))
+        }
+        ("POST", ["e", id, "start"]) => start(state, id, lie),
+        ("GET", ["v", txn]) if header("accept") == "application/jwt" => Response::new(Full::new(intent(txn).into())),
+        ("GET", ["v", _]) => json_of(200, &json!({})),
+        ("POST", ["cb", txn, _]) => callback(state, txn, body, lie, send),
+        _ => json_of(404, &json!({})),
+    }
+}
+
+fn start(state: &mut State, id: &str, lie: Lie) -> Answer {
+    state.transactions += 1;
+    let txn = format!("{}-{:05}", number(id), state.transactions);
+    let event = state.events.get_mut(&number(id)).unwrap();
+    let victim = number(id) == 2 && event.opened.len() == VICTIM;
+    if victim && lie == Lie::TurnsAwayEarly {
+        event.opened.push("nobody".to_owned());
+        event.debits.clear();
+        return json_of(409, &json!({ "code": "event_full" }));
+    }
+    event.opened.push(txn.clone());
+    event.debits.push(txn.clone());
+    if victim && lie == Lie::DebitsTwice {
+        event.debits.push(txn.clone());
+    }
+    Response::builder().status(303).header("location", format!("/v/{txn}")).body(Full::default()).unwrap()
+}
+
+fn intent(txn: &str) -> String {
+    let segment = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let payload = json!({
+        "txn": txn, "i": "credential", "lang": "23", "sc": "0".repeat(64), "pop": 1, "ch": "web", "m": 1, "ac": "a", "sa": "b",
+        "cb": format!("http://stand-in.invalid/cb/{txn}/capability"), "aud": "http://stand-in.invalid", "iss": "s", "iat": 1, "exp": 4_000_000_000_u64, "jti": "j",
+    });
+    format!("{}.{}.{}", segment(&json!({ "alg": "RS256" })), segment(&payload), URL_SAFE_NO_PAD.encode("signature"))
+}
+
+fn callback(state: &mut State, txn: &str, body: &Value, lie: Lie, send: &mut Vec<(String, String)>) -> Answer {
+    let event = state.events.get_mut(&txn.split('-').next().unwrap().parse::<usize>().unwrap()).unwrap();
+    if body["response"].is_null() {
+        return json_of(200, &json!({}));
+    }
+    let room = event.places + usize::from(lie == Lie::TakesOneTooMany);
+    if event.registered.len() >= room {
+        return json_of(409, &json!({}));
+    }
+    let victim = txn.starts_with("2-") && event.registered.len() == VICTIM;
+    let report = json!({ "data": { "txn_id": txn, "verification_passed": true } }).to_string();
+    let times = match lie {
+        Lie::DropsAWebhook if victim => 0,
+        Lie::SendsAWebhookTwice if victim => 2,
+        _ => 1,
+    };
+    send.extend((0..times).map(|_| (event.webhook.clone(), report.clone())));
+    // Whoever is forgotten leaves somebody else's name in the list.
+    event.registered.push(if victim && lie == Lie::ForgetsAGuest { event.registered[0].clone() } else { txn.to_owned() });
+    json_of(200, &json!({}))
+}

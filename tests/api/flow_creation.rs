@@ -1,0 +1,256 @@
+//! Opening a flow: what the client gets, what the upstream is asked, and that both happen once.
+
+use futures_util::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::answer::Answer;
+use crate::harness::flow::{CONSENT_TEXT, Flow, PDF};
+use crate::harness::universe::Universe;
+use crate::harness::upstream::{Order, TOKEN, Upstream};
+
+/// The names of an object's members.
+fn members(value: &Value) -> Vec<&str> {
+    let mut members: Vec<&str> = value.as_object().expect("an object").keys().map(String::as_str).collect();
+    members.sort_unstable();
+    members
+}
+
+fn assert_ordered(order: &Order, flow: Flow, body: &Value) {
+    assert_eq!((order.flow.as_str(), &order.body), (flow.name(), body));
+    assert_eq!(order.headers["authorization"], format!("Bearer {TOKEN}"));
+    assert_eq!(order.headers["content-type"], "application/json");
+}
+
+#[tokio::test]
+async fn an_esign_request_is_ordered_and_each_signer_gets_a_place_to_sign() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let backend = universe.backend(0).await;
+    let body = Flow::Esign.body();
+    let begun = backend.begin_with(Flow::Esign, &body).await;
+    let answer = &begun.answer;
+    assert_eq!(members(answer), ["documentId", "documentReferenceId", "signerInfo"]);
+    assert_eq!(answer["documentReferenceId"], "loan-agreement-7");
+    let signers = answer["signerInfo"].as_array().expect("signers");
+    for (signer, reference) in signers.iter().zip(["borrower", "guarantor"]) {
+        assert_eq!(members(signer), ["signerId", "signerRefId", "signingUrl"]);
+        assert_eq!(signer["signerRefId"], reference);
+        assert!(signer["signingUrl"].as_str().expect("a URL").starts_with("https://upstream.example/"), "{signer}");
+    }
+    let urls: Vec<&Value> = signers.iter().map(|signer| &signer["signingUrl"]).collect();
+    assert!(urls.len() == 2 && urls[0] != urls[1], "{answer}");
+
+    let invited = |index: usize| {
+        json!({"signerId": signers[index]["signerId"], "signerRefId": body["signerInfo"][index]["signerRefId"],
+               "signerName": body["signerInfo"][index]["signerName"],
+               "invitationExpireTimeStamp": body["signerInfo"][index]["invitationExpireTimeStamp"]})
+    };
+    let expected = json!({
+        "documentId": begun.id, "app_id": backend.app, "request_id": "req-1", "documentReferenceId": "loan-agreement-7",
+        "document": {"name": "Loan agreement of Asha", "content": PDF}, "signerInfo": [invited(0), invited(1)],
+    });
+    assert_ordered(&upstream.last(), Flow::Esign, &expected);
+}
+
+#[tokio::test]
+async fn each_signer_gets_the_place_that_the_upstream_named_for_them_in_any_order() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let backend = universe.backend(0).await;
+    let mut body = Flow::Esign.body_with(&[("/documentReferenceId", None)]);
+    let many: Vec<Value> = (0..20).map(|number| json!({"signerName": format!("Signer Number {number}")})).collect();
+    body["signerInfo"] = json!(many);
+    let begun = backend.begin_with(Flow::Esign, &json!({"documentInfo": body["documentInfo"], "signerInfo": many})).await;
+    assert_eq!(begun.answer["documentReferenceId"], Value::Null);
+    let order = upstream.last().body;
+    let ordered = order["signerInfo"].as_array().expect("signers");
+    let answered = begun.answer["signerInfo"].as_array().expect("signers");
+    assert_eq!((ordered.len(), answered.len()), (20, 20));
+    for (number, (asked, told)) in ordered.iter().zip(answered).enumerate() {
+        assert_eq!(asked["signerName"], format!("Signer Number {number}"), "in the order of signing");
+        assert_eq!(asked["signerId"], told["signerId"]);
+        assert_eq!(told["signerRefId"], Value::Null);
+    }
+}
+
+#[tokio::test]
+async fn a_document_locker_request_is_ordered_with_the_consent_that_was_given() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let backend = universe.backend(0).await;
+    let begun = backend.begin(Flow::DocLocker).await;
+    assert_eq!(members(&begun.answer), ["requestUrl", "transactionId"]);
+    assert!(begun.answer["requestUrl"].as_str().expect("a URL").starts_with("https://upstream.example/"), "{}", begun.answer);
+    let expected = json!({"transactionId": begun.id, "app_id": backend.app, "request_id": "req-1",
+                          "docs": ["driving_licence", "class_x_marksheet"], "consent_text": CONSENT_TEXT});
+    assert_ordered(&upstream.last(), Flow::DocLocker, &expected);
+}
+
+#[tokio::test]
+async fn both_kinds_of_e_stamp_are_ordered_by_their_name() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let backend = universe.backend(0).await;
+    for api_type in ["RegistryEStamp", "PhysicalEStamp"] {
+        let begun = backend.begin_with(Flow::EStamp, &Flow::EStamp.body_with(&[("/apiType", Some(json!(api_type)))])).await;
+        assert_eq!(begun.answer, json!({"eStampId": begun.id}));
+        let expected = json!({"eStampId": begun.id, "app_id": backend.app, "request_id": "req-1", "apiType": api_type,
+                              "document": {"documentName": "lease.pdf", "base64FileData": PDF},
+                              "signatoriesInfo": [{"name": "Asha Rao", "emailID": "asha@example.com", "signType": "electronic"}]});
+        assert_ordered(&upstream.last(), Flow::EStamp, &expected);
+    }
+}
+
+#[tokio::test]
+async fn a_wealth_consent_is_ordered_and_answered_with_its_handle() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let backend = universe.backend(0).await;
+    let begun = backend.begin(Flow::Wealth).await;
+    assert_eq!((&begun.answer["uniqueIdentifier"], &begun.answer["consentHandle"]), (&json!(begun.id), &json!("handle-1")));
+    let expected = json!({"uniqueIdentifier": begun.id, "app_id": backend.app, "request_id": "req-1", "consent_text": CONSENT_TEXT});
+    assert_ordered(&upstream.last(), Flow::Wealth, &expected);
+}
+
+#[tokio::test]
+async fn every_flow_is_opened_without_credits_and_costs_none() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let backend = universe.backend(3).await;
+    for flow in Flow::ALL {
+        backend.begin(flow).await;
+    }
+    assert_eq!(universe.operator().balance(&backend.client).await, 3);
+}
+
+#[tokio::test]
+async fn members_in_the_other_spelling_order_the_same() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let backend = universe.backend(0).await;
+    let camel = Flow::Esign.body();
+    let until = &camel["signerInfo"][0]["invitationExpireTimeStamp"];
+    let cases = [
+        (
+            Flow::Esign,
+            json!({"document_info": camel["documentInfo"], "document_reference_id": "loan-agreement-7",
+                   "signer_info": [{"signer_name": "Asha Rao", "signer_ref_id": "borrower", "invitation_expire_time_stamp": until}]}),
+            json!({"documentReferenceId": "loan-agreement-7",
+                   "signerInfo": [{"signerName": "Asha Rao", "signerRefId": "borrower", "invitationExpireTimeStamp": until}]}),
+        ),
+        (
+            Flow::EStamp,
+            json!({"api_type": "RegistryEStamp", "document": {"document_name": "lease.pdf", "base64_file_data": PDF},
+                   "signatories_info": [{"name": "Asha Rao", "email_id": "asha@example.com", "sign_type": "electronic"}]}),
+            Flow::EStamp.body(),
+        ),
+        (
+            Flow::DocLocker,
+            json!({"docs": ["driving_licence"], "consent": "Y", "consentText": CONSENT_TEXT}),
+            json!({"consent_text": CONSENT_TEXT}),
+        ),
+        (Flow::Wealth, json!({"consent": "Y", "consentText": CONSENT_TEXT}), json!({"consent_text": CONSENT_TEXT})),
+    ];
+    for (flow, body, expected) in cases {
+        backend.begin_as(flow, &body).await.ok();
+        let mut order = upstream.last().body;
+        if let Some(signers) = order["signerInfo"].as_array_mut() {
+            signers.iter_mut().for_each(|signer| drop(signer.as_object_mut().expect("a signer").remove("signerId")));
+        }
+        for (member, value) in expected.as_object().expect("an object") {
+            assert_eq!(&order[member], value, "{member} of {order}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_correlation_id_in_the_body_goes_with_the_order() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let backend = universe.backend(0).await;
+    for flow in Flow::ALL {
+        let body = flow.body_with(&[("/request_id", Some(json!("order-7")))]);
+        let answer = Answer::to(backend.request(Method::POST, flow.path()).json(&body)).await;
+        answer.ok();
+        assert_eq!((answer.header("x-request-id"), &upstream.last().body["request_id"]), (Some("order-7"), &json!("order-7")));
+    }
+}
+
+#[tokio::test]
+async fn a_repeat_under_the_same_key_gets_the_first_answer_and_orders_nothing() {
+    let upstream = Upstream::start().await;
+    let mut universe = Universe::ordering_from(&upstream, &[]).await;
+    let backend = universe.backend(0).await;
+    let bodies = Flow::ALL.map(|flow| (flow, flow.body()));
+    let mut first = Vec::new();
+    for (flow, body) in &bodies {
+        first.push(backend.begin_once(&format!("key-{}", flow.name()), *flow, body).await);
+    }
+    assert_eq!(upstream.orders().len(), 4);
+    for life in 0..2 {
+        for ((flow, body), first) in bodies.iter().zip(&first) {
+            first.ok();
+            let again = backend.begin_once(&format!("key-{}", flow.name()), *flow, body).await;
+            assert_eq!((again.status, &again.text), (200, &first.text), "{}", flow.name());
+        }
+        if life == 0 {
+            universe.kill().await;
+            universe.launch().await;
+        }
+    }
+    assert_eq!(upstream.orders().len(), 4, "a replay orders nothing, not even after the process was killed");
+    for flow in Flow::ALL {
+        let other = flow.body_with(&[("/request_id", Some(json!("another-body")))]);
+        let answer = backend.begin_once(&format!("key-{}", flow.name()), flow, &other).await;
+        assert_eq!(answer.refusal(422), "idempotency_key_reused", "{}", flow.name());
+    }
+    assert_eq!(upstream.orders().len(), 4);
+}
+
+#[tokio::test]
+async fn a_key_that_opened_another_kind_of_flow_is_a_422() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let backend = universe.backend(1).await;
+    backend.begin_once("order-1", Flow::Wealth, &Flow::Wealth.body()).await.ok();
+    let locker = backend.begin_once("order-1", Flow::DocLocker, &Flow::DocLocker.body()).await;
+    assert_eq!(locker.refusal(422), "idempotency_key_reused");
+    let init = backend.init_once("order-1", &json!({"claims": ["name"], "channel": "qr"})).await;
+    assert_eq!(init.refusal(422), "idempotency_key_reused");
+    assert_eq!(upstream.orders().len(), 1);
+}
+
+#[tokio::test]
+async fn requests_at_once_under_one_key_open_one_flow() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let backend = universe.backend(0).await;
+    let body = Flow::DocLocker.body();
+    let answers = join_all((0..16).map(|_| backend.begin_once("order-1", Flow::DocLocker, &body))).await;
+    for answer in &answers {
+        assert_eq!((answer.status, &answer.text), (200, &answers[0].text));
+    }
+    let connector = universe.connector();
+    let mut known = Vec::new();
+    for order in upstream.orders() {
+        let id = order.body["transactionId"].as_str().expect("an id").to_owned();
+        let report = json!({"app_id": backend.app, "success": false, "statusCode": 403, "message": "Declined",
+                            "data": {"transactionId": id, "docs": []}});
+        match connector.report("doclocker", &report).await.status {
+            200 => known.push(id),
+            status => assert_eq!(status, 404, "an order whose flow was never opened concerns nobody"),
+        }
+    }
+    assert_eq!(known, [answers[0].json()["transactionId"].as_str().expect("an id")]);
+}
+
+#[tokio::test]
+async fn a_key_belongs_to_one_app() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let (one, other) = (universe.backend(0).await, universe.backend(0).await);
+    let body = Flow::EStamp.body();
+    let first = one.begin_once("order-1", Flow::EStamp, &body).await.ok();
+    assert_ne!(other.begin_once("order-1", Flow::EStamp, &body).await.ok()["eStampId"], first["eStampId"]);
+}

@@ -1,0 +1,312 @@
+//! Bad input to what opens flows: every refusal names its field by its path, and nothing is ordered.
+
+use reqwest::{Body, Method};
+use serde_json::{Value, json};
+
+use crate::harness::answer::Answer;
+use crate::harness::backend::Backend;
+use crate::harness::flow::{CONSENT_TEXT, Flow};
+use crate::harness::universe::Universe;
+use crate::harness::upstream::Upstream;
+use crate::harness::venue::within;
+
+const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
+
+/// A change of a good body at a JSON pointer, and the path that the refusal must name.
+type Case = (&'static str, Option<Value>, &'static str);
+
+fn set(pointer: &'static str, value: Value, path: &'static str) -> Case {
+    (pointer, Some(value), path)
+}
+
+const fn without(pointer: &'static str, path: &'static str) -> Case {
+    (pointer, None, path)
+}
+
+/// Every case is refused with its path, and nothing of it reaches the upstream.
+async fn assert_refused(flow: Flow, cases: Vec<Case>) {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let backend = universe.backend(1).await;
+    for (pointer, value, path) in cases {
+        let shown = value.as_ref().map_or_else(|| "none".to_owned(), |value| value.to_string().chars().take(80).collect());
+        let answer = backend.begin_as(flow, &flow.body_with(&[(pointer, value)])).await;
+        let fields = answer.refused_fields();
+        assert!(fields == [path], "{path} is not what {fields:?} names for {pointer} = {shown}");
+    }
+    assert!(upstream.orders().is_empty(), "nothing was ordered");
+}
+
+#[tokio::test]
+async fn every_bad_field_of_an_esign_request_is_a_400_that_names_its_path() {
+    let invitation = "/signerInfo/1/invitationExpireTimeStamp";
+    let invitation_path = "signerInfo[1].invitationExpireTimeStamp";
+    let many = json!(vec![json!({"signerName": "Asha Rao"}); 21]);
+    let cases = vec![
+        without("/documentInfo", "documentInfo"),
+        set("/documentInfo", Value::Null, "documentInfo"),
+        set("/documentInfo", json!("a document"), "documentInfo"),
+        set("/documentInfo", json!([]), "documentInfo"),
+        without("/documentInfo/name", "documentInfo.name"),
+        set("/documentInfo/name", json!(""), "documentInfo.name"),
+        set("/documentInfo/name", json!(" \n"), "documentInfo.name"),
+        set("/documentInfo/name", json!(7), "documentInfo.name"),
+        set("/documentInfo/name", json!("x".repeat(101)), "documentInfo.name"),
+        without("/documentInfo/content", "documentInfo.content"),
+        set("/documentInfo/content", json!(""), "documentInfo.content"),
+        set("/documentInfo/content", json!("no Base64!"), "documentInfo.content"),
+        set("/documentInfo/content", json!("QUJ"), "documentInfo.content"),
+        set("/documentInfo/content", json!("QUJD\nQUJD"), "documentInfo.content"),
+        set("/documentInfo/content", json!("QU-_"), "documentInfo.content"),
+        set("/documentInfo/content", json!({"base64": "QUJD"}), "documentInfo.content"),
+        set("/documentInfo/colour", json!("red"), "documentInfo.colour"),
+        without("/signerInfo", "signerInfo"),
+        set("/signerInfo", json!([]), "signerInfo"),
+        set("/signerInfo", json!({"signerName": "Asha Rao"}), "signerInfo"),
+        set("/signerInfo", many, "signerInfo"),
+        set("/signerInfo/1", json!("Vikram Sample"), "signerInfo[1]"),
+        without("/signerInfo/1/signerName", "signerInfo[1].signerName"),
+        set("/signerInfo/1/signerName", json!(""), "signerInfo[1].signerName"),
+        set("/signerInfo/1/signerName", json!("x".repeat(101)), "signerInfo[1].signerName"),
+        set("/signerInfo/0/signerName", json!(["Asha", "Rao"]), "signerInfo[0].signerName"),
+        set("/signerInfo/0/signerRefId", json!("x".repeat(129)), "signerInfo[0].signerRefId"),
+        set("/signerInfo/0/signerRefId", json!(""), "signerInfo[0].signerRefId"),
+        set("/signerInfo/0/colour", json!("red"), "signerInfo[0].colour"),
+        set("/signerInfo/0/signerId", json!("of-my-own"), "signerInfo[0].signerId"),
+        set(invitation, json!("tomorrow"), invitation_path),
+        set(invitation, json!(1_800_000_000), invitation_path),
+        set(invitation, json!("2020-01-01T00:00:00Z"), invitation_path),
+        set(invitation, json!(within(DAY).trim_end_matches('Z')), invitation_path),
+        set(invitation, json!(within(91 * DAY)), invitation_path),
+        set("/documentReferenceId", json!("x".repeat(129)), "documentReferenceId"),
+        set("/documentReferenceId", json!(7), "documentReferenceId"),
+        set("/responseUrl", json!("ftp://client.example/"), "responseUrl"),
+        set("/responseUrl", json!("https://user:pass@client.example/"), "responseUrl"),
+        set("/responseUrl", json!("https://client.example/#part"), "responseUrl"),
+        set("/responseUrl", json!(format!("https://client.example/{}", "x".repeat(2_048))), "responseUrl"),
+        set("/responseUrl", json!(""), "responseUrl"),
+        set("/colour", json!("red"), "colour"),
+        set("/consent", json!("Y"), "consent"),
+        set("/request_id", json!("two words"), "request_id"),
+    ];
+    assert_refused(Flow::Esign, cases).await;
+}
+
+#[tokio::test]
+async fn every_bad_field_of_a_document_locker_request_is_a_400_that_names_its_path() {
+    let cases = vec![
+        without("/docs", "docs"),
+        set("/docs", json!([]), "docs"),
+        set("/docs", json!("driving_licence"), "docs"),
+        set("/docs", json!((0..21).map(|number| format!("document-{number}")).collect::<Vec<_>>()), "docs"),
+        set("/docs/1", json!("driving_licence"), "docs[1]"),
+        set("/docs/1", json!(""), "docs[1]"),
+        set("/docs/1", json!(7), "docs[1]"),
+        set("/docs/1", json!("x".repeat(101)), "docs[1]"),
+        set("/responseUrl", json!("https://client.example/hook"), "responseUrl"),
+        set("/webhook_url", json!("https://client.example/hook"), "webhook_url"),
+    ];
+    assert_refused(Flow::DocLocker, cases).await;
+}
+
+#[tokio::test]
+async fn whatever_fetches_personal_data_is_asked_for_with_consent() {
+    let cases = || {
+        vec![
+            without("/consent", "consent"),
+            set("/consent", json!("N"), "consent"),
+            set("/consent", json!("y"), "consent"),
+            set("/consent", json!("yes"), "consent"),
+            set("/consent", json!(true), "consent"),
+            set("/consent", Value::Null, "consent"),
+            without("/consent_text", "consent_text"),
+            set("/consent_text", json!(""), "consent_text"),
+            set("/consent_text", json!("  "), "consent_text"),
+            set("/consent_text", json!("x".repeat(4_097)), "consent_text"),
+            set("/consent_text", json!({"text": "I agree"}), "consent_text"),
+            set("/colour", json!("red"), "colour"),
+        ]
+    };
+    assert_refused(Flow::DocLocker, cases()).await;
+    assert_refused(Flow::Wealth, cases()).await;
+}
+
+#[tokio::test]
+async fn every_bad_field_of_an_e_stamp_request_is_a_400_that_names_its_path() {
+    let cases = vec![
+        without("/apiType", "apiType"),
+        set("/apiType", json!("ESign"), "apiType"),
+        set("/apiType", json!("registryestamp"), "apiType"),
+        set("/apiType", json!(1), "apiType"),
+        without("/document", "document"),
+        without("/document/documentName", "document.documentName"),
+        set("/document/documentName", json!("x".repeat(101)), "document.documentName"),
+        without("/document/base64FileData", "document.base64FileData"),
+        set("/document/base64FileData", json!("no Base64!"), "document.base64FileData"),
+        set("/document/base64FileData", json!(""), "document.base64FileData"),
+        set("/document/colour", json!("red"), "document.colour"),
+        without("/signatoriesInfo", "signatoriesInfo"),
+        set("/signatoriesInfo", json!([]), "signatoriesInfo"),
+        without("/signatoriesInfo/0/name", "signatoriesInfo[0].name"),
+        set("/signatoriesInfo/0/emailID", json!("nobody"), "signatoriesInfo[0].emailID"),
+        set("/signatoriesInfo/0/emailID", json!(7), "signatoriesInfo[0].emailID"),
+        without("/signatoriesInfo/0/signType", "signatoriesInfo[0].signType"),
+        set("/signatoriesInfo/0/status", json!("Completed"), "signatoriesInfo[0].status"),
+        set("/responseUrl", json!("https://client.example/hook"), "responseUrl"),
+        set("/colour", json!("red"), "colour"),
+    ];
+    assert_refused(Flow::EStamp, cases).await;
+}
+
+#[tokio::test]
+async fn all_problems_are_named_at_once() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let backend = universe.backend(1).await;
+    let body = json!({
+        "documentInfo": {"name": " ", "content": "no Base64!", "colour": "red"},
+        "signerInfo": [{}, {"signerName": 7, "hat": "grey"}], "responseUrl": "nowhere", "shoe_size": 43,
+    });
+    let fields = backend.begin_as(Flow::Esign, &body).await.refused_fields();
+    for field in [
+        "documentInfo.name",
+        "documentInfo.content",
+        "documentInfo.colour",
+        "signerInfo[0].signerName",
+        "signerInfo[1].signerName",
+        "signerInfo[1].hat",
+        "responseUrl",
+        "shoe_size",
+    ] {
+        assert!(fields.iter().any(|named| named == field), "{field} is not among {fields:?}");
+    }
+    assert!(upstream.orders().is_empty());
+}
+
+#[tokio::test]
+async fn the_same_field_in_both_spellings_is_a_400_at_every_depth() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let backend = universe.backend(1).await;
+    let cases = [
+        (Flow::Esign, "", "documentInfo", "document_info"),
+        (Flow::Esign, "", "signerInfo", "signer_info"),
+        (Flow::Esign, "", "documentReferenceId", "document_reference_id"),
+        (Flow::Esign, "/signerInfo/0", "signerName", "signer_name"),
+        (Flow::Esign, "/signerInfo/0", "signerRefId", "signer_ref_id"),
+        (Flow::Esign, "/signerInfo/1", "invitationExpireTimeStamp", "invitation_expire_time_stamp"),
+        (Flow::DocLocker, "", "consentText", "consent_text"),
+        (Flow::EStamp, "", "apiType", "api_type"),
+        (Flow::EStamp, "", "signatoriesInfo", "signatories_info"),
+        (Flow::EStamp, "/document", "documentName", "document_name"),
+        (Flow::EStamp, "/document", "base64FileData", "base64_file_data"),
+        (Flow::EStamp, "/signatoriesInfo/0", "signType", "sign_type"),
+        (Flow::EStamp, "/signatoriesInfo/0", "emailID", "email_id"),
+        (Flow::Wealth, "", "consentText", "consent_text"),
+    ];
+    for (flow, place, camel, snake) in cases {
+        let mut body = flow.body();
+        let object = body.pointer_mut(place).expect("a place");
+        let value = if object[camel].is_null() { object[snake].clone() } else { object[camel].clone() };
+        object[camel] = value.clone();
+        object[snake] = value;
+        let path = place.trim_start_matches('/').replace("/0", "[0]").replace("/1", "[1]");
+        let path = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        let fields = backend.begin_as(flow, &body).await.refused_fields();
+        assert!(fields == [path(camel)] || fields == [path(snake)], "{fields:?} for {place}/{camel}");
+    }
+    assert!(upstream.orders().is_empty());
+}
+
+#[tokio::test]
+async fn an_esign_http_response_url_is_refused_where_the_operator_does_not_allow_it() {
+    let upstream = Upstream::start().await;
+    let settings = [("WEBHOOKS__ALLOW_HTTP", "false"), ("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false")];
+    let universe = Universe::ordering_from(&upstream, &settings).await;
+    let backend = universe.backend(1).await;
+    for url in ["http://client.example/hook", "https://127.0.0.1/hook", "https://[::1]/hook", "https://10.0.0.1/hook"] {
+        let answer = backend.begin_as(Flow::Esign, &Flow::Esign.body_with(&[("/responseUrl", Some(json!(url)))])).await;
+        assert_eq!(answer.refused_fields(), ["responseUrl"], "{url}");
+    }
+    assert!(upstream.orders().is_empty());
+}
+
+/// Posts a body that need not be JSON.
+async fn post(backend: &Backend, flow: Flow, content_type: &str, body: impl Into<Body>) -> Answer {
+    Answer::to(backend.request(Method::POST, flow.path()).header("content-type", content_type).body(body)).await
+}
+
+#[tokio::test]
+async fn what_is_no_json_object_is_a_400_and_no_json_at_all_a_415() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let backend = universe.backend(1).await;
+    for flow in Flow::ALL {
+        for body in ["", "{", "[]", "null", "\"text\"", "{\"consent\":\"Y\"}{}", "{\"consent\":\"Y\",\"consent\":\"Y\"}"] {
+            let answer = post(&backend, flow, "application/json", body).await;
+            assert_eq!(answer.status, 400, "{flow:?} {body}: {}", answer.text);
+            answer.refusal(400);
+        }
+        let deep = format!("{{\"documentInfo\":{}{}}}", "[".repeat(20_000), "]".repeat(20_000));
+        assert_eq!(post(&backend, flow, "application/json", deep).await.status, 400, "{flow:?}");
+        assert_eq!(post(&backend, flow, "application/json", vec![b'{', 0xff, b'}']).await.status, 400, "{flow:?}");
+        let form = post(&backend, flow, "application/x-www-form-urlencoded", "consent=Y").await;
+        assert_eq!(form.refusal(415), "unsupported_media_type", "{flow:?}");
+        let get = backend.get(flow.path()).await;
+        assert_eq!((get.refusal(405), get.header("allow")), ("method_not_allowed".to_owned(), Some("POST")));
+    }
+    assert!(upstream.orders().is_empty());
+}
+
+#[tokio::test]
+async fn a_body_beyond_what_its_flow_may_carry_is_a_413() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let backend = universe.backend(1).await;
+    for (flow, bytes) in [(Flow::Esign, 14 << 20), (Flow::EStamp, 14 << 20), (Flow::DocLocker, 65_537), (Flow::Wealth, 65_537)] {
+        // Whitespace alone, so that nothing but the length can be wrong.
+        let mut body = flow.body().to_string().into_bytes();
+        body.resize(bytes + 65_536, b' ');
+        let chunks: Vec<_> = body.chunks(60_000).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect();
+        assert_eq!(post(&backend, flow, "application/json", body).await.refusal(413), "body_too_large", "{flow:?}");
+        let streamed = Body::wrap_stream(futures_util::stream::iter(chunks));
+        assert_eq!(post(&backend, flow, "application/json", streamed).await.refusal(413), "body_too_large", "{flow:?}");
+    }
+    assert!(upstream.orders().is_empty());
+}
+
+#[tokio::test]
+async fn without_the_two_headers_every_flow_is_a_401() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let (backend, other) = (universe.backend(1).await, universe.backend(1).await);
+    for flow in Flow::ALL {
+        let bare = Answer::to(universe.http.post(universe.reach.public(flow.path())).json(&flow.body())).await;
+        assert_eq!(bare.refusal(401), "unauthorized", "{flow:?}");
+        let foreign = backend.presenting(&backend.key, &other.app);
+        assert_eq!(foreign.begin_as(flow, &flow.body()).await.refusal(401), "unauthorized", "{flow:?}");
+    }
+    assert!(upstream.orders().is_empty());
+}
+
+#[tokio::test]
+async fn flows_share_the_rate_of_inits() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[("LIMITS__INIT_PER_SECOND_PER_APP", "2")]).await;
+    let backend = universe.backend(200).await;
+    let body = json!({"docs": ["driving_licence"], "consent": "Y", "consent_text": CONSENT_TEXT});
+    let mut limited = 0;
+    for round in 0..60 {
+        let flow = [Flow::DocLocker, Flow::Wealth][round % 2];
+        let body = if flow == Flow::DocLocker { body.clone() } else { flow.body() };
+        let answer = backend.begin_as(flow, &body).await;
+        if answer.status == 429 {
+            assert_eq!(answer.refusal(429), "rate_limited");
+            assert!(answer.header("retry-after").is_some());
+            limited += 1;
+        }
+    }
+    assert!(limited > 20, "only {limited} of 60 were limited");
+    let after = backend.init(&json!({"claims": ["name"], "channel": "qr"})).await;
+    assert_eq!(after.refusal(429), "rate_limited", "the rate is the one of inits");
+}

@@ -1,0 +1,241 @@
+//! Reports that are not taken: by whom, of what, in which form, and against what is known.
+
+use reqwest::header::AUTHORIZATION;
+use reqwest::{Body, Method};
+use serde_json::{Value, json};
+
+use crate::harness::answer::Answer;
+use crate::harness::connector::{CONNECTOR_TOKEN, KINDS};
+use crate::harness::flow::{Begun, Flow};
+use crate::harness::goldens::*;
+use crate::harness::office::Office;
+use crate::harness::operator::ADMIN_TOKEN;
+use crate::harness::upstream;
+
+/// A flow of each kind with a report that would be accepted.
+async fn each_kind(office: &Office) -> Vec<(&'static str, Begun, &'static str)> {
+    let mut all = Vec::new();
+    for (kind, flow, golden) in [
+        ("esign", Flow::Esign, ESIGN_COMPLETED),
+        ("doclocker", Flow::DocLocker, DOCLOCKER_FETCHED),
+        ("estamp", Flow::EStamp, ESTAMP_COMPLETED),
+        ("wealth-consent", Flow::Wealth, CONSENT_ACCEPTED),
+        ("wealth-data", Flow::Wealth, DATA_RAW),
+        ("wealth-historical", Flow::Wealth, HISTORICAL),
+    ] {
+        all.push((kind, office.backend.begin(flow).await, golden));
+    }
+    all
+}
+
+/// Checks that nothing was sent, and that the report as it should be is still awaited.
+async fn assert_untouched(office: &Office, kinds: &[(&str, Begun, &str)]) {
+    assert!(office.receiver.received().is_empty());
+    for (number, (kind, begun, golden)) in kinds.iter().enumerate() {
+        let mut report = begun.report(golden);
+        // Three of the flows are of one app and would share their consent's keys otherwise.
+        for member in ["consentId", "txnId"] {
+            if report.get(member).is_some() {
+                report[member] = json!(format!("{member}-{number}"));
+            }
+        }
+        office.connector.tell(kind, &report).await;
+    }
+    office.webhooks(kinds.len()).await;
+}
+
+#[tokio::test]
+async fn reports_need_the_connectors_token_and_the_admin_api_its_own() {
+    let office = Office::registered().await;
+    let kinds = each_kind(&office).await;
+    for (kind, begun, golden) in &kinds {
+        let report = begun.report(golden);
+        for token in [ADMIN_TOKEN, upstream::TOKEN, "", "x", &CONNECTOR_TOKEN[1..], &format!("{CONNECTOR_TOKEN}x"), &office.backend.key] {
+            let answer = office.connector.presenting(token).report(kind, &report).await;
+            assert_eq!(answer.status, 401, "{kind} with {token}: {}", answer.text);
+            assert_eq!(answer.refusal(401), "unauthorized", "{kind}");
+        }
+        let bare = office.universe.http.post(office.universe.reach.internal(&format!("/internal/v1/flows/{kind}"))).json(&report);
+        assert_eq!(Answer::to(bare).await.refusal(401), "unauthorized");
+        let basic = office.universe.http.post(office.universe.reach.internal(&format!("/internal/v1/flows/{kind}")));
+        let basic = basic.header(AUTHORIZATION, format!("Basic {CONNECTOR_TOKEN}")).json(&report);
+        assert_eq!(Answer::to(basic).await.status, 401);
+        let public = office.universe.reach.public(&format!("/internal/v1/flows/{kind}"));
+        let public = office.universe.http.post(public).bearer_auth(CONNECTOR_TOKEN).json(&report);
+        assert_eq!(Answer::to(public).await.refusal(404), "not_found", "the public listener has no such route");
+    }
+    let admin = office.universe.reach.internal("/admin/v1/clients");
+    let connector = office.universe.http.get(&admin).bearer_auth(CONNECTOR_TOKEN);
+    assert_eq!(Answer::to(connector).await.refusal(401), "unauthorized");
+    assert_untouched(&office, &kinds).await;
+}
+
+#[tokio::test]
+async fn a_report_of_no_flow_of_this_app_is_a_404() {
+    let office = Office::registered().await;
+    let kinds = each_kind(&office).await;
+    let neighbour = office.universe.backend(0).await;
+    for (kind, begun, golden) in &kinds {
+        let id = format!("/{}", begun.flow.id());
+        let id = if begun.report(golden).get("data").is_some() { format!("/data{id}") } else { id };
+        let unknown = json!(uuid::Uuid::new_v4());
+        for (pointer, value) in [("/app_id", json!(neighbour.app)), ("/app_id", json!("app_of_nobody")), (&*id, unknown)] {
+            let report = begun.report_with(golden, &[(pointer, Some(value.clone()))]);
+            let answer = office.connector.report(kind, &report).await;
+            assert!(matches!(answer.status, 400 | 404), "{kind} {pointer}: {} {}", answer.status, answer.text);
+            if value != json!("app_of_nobody") {
+                assert_eq!(answer.refusal(404), "not_found", "{kind} {pointer}");
+            }
+        }
+    }
+    let (_, esign, _) = &kinds[0];
+    let locker = esign.report(DOCLOCKER_FAILED);
+    assert_eq!(office.connector.report("doclocker", &locker).await.refusal(404), "not_found", "an id of another kind of flow");
+    let stamp = esign.report(ESTAMP_REJECTED);
+    assert_eq!(office.connector.report("estamp", &stamp).await.refusal(404), "not_found");
+    for kind in ["ovse", "wealth", "pan", "ESIGN", "esign/", "%65sign%2f"] {
+        assert_eq!(office.connector.report(kind, &esign.report(ESIGN_COMPLETED)).await.refusal(404), "not_found", "{kind}");
+    }
+    assert_untouched(&office, &kinds).await;
+}
+
+#[tokio::test]
+async fn a_report_in_another_form_is_a_400_that_names_the_path() {
+    let office = Office::registered().await;
+    let kinds = each_kind(&office).await;
+    let cases: [(&str, &str, Option<Value>, &str); 26] = [
+        ("esign", "/documentStatus", Some(json!("Signed")), "documentStatus"),
+        ("esign", "/documentStatus", None, "documentStatus"),
+        ("esign", "/documentId", Some(json!("seven")), "documentId"),
+        ("esign", "/app_id", None, "app_id"),
+        ("esign", "/app_id", Some(json!(7)), "app_id"),
+        ("esign", "/colour", Some(json!("red")), "colour"),
+        ("esign", "/content", Some(json!("no Base64!")), "content"),
+        ("esign", "/signerInfo/1/signerStatus", Some(json!("completed")), "signerInfo[1].signerStatus"),
+        ("esign", "/signerInfo/1/colour", Some(json!("red")), "signerInfo[1].colour"),
+        ("esign", "/signerInfo/0/nationalIdAuditInfo/yearOfBirth", Some(json!(1990)), "signerInfo[0].nationalIdAuditInfo.yearOfBirth"),
+        ("esign", "/signerInfo/0/nationalIdAuditInfo/number", Some(json!("0")), "signerInfo[0].nationalIdAuditInfo.number"),
+        ("doclocker", "/data/docs/0/status", Some(json!("fetched")), "data.docs[0].status"),
+        ("doclocker", "/data/docs/0/issued/size", Some(json!(48_211)), "data.docs[0].issued.size"),
+        ("doclocker", "/data/colour", Some(json!("red")), "data.colour"),
+        ("doclocker", "/success", Some(json!("true")), "success"),
+        ("doclocker", "/data", None, "data"),
+        ("estamp", "/data/workflowStatus", Some(json!("Done")), "data.workflowStatus"),
+        ("estamp", "/data/fileList/0/base64FileData", Some(json!("?")), "data.fileList[0].base64FileData"),
+        ("estamp", "/statusCode", Some(json!(600)), "statusCode"),
+        ("wealth-consent", "/status", Some(json!("ACTIVE")), "status"),
+        ("wealth-consent", "/consentStartDate", Some(json!("2026-01-31T09:30:00Z")), "consentStartDate"),
+        ("wealth-consent", "/accounts/1/balance", Some(json!("10")), "accounts[1].balance"),
+        ("wealth-data", "/dataType", Some(json!("Raw")), "dataType"),
+        ("wealth-data", "/fiDataStatus", Some(json!("OK")), "fiDataStatus"),
+        ("wealth-historical", "/status", Some(json!("SUCCESS")), "status"),
+        ("wealth-historical", "/fromDate", Some(json!("2020-04-31")), "fromDate"),
+    ];
+    for (kind, pointer, value, path) in cases {
+        let (_, begun, golden) = kinds.iter().find(|known| known.0 == kind).expect("a kind");
+        let fields = office.connector.report(kind, &begun.report_with(golden, &[(pointer, value)])).await.refused_fields();
+        assert!(fields.iter().any(|named| named == path), "{kind}: {path} is not among {fields:?}");
+    }
+    for kind in KINDS {
+        for body in ["", "{", "[]", "null", "\"text\"", "{}{}", "{\"app_id\":\"a\",\"app_id\":\"a\"}"] {
+            let answer = Answer::to(office.connector.request(kind).body(body)).await;
+            assert_eq!(answer.status, 400, "{kind} {body}: {}", answer.text);
+            answer.refusal(400);
+        }
+        let deep = format!("{{\"data\":{}{}}}", "[".repeat(20_000), "]".repeat(20_000));
+        assert_eq!(Answer::to(office.connector.request(kind).body(deep)).await.status, 400, "{kind}");
+        let wide = format!("{{\"data\":[{}0]}}", "0,".repeat(500_000));
+        assert_eq!(Answer::to(office.connector.request(kind).body(wide)).await.status, 400, "{kind}");
+        assert_eq!(Answer::to(office.connector.request(kind).body(vec![b'{', 0xff, b'}'])).await.status, 400, "{kind}");
+    }
+    assert_untouched(&office, &kinds).await;
+}
+
+#[tokio::test]
+async fn another_method_is_a_405_and_a_report_beyond_sixteen_mebibytes_a_413() {
+    let office = Office::registered().await;
+    let kinds = each_kind(&office).await;
+    let path = "/internal/v1/flows/esign";
+    let get =
+        Answer::to(office.universe.http.request(Method::GET, office.universe.reach.internal(path)).bearer_auth(CONNECTOR_TOKEN)).await;
+    assert_eq!(get.refusal(405), "method_not_allowed");
+    for (kind, begun, golden) in &kinds {
+        let mut body = begun.report(golden).to_string().into_bytes();
+        body.resize(16 * 1_024 * 1_024 + 1, b' ');
+        let chunks: Vec<_> = body.chunks(1 << 20).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect();
+        assert_eq!(Answer::to(office.connector.request(kind).body(body)).await.refusal(413), "body_too_large", "{kind}");
+        let streamed = Body::wrap_stream(futures_util::stream::iter(chunks));
+        assert_eq!(Answer::to(office.connector.request(kind).body(streamed)).await.refusal(413), "body_too_large", "{kind}");
+    }
+    assert_untouched(&office, &kinds).await;
+}
+
+/// Reports something that contradicts what is known, which must stay as it is.
+async fn assert_contradicts(office: &Office, kind: &str, report: &Value, sentence: &str) {
+    let answer = office.connector.report(kind, report).await;
+    assert_eq!(answer.refusal(409), "report_refused", "{report}");
+    let message = answer.json()["message"].as_str().expect("a message").to_owned();
+    assert!(message.to_lowercase().contains(sentence), "{message} does not say {sentence}");
+}
+
+#[tokio::test]
+async fn a_flow_that_has_ended_is_not_reported_otherwise() {
+    let office = Office::registered().await;
+    let ended = [
+        (Flow::Esign, ESIGN_COMPLETED, ESIGN_REJECTED),
+        (Flow::Esign, ESIGN_REJECTED, ESIGN_COMPLETED),
+        (Flow::DocLocker, DOCLOCKER_FETCHED, DOCLOCKER_FAILED),
+        (Flow::EStamp, ESTAMP_COMPLETED, ESTAMP_REJECTED),
+    ];
+    for (flow, first, other) in ended {
+        let begun = office.backend.begin(flow).await;
+        office.connector.tell(flow.kind(), &begun.report(first)).await;
+        assert_contradicts(&office, flow.kind(), &begun.report(other), "").await;
+        office.connector.tell_again(flow.kind(), &begun.report(first)).await;
+        assert_eq!(office.universe.operator().outcomes(&begun.id).await, ["delivered"]);
+    }
+    office.webhooks(4).await;
+}
+
+#[tokio::test]
+async fn a_report_that_contradicts_its_flow_is_a_409_that_names_the_field() {
+    let office = Office::registered().await;
+    let kinds = each_kind(&office).await;
+    let signers = kinds[0].1.report(ESIGN_COMPLETED)["signerInfo"].as_array().expect("signers").clone();
+    let cases = [
+        ("esign", "/documentReferenceId", json!("loan-8"), "documentReferenceId"),
+        ("esign", "/signerInfo/0/signerId", json!("signer-3"), "signerInfo"),
+        ("esign", "/signerInfo", json!([signers[0]]), "signerInfo"),
+        ("esign", "/signerInfo", json!([signers[1], signers[0]]), "signerInfo"),
+        ("doclocker", "/request_id", json!("req-2"), "request_id"),
+        ("wealth-consent", "/consentHandle", json!("handle-2"), "consentHandle"),
+        ("wealth-data", "/consentHandle", json!("handle-2"), "consentHandle"),
+        ("wealth-historical", "/consentHandleId", json!("handle-2"), "consentHandleId"),
+    ];
+    for (kind, pointer, value, field) in cases {
+        let (_, begun, golden) = kinds.iter().find(|known| known.0 == kind).expect("a kind");
+        assert_contradicts(&office, kind, &begun.report_with(golden, &[(pointer, Some(value))]), &field.to_lowercase()).await;
+    }
+    assert_untouched(&office, &kinds).await;
+}
+
+#[tokio::test]
+async fn a_consent_moves_forward_only_and_its_data_is_of_one_consent() {
+    let office = Office::registered().await;
+    let begun = office.backend.begin(Flow::Wealth).await;
+    let moved = |status: &str| begun.report_with(CONSENT_ACCEPTED, &[("/status", Some(json!(status)))]);
+    office.connector.tell("wealth-consent", &moved("Accepted")).await;
+    assert_contradicts(&office, "wealth-consent", &moved("Rejected"), "rejected").await;
+    let otherwise = begun.report_with(CONSENT_ACCEPTED, &[("/userSessionId", Some(json!("session-9")))]);
+    assert_contradicts(&office, "wealth-consent", &otherwise, "").await;
+    let foreign = begun.report_with(DATA_RAW, &[("/consentId", Some(json!("consent-2")))]);
+    assert_contradicts(&office, "wealth-data", &foreign, "consentid").await;
+    office.connector.tell("wealth-consent", &moved("Expired")).await;
+    for late in ["Expiring Soon", "Revoked"] {
+        assert_contradicts(&office, "wealth-consent", &moved(late), &late.to_lowercase()).await;
+    }
+    office.connector.tell("wealth-data", &begun.report(DATA_RAW)).await;
+    assert_contradicts(&office, "wealth-data", &begun.report(DATA_FAILED), "").await;
+    assert_eq!(office.universe.operator().outcomes(&begun.id).await, ["delivered"; 3]);
+    office.webhooks(3).await;
+}

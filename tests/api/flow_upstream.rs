@@ -1,0 +1,187 @@
+//! Upstreams that are not there, do not answer, or answer what they may not: the client is told, and
+//! nothing is opened.
+
+use std::time::{Duration, Instant};
+
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use serde_json::{Value, json};
+
+use crate::harness::answer::Answer;
+use crate::harness::backend::Backend;
+use crate::harness::connector::Connector;
+use crate::harness::flow::{Begun, Flow};
+use crate::harness::universe::Universe;
+use crate::harness::upstream::{CAPABILITY, Manner, Upstream};
+use crate::profiles::{intent_key, production};
+
+const ESIGN_COMPLETED: &str = include_str!("../../src/domain/tests/golden/esign_completed.json");
+const DOCLOCKER_FAILED: &str = include_str!("../../src/domain/tests/golden/doclocker_failed.json");
+const ESTAMP_REJECTED: &str = include_str!("../../src/domain/tests/golden/estamp_rejected.json");
+const CONSENT_REJECTED: &str = include_str!("../../src/domain/tests/golden/wealth_consent_rejected.json");
+
+/// The flow that an order would have opened, as the upstream knows it.
+fn ordered(upstream: &Upstream, flow: Flow, backend: &Backend) -> Begun {
+    let order = upstream.last().body;
+    Begun::read(flow, &backend.app, &order, &order)
+}
+
+/// Checks that nobody knows a flow.
+async fn assert_not_opened(begun: &Begun, backend: &Backend, connector: &Connector) {
+    let golden = match begun.flow {
+        Flow::Esign => ESIGN_COMPLETED,
+        Flow::DocLocker => DOCLOCKER_FAILED,
+        Flow::EStamp => ESTAMP_REJECTED,
+        Flow::Wealth => CONSENT_REJECTED,
+    };
+    assert_eq!(connector.report(begun.flow.kind(), &begun.report(golden)).await.refusal(404), "not_found");
+    if matches!(begun.flow, Flow::Esign | Flow::DocLocker) {
+        assert_eq!(backend.poll(begun).await.refusal(404), "not_found");
+    }
+}
+
+/// An envelope that says nothing of what the upstream said.
+fn assert_discreet(answer: &Answer) {
+    assert!(!answer.text.contains(CAPABILITY) && !answer.text.contains("127.0.0.1"), "{}", answer.text);
+}
+
+#[tokio::test]
+async fn an_upstream_that_fails_is_a_502_that_opens_nothing_and_leaves_the_key_unused() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let (backend, connector) = (universe.backend(0).await, universe.connector());
+    let manners = [
+        Manner::Status(500),
+        Manner::Status(201),
+        Manner::Status(404),
+        Manner::Saying(String::new()),
+        Manner::Saying("null".to_owned()),
+        Manner::Saying("<html>".to_owned()),
+        Manner::Saying("{".to_owned()),
+        Manner::HangingUp,
+    ];
+    for flow in Flow::ALL {
+        let body = flow.body();
+        for manner in &manners {
+            upstream.answer(manner.clone());
+            let answer = backend.begin_once(flow.name(), flow, &body).await;
+            assert_eq!(answer.status, 502, "{flow:?} {manner:?}: {}", answer.text);
+            assert_eq!(answer.refusal(502), "upstream_failed");
+            assert_discreet(&answer);
+            assert_not_opened(&ordered(&upstream, flow, &backend), &backend, &connector).await;
+        }
+        upstream.answer(Manner::Well);
+        let first = backend.begin_once(flow.name(), flow, &body).await;
+        first.ok();
+        upstream.answer(Manner::Status(500));
+        assert_eq!(backend.begin_once(flow.name(), flow, &body).await.text, first.text, "now the key is used, and nothing is ordered");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_against_the_contract_is_a_502_that_opens_nothing() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let (backend, connector) = (universe.backend(0).await, universe.connector());
+    let url = format!("https://upstream.example/{CAPABILITY}");
+    let cases = [
+        (Flow::Esign, json!({})),
+        (Flow::Esign, json!({"signerInfo": []})),
+        (Flow::Esign, json!({"signerInfo": [{"signerId": "nobody", "signingUrl": url}, {"signerId": "nobody-else", "signingUrl": url}]})),
+        (Flow::DocLocker, json!({})),
+        (Flow::DocLocker, json!({"requestUrl": null})),
+        (Flow::DocLocker, json!({"requestUrl": 7})),
+        (Flow::DocLocker, json!({"requestUrl": "javascript:alert(1)"})),
+        (Flow::DocLocker, json!({"requestUrl": "no address"})),
+        (Flow::Wealth, json!({})),
+        (Flow::Wealth, json!({"consentHandle": ""})),
+        (Flow::Wealth, json!({"consentHandle": "two words"})),
+        (Flow::Wealth, json!({"consentHandle": "handle-1", "requestUrl": "javascript:alert(1)"})),
+    ];
+    for (flow, said) in cases {
+        upstream.answer(Manner::Saying(said.to_string()));
+        let answer = backend.begin_as(flow, &flow.body()).await;
+        assert_eq!(answer.refusal(502), "upstream_failed", "{said}");
+        assert_discreet(&answer);
+        assert_not_opened(&ordered(&upstream, flow, &backend), &backend, &connector).await;
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_does_not_answer_in_time_is_a_504_that_opens_nothing() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
+    let (backend, connector) = (universe.backend(0).await, universe.connector());
+    for flow in Flow::ALL {
+        upstream.answer(Manner::Never);
+        let started = Instant::now();
+        let answer = backend.begin_as(flow, &flow.body()).await;
+        assert_eq!(answer.refusal(504), "upstream_timed_out", "{flow:?}");
+        assert!((Duration::from_millis(350)..Duration::from_secs(5)).contains(&started.elapsed()), "{:?}", started.elapsed());
+        assert_not_opened(&ordered(&upstream, flow, &backend), &backend, &connector).await;
+        upstream.answer(Manner::Slowly(Duration::from_millis(50)));
+        backend.begin(flow).await;
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_is_not_there_is_a_502() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let backend = universe.backend(0).await;
+    drop(upstream);
+    for flow in Flow::ALL {
+        assert_eq!(backend.begin_as(flow, &flow.body()).await.refusal(502), "upstream_failed");
+    }
+}
+
+#[tokio::test]
+async fn an_order_is_not_sent_on_to_where_an_upstream_redirects() {
+    let upstream = Upstream::start().await;
+    let universe = Universe::ordering_from(&upstream, &[]).await;
+    let backend = universe.backend(0).await;
+    let elsewhere = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
+    upstream.answer(Manner::Redirect(elsewhere.url("/orders")));
+    for flow in Flow::ALL {
+        assert_eq!(backend.begin_as(flow, &flow.body()).await.refusal(502), "upstream_failed");
+    }
+    assert!(elsewhere.received().is_empty(), "the token and the person's data stay with the upstream");
+}
+
+#[tokio::test]
+async fn a_slow_upstream_of_one_flow_does_not_hold_up_the_others() {
+    let (slow, healthy) = (Upstream::start().await, Upstream::start().await);
+    let mut universe = Universe::unlaunched(&[("SERVER__WORKERS", "1"), ("SERVER__DRAIN_TIMEOUT_S", "1")]);
+    for (key, value) in healthy.settings() {
+        universe.set(&key, &value);
+    }
+    universe.set("UPSTREAMS__WEALTH_URL", &slow.url("wealth"));
+    universe.launch().await;
+    let backend = universe.backend(1).await;
+    slow.answer(Manner::Never);
+    let hanging: Vec<_> = (0..64)
+        .map(|_| {
+            let backend = backend.clone();
+            tokio::spawn(async move { Answer::attempt(backend.beginning(Flow::Wealth, &Flow::Wealth.body())).await.is_ok() })
+        })
+        .collect();
+    slow.ordered(64).await;
+    let started = Instant::now();
+    backend.begin(Flow::DocLocker).await;
+    backend.open(&["name"]).await;
+    assert!(started.elapsed() < Duration::from_secs(2), "it took {:?}", started.elapsed());
+    hanging.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test]
+async fn a_flow_without_an_upstream_is_a_501_outside_the_sandbox() {
+    let keys = tempfile::tempdir().expect("a directory");
+    let mut settings = production(&intent_key(keys.path()));
+    settings[0].1 = "stage".to_owned();
+    let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    let universe = Universe::with(&settings).await;
+    let backend = universe.backend(1).await;
+    for flow in Flow::ALL {
+        assert_eq!(backend.begin_as(flow, &flow.body()).await.refusal(501), "not_offered", "{flow:?}");
+    }
+    assert_eq!(backend.get("/api/v1/credits").await.ok()["balance"], Value::from(1));
+}

@@ -1,0 +1,279 @@
+//! The storm over flows that are reported: connectors report what becomes of all of them while the
+//! process is killed. A report that was accepted is kept, and its webhook is sent once or `unknown`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use sakshi_sandbox::receiver::Behaviour;
+use serde_json::{Value, json};
+
+use crate::harness::answer::Answer;
+use crate::harness::backend::Backend;
+use crate::harness::connector::Connector;
+use crate::harness::flow::{Begun, Flow};
+use crate::harness::goldens::*;
+use crate::harness::office::{Office, body_of};
+use crate::harness::waiting::{PLENTY, eventually};
+use crate::random::Random;
+
+const ROUNDS: u64 = 10;
+const CONNECTORS: u64 = 10;
+const IN_FLIGHT: u64 = 8;
+/// Reports of a round before it is ended.
+const REPORTS_MAX: u64 = 200;
+
+/// One report of a flow's story.
+#[derive(Clone, Debug)]
+struct Step {
+    kind: &'static str,
+    report: Value,
+    /// The body of its webhook; a step that ends nothing has none.
+    webhook: Option<String>,
+}
+
+/// What upstreams report of a flow, in order.
+fn story(begun: &Begun, random: &mut Random) -> Vec<Step> {
+    let own = |name: &str| json!(format!("{name}-of-{}", begun.id));
+    let step = |kind, golden: &str, changes: &[(&str, Option<Value>)]| {
+        let report = begun.report_with(golden, changes);
+        let mut webhook = begun.sent(golden);
+        for (pointer, value) in changes {
+            let was: Value = serde_json::from_str(golden).expect("JSON");
+            let was = was.pointer(pointer).expect("a member").as_str().expect("a text");
+            let now = value.as_ref().and_then(Value::as_str).expect("a text");
+            webhook = webhook.replace(&format!("\"{was}\""), &format!("\"{now}\""));
+        }
+        Step { kind, report, webhook: Some(webhook) }
+    };
+    match begun.flow {
+        Flow::Esign => {
+            let half = Step { kind: "esign", report: half_signed(begun), webhook: None };
+            let end = if random.below(3) == 0 { ESIGN_REJECTED } else { ESIGN_COMPLETED };
+            vec![half, step("esign", end, &[])]
+        }
+        Flow::DocLocker => vec![step("doclocker", DOCLOCKER_FAILED, &[])],
+        Flow::EStamp => vec![step("estamp", if random.below(3) == 0 { ESTAMP_REJECTED } else { ESTAMP_COMPLETED }, &[])],
+        Flow::Wealth => {
+            let consent = ("/consentId", Some(own("consent")));
+            let fetch = ("/txnId", Some(own("fetch")));
+            vec![
+                step("wealth-consent", CONSENT_ACCEPTED, std::slice::from_ref(&consent)),
+                step("wealth-data", DATA_RAW, &[consent.clone(), fetch.clone()]),
+                step("wealth-data", DATA_ANALYSED, &[consent.clone(), fetch]),
+                step("wealth-historical", HISTORICAL, &[consent]),
+            ]
+        }
+    }
+}
+
+/// What clients and connectors were told.
+#[derive(Debug, Default)]
+struct Told {
+    opened: BTreeMap<String, Begun>,
+    /// Keys and bodies of requests that were never answered.
+    openings_in_doubt: Vec<(String, Flow, Value)>,
+    /// Steps that were answered with 200, of each flow.
+    accepted: BTreeMap<String, Vec<Step>>,
+    /// Steps that were never answered.
+    in_doubt: Vec<(String, Step)>,
+    strange: Vec<String>,
+}
+
+#[derive(Clone)]
+struct Worker {
+    backend: Backend,
+    connector: Connector,
+    told: Arc<Mutex<Told>>,
+    over: Arc<AtomicBool>,
+    random: Random,
+}
+
+impl Worker {
+    fn note<T>(&self, write: impl FnOnce(&mut Told) -> T) -> T {
+        write(&mut self.told.lock().unwrap())
+    }
+
+    /// One flow after the other, until a request is not answered.
+    async fn work(mut self) {
+        while !self.over.load(Ordering::Relaxed) && self.flow().await.is_ok() {}
+    }
+
+    async fn flow(&mut self) -> Result<(), reqwest::Error> {
+        let flow = Flow::ALL[usize::try_from(self.random.below(4)).expect("a small number")];
+        let (key, body) = (format!("key-{:016x}", self.random.next()), flow.body());
+        let Some(begun) = self.open(&key, flow, &body).await? else { return Ok(()) };
+        for step in story(&begun, &mut self.random) {
+            if self.random.below(6) == 0 {
+                // Some flows never end.
+                return Ok(());
+            }
+            self.report(&begun.id, &step).await?;
+            if self.random.below(4) == 0 {
+                self.report(&begun.id, &step).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn open(&self, key: &str, flow: Flow, body: &Value) -> Result<Option<Begun>, reqwest::Error> {
+        let answer = Answer::attempt(self.backend.beginning(flow, body).header("Idempotency-Key", key)).await;
+        let answer = answer.inspect_err(|_| self.note(|told| told.openings_in_doubt.push((key.to_owned(), flow, body.clone()))))?;
+        if answer.status != 200 {
+            self.note(|told| told.strange.push(format!("opening: {} {}", answer.status, answer.text)));
+            return Ok(None);
+        }
+        let begun = Begun::read(flow, &self.backend.app, body, &answer.json());
+        self.note(|told| told.opened.insert(begun.id.clone(), begun.clone()));
+        Ok(Some(begun))
+    }
+
+    async fn report(&self, id: &str, step: &Step) -> Result<(), reqwest::Error> {
+        let answer = self.connector.attempt(step.kind, &step.report).await;
+        let answer = answer.inspect_err(|_| self.note(|told| told.in_doubt.push((id.to_owned(), step.clone()))))?;
+        self.note(|told| {
+            let accepted = told.accepted.entry(id.to_owned()).or_default();
+            let known = accepted.iter().any(|known| known.report == step.report);
+            match (answer.status, answer.text.contains("accepted")) {
+                (200, new) => {
+                    if new && known {
+                        told.strange.push(format!("{id}: the same report was accepted twice"));
+                    } else if !known {
+                        accepted.push(step.clone());
+                    }
+                }
+                (status, _) => told.strange.push(format!("{}: {status} {}", step.kind, answer.text)),
+            }
+        });
+        Ok(())
+    }
+}
+
+struct Storm {
+    office: Office,
+    worker: Worker,
+    random: Random,
+    kills: u64,
+}
+
+impl Storm {
+    async fn begin(mut random: Random) -> Self {
+        let in_flight = IN_FLIGHT.to_string();
+        let office = Office::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)]).await;
+        office.register_all(&office.backend).await;
+        office.receiver.set_behaviour(Behaviour::SlowAnswer(Duration::from_millis(10)));
+        let worker = Worker {
+            backend: office.backend.clone(),
+            connector: office.connector.clone(),
+            told: Arc::default(),
+            over: Arc::default(),
+            random: Random::from_seed(random.next()),
+        };
+        Self { office, worker, random, kills: 0 }
+    }
+
+    fn accepted(&self) -> u64 {
+        self.worker.note(|told| told.accepted.values().map(|steps| steps.len() as u64).sum())
+    }
+
+    /// Load until the kill; every worker has left when this returns.
+    async fn round(&mut self) {
+        let over = Arc::new(AtomicBool::new(false));
+        let workers: Vec<_> = (0..CONNECTORS)
+            .map(|_| {
+                let random = Random::from_seed(self.random.next());
+                tokio::spawn(Worker { over: Arc::clone(&over), random, ..self.worker.clone() }.work())
+            })
+            .collect();
+        let enough = self.accepted() + 1 + self.random.below(REPORTS_MAX);
+        eventually("the load of a round", PLENTY, || async { (self.accepted() >= enough).then_some(()) }).await;
+        self.office.universe.kill().await;
+        self.kills += 1;
+        over.store(true, Ordering::Relaxed);
+        for left in join_all(workers).await {
+            left.expect("a worker leaves");
+        }
+        if self.random.below(3) == 0 {
+            self.office.universe.launch_and_kill(Duration::from_millis(self.random.below(120))).await;
+            self.kills += 1;
+        }
+        self.office.universe.launch().await;
+    }
+
+    /// Repeats what was never answered, as clients and connectors do, until all is known.
+    async fn resolve(&self) {
+        let (openings, reports) =
+            self.worker.note(|told| (std::mem::take(&mut told.openings_in_doubt), std::mem::take(&mut told.in_doubt)));
+        for (key, flow, body) in openings {
+            self.worker.open(&key, flow, &body).await.expect("an answer");
+        }
+        for (id, step) in reports {
+            self.worker.report(&id, &step).await.expect("an answer");
+        }
+    }
+
+    /// What was accepted is what polls show.
+    async fn check_polls(&self, told: &Told) {
+        for (id, begun) in &told.opened {
+            let steps = told.accepted.get(id).map(Vec::as_slice).unwrap_or_default();
+            if !matches!(begun.flow, Flow::Esign | Flow::DocLocker) {
+                continue;
+            }
+            let poll = self.office.backend.poll(begun).await;
+            match steps.last() {
+                Some(Step { webhook: Some(body), .. }) => assert_eq!(&poll.text, body, "{id} has ended"),
+                Some(Step { webhook: None, .. }) => assert_eq!(poll.text, begun.sent(ESIGN_PENDING), "{id} is half signed"),
+                None => assert_eq!(poll.ok()["pending"], true, "{id} was reported by nobody"),
+            }
+        }
+    }
+
+    /// Returns how many webhooks were due, and how many of them ended as `unknown`.
+    async fn check_webhooks(&self, told: &Told) -> (u64, u64) {
+        let mut due: BTreeMap<&str, &str> = BTreeMap::new();
+        let (mut all, mut unknown) = (0, 0);
+        for (id, steps) in &told.accepted {
+            let bodies: Vec<&str> = steps.iter().filter_map(|step| step.webhook.as_deref()).collect();
+            due.extend(bodies.iter().map(|body| (*body, id.as_str())));
+            let outcomes = self.office.universe.operator().outcomes(id).await;
+            assert_eq!(outcomes.len(), bodies.len(), "{id}: one webhook for each report that ends something: {outcomes:?}");
+            assert!(outcomes.iter().all(|outcome| outcome == "delivered" || outcome == "unknown"), "{id}: {outcomes:?}");
+            all += outcomes.len() as u64;
+            unknown += outcomes.iter().filter(|outcome| *outcome == "unknown").count() as u64;
+        }
+        let received = self.office.receiver.received();
+        let mut arrived = BTreeSet::new();
+        for request in &received {
+            let body = body_of(request);
+            assert!(arrived.insert(body), "a webhook came more than once: {body}");
+            assert!(due.contains_key(body), "a webhook of something that was never reported: {body}");
+        }
+        let missing = due.len() - arrived.len();
+        assert!(missing as u64 <= unknown, "{missing} webhooks never came, and {unknown} are recorded as unknown");
+        (all, unknown)
+    }
+}
+
+#[tokio::test]
+async fn no_kill_loses_a_report_or_sends_its_webhook_twice() {
+    let (seed, random) = Random::of_this_run();
+    let mut storm = Storm::begin(random).await;
+    for _ in 0..ROUNDS {
+        storm.round().await;
+    }
+    storm.resolve().await;
+    let told = storm.worker.note(std::mem::take);
+    assert!(told.strange.is_empty() && told.in_doubt.is_empty(), "seed {seed}: {:#?}", told.strange);
+    assert!(told.accepted.len() as u64 > 3 * ROUNDS, "seed {seed}: there was no load to speak of");
+    storm.check_polls(&told).await;
+    let (all, unknown) = storm.check_webhooks(&told).await;
+    let kills = storm.kills;
+    assert!(unknown <= kills * IN_FLIGHT, "{unknown} deliveries of unknown end are more than were under way at {kills} kills");
+    eprintln!(
+        "{kills} kills: {} flows opened, {} reported on, {all} webhooks due, {unknown} of them unknown",
+        told.opened.len(),
+        told.accepted.len()
+    );
+}

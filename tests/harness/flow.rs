@@ -1,0 +1,234 @@
+//! The flows that call back, from a client's side: what opens each of them, and what the golden
+//! payloads of the domain become for one that was opened.
+
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::backend::Backend;
+use super::venue::within;
+
+/// The declaration that the tests' end users have agreed to.
+pub(crate) const CONSENT_TEXT: &str = "I agree that Example Bank may see these documents of mine.";
+
+/// The file of the golden payloads.
+pub(crate) const PDF: &str = "JVBERi0xLjQKJcOkw7zDtsOfCg==";
+
+const DAY: u64 = 86_400;
+
+/// What the golden files call the flow, its signers, its consent handle and the ends of its invitations.
+const GOLDEN_ID: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
+const GOLDEN_SIGNERS: [&str; 2] = ["signer-1", "signer-2"];
+const GOLDEN_UNTIL: [&str; 2] = ["2026-02-07T09:30:00.000Z", "2026-02-14T09:30:00.000Z"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    Esign,
+    DocLocker,
+    EStamp,
+    Wealth,
+}
+
+impl Flow {
+    pub(crate) const ALL: [Self; 4] = [Self::Esign, Self::DocLocker, Self::EStamp, Self::Wealth];
+
+    /// Where it is opened.
+    pub(crate) const fn path(self) -> &'static str {
+        match self {
+            Self::Esign => "/api/v1/esign/request",
+            Self::DocLocker => "/api/v1/doclocker/init",
+            Self::EStamp => "/api/v1/estamp/init",
+            Self::Wealth => "/api/v1/wealth/consents",
+        }
+    }
+
+    /// What settings and orders call it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Esign => "esign",
+            Self::DocLocker => "doclocker",
+            Self::EStamp => "estamp",
+            Self::Wealth => "wealth",
+        }
+    }
+
+    /// The kind of its reports; of a wealth-data flow, of the first of three.
+    pub(crate) const fn kind(self) -> &'static str {
+        match self {
+            Self::Wealth => "wealth-consent",
+            other => other.name(),
+        }
+    }
+
+    /// The member that holds its id.
+    pub(crate) const fn id(self) -> &'static str {
+        match self {
+            Self::Esign => "documentId",
+            Self::DocLocker => "transactionId",
+            Self::EStamp => "eStampId",
+            Self::Wealth => "uniqueIdentifier",
+        }
+    }
+
+    /// What opens the flow that the golden files tell of.
+    pub(crate) fn body(self) -> Value {
+        let until = |days: u64| within(std::time::Duration::from_secs(days * DAY));
+        match self {
+            Self::Esign => json!({
+                "documentInfo": {"name": "Loan agreement of Asha", "content": PDF},
+                "signerInfo": [
+                    {"signerName": "Asha Rao", "signerRefId": "borrower", "invitationExpireTimeStamp": until(7)},
+                    {"signerName": "Vikram Sample", "signerRefId": "guarantor", "invitationExpireTimeStamp": until(14)},
+                ],
+                "documentReferenceId": "loan-agreement-7",
+            }),
+            Self::DocLocker => {
+                json!({"docs": ["driving_licence", "class_x_marksheet"], "consent": "Y", "consent_text": CONSENT_TEXT})
+            }
+            Self::EStamp => json!({
+                "apiType": "RegistryEStamp",
+                "document": {"documentName": "lease.pdf", "base64FileData": PDF},
+                "signatoriesInfo": [{"name": "Asha Rao", "emailID": "asha@example.com", "signType": "electronic"}],
+            }),
+            Self::Wealth => json!({"consent": "Y", "consent_text": CONSENT_TEXT}),
+        }
+    }
+
+    /// The body with members at JSON pointers set to other values, or left out where there is none.
+    pub(crate) fn body_with(self, changes: &[(&str, Option<Value>)]) -> Value {
+        let mut body = self.body();
+        for (pointer, value) in changes {
+            change(&mut body, pointer, value.clone());
+        }
+        body
+    }
+}
+
+/// Sets or removes the member at a pointer.
+pub(crate) fn change(body: &mut Value, pointer: &str, value: Option<Value>) {
+    let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
+    let parent = body.pointer_mut(parent).unwrap_or_else(|| panic!("{pointer} points nowhere"));
+    match value {
+        Some(value) if parent.is_array() => parent[name.parse::<usize>().expect("an index")] = value,
+        Some(value) => parent[name] = value,
+        None => {
+            parent.as_object_mut().expect("an object").remove(name);
+        }
+    }
+}
+
+/// A flow that was opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Begun {
+    pub(crate) flow: Flow,
+    pub(crate) id: String,
+    pub(crate) app: String,
+    pub(crate) answer: Value,
+    signers: Vec<String>,
+    until: Vec<String>,
+}
+
+impl Begun {
+    /// From what was asked and answered.
+    pub(crate) fn read(flow: Flow, app: &str, asked: &Value, answer: &Value) -> Self {
+        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        let each = |list: &Value, member: &str| -> Vec<String> {
+            list["signerInfo"].as_array().into_iter().flatten().filter_map(|signer| signer[member].as_str()).map(str::to_owned).collect()
+        };
+        let until = if flow == Flow::Esign { each(asked, "invitationExpireTimeStamp") } else { Vec::new() };
+        let signers = each(answer, "signerId");
+        Self { flow, id: text(&answer[flow.id()]), app: app.to_owned(), answer: answer.clone(), signers, until }
+    }
+
+    /// The ends of its signers' invitations.
+    pub(crate) fn until(&self) -> &[String] {
+        &self.until
+    }
+
+    /// A golden file of this flow, with its ids and invitations.
+    fn fill(&self, golden: &str) -> String {
+        let mut filled = golden.replace(GOLDEN_ID, &self.id);
+        let replaced = GOLDEN_SIGNERS.iter().zip(&self.signers).chain(GOLDEN_UNTIL.iter().zip(&self.until));
+        for (golden, own) in replaced {
+            filled = filled.replace(golden, own);
+        }
+        filled
+    }
+
+    /// The bytes that a client must receive for a golden file.
+    pub(crate) fn sent(&self, golden: &str) -> String {
+        compact(&self.fill(golden))
+    }
+
+    /// A connector's report of a golden file.
+    pub(crate) fn report(&self, golden: &str) -> Value {
+        self.report_with(golden, &[])
+    }
+
+    /// The report with members at JSON pointers changed.
+    pub(crate) fn report_with(&self, golden: &str, changes: &[(&str, Option<Value>)]) -> Value {
+        let mut report: Value = serde_json::from_str(&self.fill(golden)).expect("JSON");
+        report["app_id"] = json!(self.app);
+        for (pointer, value) in changes {
+            change(&mut report, pointer, value.clone());
+        }
+        report
+    }
+}
+
+/// A JSON text without the spaces and line ends between its tokens, its members in their order.
+fn compact(json: &str) -> String {
+    let (mut within_string, mut escaped) = (false, false);
+    let keep = |character: &char| {
+        let keep = within_string || !character.is_whitespace();
+        within_string ^= *character == '"' && !escaped;
+        escaped = *character == '\\' && !escaped;
+        keep
+    };
+    json.chars().filter(keep).collect()
+}
+
+impl Backend {
+    /// A request to open a flow, under the correlation id of the golden files.
+    pub(crate) fn beginning(&self, flow: Flow, body: &Value) -> RequestBuilder {
+        self.secrets.keep_personal(body);
+        self.request(Method::POST, flow.path()).header("X-Request-ID", "req-1").json(body)
+    }
+
+    pub(crate) async fn begin_as(&self, flow: Flow, body: &Value) -> Answer {
+        Answer::to(self.beginning(flow, body)).await
+    }
+
+    pub(crate) async fn begin_once(&self, key: &str, flow: Flow, body: &Value) -> Answer {
+        Answer::to(self.beginning(flow, body).header("Idempotency-Key", key)).await
+    }
+
+    pub(crate) async fn begin_with(&self, flow: Flow, body: &Value) -> Begun {
+        Begun::read(flow, &self.app, body, &self.begin_as(flow, body).await.ok())
+    }
+
+    /// The flow that the golden files tell of.
+    pub(crate) async fn begin(&self, flow: Flow) -> Begun {
+        self.begin_with(flow, &flow.body()).await
+    }
+
+    /// The poll of an eSign or a document locker flow.
+    pub(crate) async fn poll(&self, begun: &Begun) -> Answer {
+        match begun.flow {
+            Flow::Esign => self.post("/api/v1/esign/status", &json!({"documentId": begun.id})).await,
+            Flow::DocLocker => self.get(&format!("/api/v1/doclocker/details/{}", begun.id)).await,
+            Flow::EStamp | Flow::Wealth => panic!("{} has no poll", begun.flow.name()),
+        }
+    }
+
+    /// Registers the account's webhook URL for an API.
+    pub(crate) async fn register(&self, api_type: &str, url: &str) {
+        let answer = self.configure(&json!({"apiType": api_type, "webhookUrl": url})).await;
+        assert_eq!(answer.ok(), json!({"success": true, "data": {"apiType": api_type, "webhookUrl": url}}));
+    }
+
+    pub(crate) async fn configure(&self, body: &Value) -> Answer {
+        self.secrets.keep_personal(body);
+        Answer::to(self.request(Method::PUT, "/api/v1/user/webhook").json(body)).await
+    }
+}

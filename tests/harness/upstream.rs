@@ -1,0 +1,201 @@
+//! The upstream of a universe: a real HTTP server that takes the orders of every flow, records them,
+//! and answers as it is told to, well or badly.
+//!
+//! What it is asked and what it answers is the contract of src/outbound/README.md. It reports nothing
+//! by itself: that is what a connector is for.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::sleep;
+
+use super::waiting::{PLENTY, eventually};
+
+/// What the node shows to the upstream.
+pub(crate) const TOKEN: &str = "upstream-token-of-these-tests-and-of-nobody-else";
+
+/// Stands in every URL that the upstream gives to a person: whoever has one can act for them.
+pub(crate) const CAPABILITY: &str = "capability-of-one-person";
+
+/// The flows that are ordered, as settings and paths name them.
+const FLOWS: [&str; 5] = ["esign", "doclocker", "estamp", "wealth", "pan"];
+
+/// How the upstream treats the orders that it records.
+#[derive(Clone, Debug)]
+pub(crate) enum Manner {
+    /// As the contract says.
+    Well,
+    /// As the contract says, after a while.
+    Slowly(Duration),
+    /// With 200 and this text.
+    Saying(String),
+    /// As the contract says but with this status.
+    Status(u16),
+    /// By sending the node elsewhere.
+    Redirect(String),
+    /// By hanging up.
+    HangingUp,
+    /// Never.
+    Never,
+}
+
+/// An order as it arrived.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    pub(crate) flow: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+}
+
+struct Shared {
+    manner: Mutex<Manner>,
+    orders: Mutex<Vec<Order>>,
+}
+
+/// It ends, connections included, when it is dropped.
+pub(crate) struct Upstream {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    server: AbortHandle,
+}
+
+impl Upstream {
+    /// One that answers well.
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let shared = Arc::new(Shared { manner: Mutex::new(Manner::Well), orders: Mutex::default() });
+        let server = tokio::spawn(serve(listener, Arc::clone(&shared))).abort_handle();
+        Self { address, shared, server }
+    }
+
+    /// What makes a node order every flow here.
+    pub(crate) fn settings(&self) -> Vec<(String, String)> {
+        let urls = FLOWS.iter().map(|flow| (format!("UPSTREAMS__{}_URL", flow.to_uppercase()), self.url(flow)));
+        urls.chain([("UPSTREAMS__TOKEN".to_owned(), TOKEN.to_owned())]).collect()
+    }
+
+    /// Where the orders of a flow go.
+    pub(crate) fn url(&self, flow: &str) -> String {
+        format!("http://{}/orders/{flow}", self.address)
+    }
+
+    /// Answers from now on in this manner.
+    pub(crate) fn answer(&self, manner: Manner) {
+        *self.shared.manner.lock().unwrap() = manner;
+    }
+
+    /// The orders so far, in the order of their arrival.
+    pub(crate) fn orders(&self) -> Vec<Order> {
+        self.shared.orders.lock().unwrap().clone()
+    }
+
+    /// The last order, which must be there.
+    pub(crate) fn last(&self) -> Order {
+        self.orders().pop().expect("an order")
+    }
+
+    /// The orders once there are so many.
+    pub(crate) async fn ordered(&self, count: usize) -> Vec<Order> {
+        eventually("the orders", PLENTY, || async { Some(self.orders()).filter(|orders| orders.len() >= count) }).await
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                if let Ok((stream, _)) = accepted {
+                    let shared = Arc::clone(&shared);
+                    connections.spawn(async move {
+                        let service = service_fn(|request| take(request, &shared));
+                        // Whoever hangs up has read what they wanted.
+                        let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+                    });
+                }
+            }
+            Some(_ended) = connections.join_next() => {}
+        }
+    }
+}
+
+/// The connection is closed without an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the upstream hangs up")]
+struct HungUp;
+
+impl From<Infallible> for HungUp {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+async fn take(request: Request<Incoming>, shared: &Shared) -> Result<Response<Full<Bytes>>, HungUp> {
+    let (head, body) = request.into_parts();
+    let bytes = body.collect().await.map_err(|_| HungUp)?.to_bytes();
+    let flow = head.uri.path().rsplit('/').next().unwrap_or_default().to_owned();
+    let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+    let well = well(&flow, &body).to_string();
+    shared.orders.lock().unwrap().push(Order { flow, headers: head.headers, body });
+
+    let manner = shared.manner.lock().unwrap().clone();
+    let (status, text) = match &manner {
+        Manner::Well | Manner::Redirect(_) => (200, well),
+        Manner::Slowly(time) => {
+            sleep(*time).await;
+            (200, well)
+        }
+        Manner::Saying(text) => (200, text.clone()),
+        Manner::Status(status) => (*status, well),
+        Manner::HangingUp => return Err(HungUp),
+        Manner::Never => pending().await,
+    };
+    let mut response = Response::new(Full::from(text));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    *response.status_mut() = StatusCode::from_u16(status).map_err(|_| HungUp)?;
+    if let Manner::Redirect(target) = manner {
+        *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+        response.headers_mut().insert(LOCATION, target.parse().map_err(|_| HungUp)?);
+    }
+    Ok(response)
+}
+
+/// An address that the upstream gives to one person.
+fn personal_url() -> String {
+    format!("https://upstream.example/{CAPABILITY}/{}", uuid::Uuid::new_v4())
+}
+
+/// The answer of the contract.
+fn well(flow: &str, order: &Value) -> Value {
+    match flow {
+        "esign" => {
+            let signers = order["signerInfo"].as_array().cloned().unwrap_or_default();
+            let urls = signers.iter().map(|signer| json!({"signerId": signer["signerId"], "signingUrl": personal_url()}));
+            json!({"signerInfo": urls.collect::<Vec<_>>()})
+        }
+        "doclocker" => json!({"requestUrl": personal_url()}),
+        "wealth" => json!({"consentHandle": "handle-1", "requestUrl": personal_url()}),
+        "pan" => json!({"status": "valid", "category": "individual", "name_match": true, "nationalid_seeding_status": "y"}),
+        _ => json!({}),
+    }
+}
