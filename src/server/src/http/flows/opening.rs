@@ -65,15 +65,11 @@ pub(super) struct Ordered<A> {
 pub(super) async fn open<A: Serialize>(service: &Service, ordered: Ordered<A>, once: Option<OnceOnly>) -> Result<HttpResponse, ApiError> {
     let Ordered { flow, payload, answer } = ordered;
     let json = serde_json::to_vec(&answer).map_err(|error| ApiError::Internal(error.to_string()))?;
-    let (id, kind, now) = (flow.opened().id, flow.kind(), flow.opened().opened_at);
+    let now = flow.opened().opened_at;
     let until = flow.kept_until(now + service.rules.flow_pending_ttl, now, service.rules.flow_result_ttl);
     let idempotency = once.map(|once| once.keep(&service.vault, &json, now));
     match service.flows.open(OpenFlow { flow, payload, until, idempotency }).await? {
-        OpenFlowOutcome::Opened => {
-            metrics::counter!("sakshi_flows_opened_total", "flow" => kind).increment(1);
-            tracing::info!(flow.id = %id, flow.kind = kind, "flow opened");
-            Ok(HttpResponse::Ok().content_type("application/json").body(json))
-        }
+        OpenFlowOutcome::Opened => Ok(HttpResponse::Ok().content_type("application/json").body(json)),
         OpenFlowOutcome::Replayed(sealed) => match once {
             Some(once) => Ok(replayed(once.reveal(&service.vault, &sealed)?)),
             None => Err(ApiError::Internal("a replay without a key".to_owned())),
