@@ -183,5 +183,7 @@ async fn a_flow_without_an_upstream_is_a_501_outside_the_sandbox() {
     for flow in Flow::ALL {
         assert_eq!(backend.begin_as(flow, &flow.body()).await.refusal(501), "not_offered", "{flow:?}");
     }
+    let pan = json!({"pan": "ABCPE1234F", "consent": "Y", "consent_text": "I agree."});
+    assert_eq!(backend.post("/api/v1/pan/verify", &pan).await.refusal(501), "not_offered");
     assert_eq!(backend.get("/api/v1/credits").await.ok()["balance"], Value::from(1));
 }

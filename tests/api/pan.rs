@@ -1,0 +1,153 @@
+//! PAN verification, which answers at once (specification, "Other shown endpoints").
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::answer::Answer;
+use crate::harness::backend::Backend;
+use crate::harness::goldens::PAN_VALID;
+use crate::harness::office::Office;
+use crate::harness::upstream::{Manner, TOKEN};
+
+const PATH: &str = "/api/v1/pan/verify";
+const PAN: &str = "ABCPE1234F";
+const CONSENT_TEXT: &str = "I agree that my PAN is verified by Example Bank.";
+
+fn body() -> Value {
+    json!({"pan": PAN, "consent": "Y", "consent_text": CONSENT_TEXT})
+}
+
+fn with(member: &str, value: Value) -> Value {
+    let mut body = body();
+    body[member] = value;
+    body
+}
+
+async fn verify(backend: &Backend, body: &Value) -> Answer {
+    backend.secrets.keep_personal(body);
+    Answer::to(backend.request(Method::POST, PATH).header("X-Request-ID", "req-1").json(body)).await
+}
+
+#[tokio::test]
+async fn a_pan_is_verified_at_its_source_and_answered_in_the_golden_form() {
+    let office = Office::open().await;
+    let golden: Value = serde_json::from_str(PAN_VALID).expect("JSON");
+    let answer = verify(&office.backend, &with("name_as_per_pan", json!("Asha Rao"))).await;
+    assert_eq!(answer.ok(), golden);
+    let order = office.upstream.last();
+    assert_eq!(order.body, json!({"pan": PAN, "consent_text": CONSENT_TEXT, "name": "Asha Rao"}));
+    assert_eq!((order.flow.as_str(), &order.headers["authorization"]), ("pan", &format!("Bearer {TOKEN}").parse().expect("a header")));
+
+    office.upstream.answer(Manner::Saying(json!({"status": "valid", "date_of_birth_match": false}).to_string()));
+    let answer = verify(&office.backend, &with("dateOfBirth", json!("1990-02-14"))).await.ok();
+    assert_eq!((&answer["data"]["date_of_birth_match"], &answer["data"]["name_as_per_pan_match"]), (&json!(false), &Value::Null));
+    assert_eq!(office.upstream.last().body, json!({"pan": PAN, "consent_text": CONSENT_TEXT, "date_of_birth": "1990-02-14"}));
+    assert_eq!(office.universe.operator().balance(&office.backend.client).await, 0, "it costs no credit, and needs none");
+}
+
+#[tokio::test]
+async fn a_pan_in_small_letters_is_the_same_pan() {
+    let office = Office::open().await;
+    let answer = verify(&office.backend, &with("pan", json!("abcpe1234f"))).await.ok();
+    assert_eq!((&answer["data"]["pan"], &office.upstream.last().body["pan"]), (&json!(PAN), &json!(PAN)));
+}
+
+#[tokio::test]
+async fn a_malformed_pan_is_a_422_and_the_source_is_not_asked() {
+    let office = Office::open().await;
+    for pan in ["QWRPE1234", "QWRPE1234FX", "QWRPE12345", "1WRPE1234F", "QWRPE12E4F", "QWRPE 234F", "ÀWRPE1234", "no number"] {
+        let answer = verify(&office.backend, &with("pan", json!(pan))).await;
+        answer.refusal(422);
+        assert!(!answer.text.contains(pan), "{}", answer.text);
+    }
+    assert!(office.upstream.orders().is_empty());
+}
+
+#[tokio::test]
+async fn every_bad_field_is_a_400_that_names_it_and_comes_before_a_malformed_pan() {
+    let office = Office::open().await;
+    let mut no_pan = body();
+    no_pan.as_object_mut().expect("an object").remove("pan");
+    let cases = [
+        (no_pan, "pan"),
+        (with("pan", json!(7)), "pan"),
+        (with("pan", Value::Null), "pan"),
+        (with("pan", json!("")), "pan"),
+        (with("consent", json!("N")), "consent"),
+        (with("consent", json!("y")), "consent"),
+        (with("consent", json!(true)), "consent"),
+        (with("consent_text", json!("")), "consent_text"),
+        (with("consent_text", json!(" ")), "consent_text"),
+        (with("consent_text", json!("x".repeat(4_097))), "consent_text"),
+        (with("name_as_per_pan", json!("")), "name_as_per_pan"),
+        (with("name_as_per_pan", json!("x".repeat(101))), "name_as_per_pan"),
+        (with("date_of_birth", json!("14-02-1990")), "date_of_birth"),
+        (with("date_of_birth", json!("1990-02-30")), "date_of_birth"),
+        (with("colour", json!("red")), "colour"),
+        (json!({"pan": "not a pan", "consent": "N", "consent_text": CONSENT_TEXT}), "consent"),
+    ];
+    for (body, field) in cases {
+        assert_eq!(verify(&office.backend, &body).await.refused_fields(), [field], "{body}");
+    }
+    for (snake, camel) in [("consent_text", "consentText"), ("name_as_per_pan", "nameAsPerPan"), ("date_of_birth", "dateOfBirth")] {
+        let mut body = with(snake, json!("1990-02-14"));
+        body[camel] = json!("1990-02-14");
+        let fields = verify(&office.backend, &body).await.refused_fields();
+        assert!(fields == [snake] || fields == [camel], "{fields:?}");
+    }
+    assert!(office.upstream.orders().is_empty());
+}
+
+#[tokio::test]
+async fn a_pan_that_is_not_known_or_not_in_use_is_a_result_and_no_error() {
+    let office = Office::open().await;
+    for status in ["not_found", "invalid"] {
+        office.upstream.answer(Manner::Saying(json!({"status": status}).to_string()));
+        let answer = verify(&office.backend, &body()).await.ok();
+        assert_eq!((&answer["data"]["pan"], &answer["data"]["status"]), (&json!(PAN), &json!(status)), "{answer}");
+        assert_eq!(answer["statusCode"], 200, "{answer}");
+        assert_eq!((&answer["data"]["name_as_per_pan_match"], &answer["data"]["nationalid_seeding_status"]), (&Value::Null, &Value::Null));
+    }
+}
+
+#[tokio::test]
+async fn a_source_that_fails_is_a_502_and_one_that_is_late_a_504() {
+    let office = Office::with(&[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
+    for manner in [
+        Manner::Status(500),
+        Manner::Status(404),
+        Manner::Status(204),
+        Manner::Saying(String::new()),
+        Manner::Saying("{}".to_owned()),
+        Manner::Saying(json!({"status": "perhaps"}).to_string()),
+        Manner::Saying(json!({"status": "valid", "name_match": "yes"}).to_string()),
+        Manner::HangingUp,
+    ] {
+        office.upstream.answer(manner.clone());
+        let answer = verify(&office.backend, &body()).await;
+        assert_eq!(answer.refusal(502), "upstream_failed", "{manner:?}");
+        assert!(!answer.text.contains(PAN), "{}", answer.text);
+    }
+    office.upstream.answer(Manner::Never);
+    let started = std::time::Instant::now();
+    assert_eq!(verify(&office.backend, &body()).await.refusal(504), "upstream_timed_out");
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    office.upstream.answer(Manner::Well);
+    verify(&office.backend, &body()).await.ok();
+}
+
+#[tokio::test]
+async fn verifications_share_the_rate_of_inits_and_need_the_two_headers() {
+    let office = Office::with(&[("LIMITS__INIT_PER_SECOND_PER_APP", "2")]).await;
+    let bare = office.universe.http.post(office.universe.reach.public(PATH)).json(&body());
+    assert_eq!(Answer::to(bare).await.refusal(401), "unauthorized");
+    let mut statuses = Vec::new();
+    for _ in 0..40 {
+        statuses.push(verify(&office.backend, &body()).await.status);
+    }
+    assert!(statuses.iter().all(|status| matches!(status, 200 | 429)), "{statuses:?}");
+    assert!(statuses.iter().filter(|status| **status == 429).count() > 10, "{statuses:?}");
+    assert_eq!(office.upstream.orders().len(), statuses.iter().filter(|status| **status == 200).count());
+}
