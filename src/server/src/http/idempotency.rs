@@ -36,13 +36,19 @@ impl OnceOnly {
         if !fits || given.next().is_some() {
             return Err(Invalid::one("Idempotency-Key", "must be given once, as 1 to 255 visible ASCII characters").into());
         }
+        Ok(Some(Self::under(key, caller, operation, body)))
+    }
+
+    /// Under a key that was given otherwise than by the header.
+    #[must_use]
+    pub fn under(key: &[u8], caller: &Caller, operation: &str, body: &[u8]) -> Self {
         let mut context = Context::new(&SHA256);
         for part in [caller.app.app_id.as_str().as_bytes(), operation.as_bytes(), key] {
             context.update(&(part.len() as u64).to_be_bytes());
             context.update(part);
         }
         let scope = IdempotencyScope { partition: caller.client.partition(), digest: bytes(context.finish().as_ref()) };
-        Ok(Some(Self { scope, request: bytes(digest(&SHA256, body).as_ref()) }))
+        Self { scope, request: bytes(digest(&SHA256, body).as_ref()) }
     }
 
     /// The record that keeps an answer.
@@ -73,10 +79,33 @@ impl OnceOnly {
     }
 }
 
-/// A kept answer, given again.
-#[must_use]
-pub fn replayed(json: Vec<u8>) -> HttpResponse {
-    HttpResponse::Ok().content_type("application/json").insert_header(("idempotency-replayed", "true")).body(json)
+/// The answer to a request that creates something, in JSON.
+#[derive(Debug)]
+pub enum Answered {
+    /// Given for the first time.
+    Now(Vec<u8>),
+    /// Kept, and given again.
+    Before(Vec<u8>),
+}
+
+impl Answered {
+    /// The JSON.
+    #[must_use]
+    pub fn json(&self) -> &[u8] {
+        let (Self::Now(json) | Self::Before(json)) = self;
+        json
+    }
+}
+
+impl From<Answered> for HttpResponse {
+    fn from(answered: Answered) -> Self {
+        let mut response = Self::Ok();
+        response.content_type("application/json");
+        match answered {
+            Answered::Now(json) => response.body(json),
+            Answered::Before(json) => response.insert_header(("idempotency-replayed", "true")).body(json),
+        }
+    }
 }
 
 fn bytes(digest: &[u8]) -> [u8; 32] {

@@ -5,7 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 
 /// A file and where it is served.
 #[derive(Debug)]
-pub(super) struct File {
+pub(crate) struct File {
     path: &'static str,
     content_type: &'static str,
     bytes: &'static [u8],
@@ -18,7 +18,7 @@ impl File {
     }
 
     /// The address under which browsers may keep the file for good.
-    pub(super) fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         format!("{}?v={:016x}", self.path, self.version)
     }
 
@@ -40,14 +40,14 @@ impl File {
 }
 
 /// The style sheet.
-pub(super) const STYLE: File = File::new("/assets/page.css", "text/css; charset=utf-8", include_bytes!("../../assets/page.css"));
+pub(crate) const STYLE: File = File::new("/assets/page.css", "text/css; charset=utf-8", include_bytes!("../../assets/page.css"));
 /// The script.
-pub(super) const SCRIPT: File = File::new("/assets/page.js", "text/javascript; charset=utf-8", include_bytes!("../../assets/page.js"));
+pub(crate) const SCRIPT: File = File::new("/assets/page.js", "text/javascript; charset=utf-8", include_bytes!("../../assets/page.js"));
 
 /// The script of a kiosk's screen.
-pub(super) const KIOSK: File = File::new("/assets/kiosk.js", "text/javascript; charset=utf-8", include_bytes!("../../assets/kiosk.js"));
+pub(crate) const KIOSK: File = File::new("/assets/kiosk.js", "text/javascript; charset=utf-8", include_bytes!("../../assets/kiosk.js"));
 /// The style sheet of a poster.
-pub(super) const POSTER: File = File::new("/assets/poster.css", "text/css; charset=utf-8", include_bytes!("../../assets/poster.css"));
+pub(crate) const POSTER: File = File::new("/assets/poster.css", "text/css; charset=utf-8", include_bytes!("../../assets/poster.css"));
 
 /// `GET /assets/page.css`
 pub async fn style(request: HttpRequest) -> HttpResponse {
