@@ -40,7 +40,11 @@ impl File {
 }
 
 /// The style sheet.
-pub(crate) const STYLE: File = File::new("/assets/page.css", "text/css; charset=utf-8", include_bytes!("../../assets/page.css"));
+pub(crate) const STYLE: File = File::new(
+    "/assets/page.css",
+    "text/css; charset=utf-8",
+    concat!(include_str!("../../assets/base.css"), include_str!("../../assets/page.css")).as_bytes(),
+);
 /// The script.
 pub(crate) const SCRIPT: File = File::new("/assets/page.js", "text/javascript; charset=utf-8", include_bytes!("../../assets/page.js"));
 
@@ -48,6 +52,15 @@ pub(crate) const SCRIPT: File = File::new("/assets/page.js", "text/javascript; c
 pub(crate) const KIOSK: File = File::new("/assets/kiosk.js", "text/javascript; charset=utf-8", include_bytes!("../../assets/kiosk.js"));
 /// The style sheet of a poster.
 pub(crate) const POSTER: File = File::new("/assets/poster.css", "text/css; charset=utf-8", include_bytes!("../../assets/poster.css"));
+
+/// The style sheet of the portal, on the same ground as that of the pages.
+pub(crate) const PORTAL_STYLE: File = File::new(
+    "/assets/portal.css",
+    "text/css; charset=utf-8",
+    concat!(include_str!("../../assets/base.css"), include_str!("../../assets/portal.css")).as_bytes(),
+);
+/// The script of the portal.
+pub(crate) const PORTAL: File = File::new("/assets/portal.js", "text/javascript; charset=utf-8", include_bytes!("../../assets/portal.js"));
 
 /// `GET /assets/page.css`
 pub async fn style(request: HttpRequest) -> HttpResponse {
@@ -67,6 +80,16 @@ pub async fn kiosk(request: HttpRequest) -> HttpResponse {
 /// `GET /assets/poster.css`
 pub async fn poster(request: HttpRequest) -> HttpResponse {
     POSTER.answer(&request)
+}
+
+/// `GET /assets/portal.css`
+pub async fn portal_style(request: HttpRequest) -> HttpResponse {
+    PORTAL_STYLE.answer(&request)
+}
+
+/// `GET /assets/portal.js`
+pub async fn portal(request: HttpRequest) -> HttpResponse {
+    PORTAL.answer(&request)
 }
 
 /// FNV-1a: tells versions of our own files apart, at compile time.

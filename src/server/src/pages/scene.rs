@@ -46,7 +46,7 @@ pub(crate) struct Scene {
     pub(crate) shared: Shared,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) app: App,
-    first: FirstClient,
+    pub(crate) first: FirstClient,
     tree: Tree,
     _directory: tempfile::TempDir,
 }
