@@ -45,7 +45,11 @@ export class Service {
       from.on("line", (line) => { const match = pattern.exec(line); if (match) resolve(match[1]); });
     });
     const told = Promise.all([
-      found(lines.stdout, /^(\{.*"listening".*\})$/).then((line) => ["base", JSON.parse(line).public]),
+      found(lines.stdout, /^(\{.*"listening".*\})$/).then((line) => {
+        const { public: base, internal } = JSON.parse(line);
+        this.internal = internal;
+        return ["base", base];
+      }),
       ...Object.entries(wanted).map(async ([name, pattern]) => [name, await found(lines.stderr, pattern)]),
     ]);
     const ended = once(this.process, "exit").then(() => { throw new Error(`the service ended at once:\n${this.log}`); });
@@ -71,6 +75,18 @@ export class Service {
     const headers = { "Content-Type": "application/json" };
     const answer = await fetch(`${this.base}/sandbox/app/answer`, { method: "POST", body, headers });
     if (!answer.ok) throw new Error(`answer: ${answer.status} ${await answer.text()}`);
+  }
+
+  // Revokes every key of every client, as the operator would.
+  async revokeKeys(token) {
+    const ask = async (method, path) => {
+      const answer = await fetch(`${this.internal}/admin/v1/${path}`, { method, headers: { Authorization: `Bearer ${token}` } });
+      if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+      return answer.json();
+    };
+    for (const { client_id: client } of (await ask("GET", "clients")).clients) {
+      for (const { key_id: key } of (await ask("GET", `clients/${client}/keys`)).keys) await ask("DELETE", `keys/${key}`);
+    }
   }
 
   async end(signal) {

@@ -125,7 +125,7 @@ impl FlowActor {
 
     fn opened(&mut self, outcome: &Result<OpenFlowOutcome, StoreError>, deadline: Option<Timestamp>, kind: &'static str) {
         if matches!(outcome, Ok(OpenFlowOutcome::Opened)) {
-            metrics::counter!("sakshi_flows_opened_total", "kind" => kind).increment(1);
+            metrics::counter!("sakshi_flows_opened_total", "flow" => kind).increment(1);
             tracing::info!(flow.id = %self.id, flow.kind = kind, "flow opened");
             self.expect(deadline);
         }

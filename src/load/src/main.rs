@@ -18,6 +18,8 @@ const BROKEN: u8 = 1;
 #[tokio::main]
 async fn main() -> ExitCode {
     let options = Options::parse();
+    // Each guest inside takes a descriptor, and so does each webhook; what is not granted shows as failed requests.
+    let _ = rlimit::increase_nofile_limit(u64::MAX);
     let summary = match Box::pin(run(&options)).await {
         Ok(summary) => summary,
         Err(error) => return unable(&error.to_string()),

@@ -1,5 +1,7 @@
 //! The program against a server that lies: each lie must be found, and honesty must not be accused.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::process::Command;
 use std::time::Duration;
 
@@ -64,12 +66,13 @@ async fn each_lie_is_found_and_ends_with_1() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_stalls_is_seen_in_the_percentiles_of_a_closed_run() {
     let stall = Lie::HoldsAPage(Duration::from_millis(900));
-    let (code, summary, said) = tried(stall, &["--guests", "40", "--users", "1"]).await;
+    let (code, summary, said) = tried(stall, &["--guests", "40", "--users", "1", "--rate", "20"]).await;
     assert_eq!(code, Some(0), "{said}");
     let page = summary["steps"].as_array().unwrap().iter().find(|step| step["title"] == "GET /e/{id}").unwrap();
     let ms = |from: &str, percentile: &str| page[from][percentile].as_f64().unwrap();
-    assert!(ms("sent", "p90") < 300.0, "one of forty requests stalled, and the user waited instead of asking: {page}");
-    assert!(ms("due", "p90") > 400.0, "who would have asked meanwhile is counted: {page}");
+    // One of forty requests stalled for 900 ms, and the user waited instead of asking every 50 ms.
+    assert!(ms("sent", "max") >= 900.0 && ms("due", "p90") > 400.0, "who would have asked meanwhile is counted: {page}");
+    assert!(ms("sent", "p90") < ms("due", "p90"), "and hidden where it is not corrected: {page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,6 +14,7 @@ pub mod internal;
 pub mod material;
 pub mod node;
 pub mod pages;
+pub mod portal;
 pub mod public;
 pub mod sandbox;
 pub mod serve;

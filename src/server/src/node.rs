@@ -374,6 +374,7 @@ fn rates(settings: &Settings) -> Rates {
         callbacks: Rate::per_second(limits.callbacks_per_second_per_address),
         pages: Rate::per_second(limits.pages_per_second_per_address),
         event_starts: Rate::per_second(limits.event_starts_per_second_per_address),
+        sign_ins: Rate::per_minute(limits.sign_ins_per_minute_per_address),
         trusted_proxies: settings.server.trusted_proxies.clone().into(),
     }
 }

@@ -15,6 +15,7 @@ mod models;
 mod record;
 pub mod redis;
 mod sealing;
+mod session;
 mod store;
 mod transition;
 mod vault;
@@ -22,6 +23,7 @@ mod vault;
 pub use error::StoreError;
 pub use flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, SealedPayload};
 pub use record::{CompletedRecord, Registration, TransactionRecord};
+pub use session::{SessionDigest, SessionRecord};
 pub use store::{Store, StoreFuture};
 pub use transition::{
     Audit, Change, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, GuestOutcomes, IdempotencyScope,

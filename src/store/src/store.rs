@@ -20,6 +20,7 @@ use tokio::sync::broadcast;
 use crate::error::StoreError;
 use crate::flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, SealedPayload};
 use crate::record::{Registration, TransactionRecord};
+use crate::session::{SessionDigest, SessionRecord};
 use crate::transition::{
     Audit, Change, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope,
     IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction, Page, PageRequest, PatchEventOutcome, Retention, Swept,
@@ -138,6 +139,18 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// The key with this digest, together with an app.
     fn find_key(&self, digest: KeyDigest, app: AppId) -> StoreFuture<Option<KeyGrant>>;
+
+    /// Keeps a session. Repeatable by its digest; what it stands for never changes.
+    fn open_session(&self, session: SessionRecord) -> StoreFuture<()>;
+
+    /// The session, unless its time has passed by the store's clock.
+    fn load_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>>;
+
+    /// Keeps a session until then, at most until its own end; `false` when it has ended before.
+    fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool>;
+
+    /// Ends a session. Repeatable.
+    fn end_session(&self, digest: SessionDigest) -> StoreFuture<()>;
 
     /// Deliveries that wait for their attempt by this node, in order, after a position; of one
     /// origin or of all.

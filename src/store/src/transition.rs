@@ -259,6 +259,8 @@ pub struct Swept {
     pub events: u64,
     /// Flows, and reports with their deliveries.
     pub flows: u64,
+    /// Sessions.
+    pub sessions: u64,
 }
 
 impl From<CompletedRecord> for TransactionRecord {

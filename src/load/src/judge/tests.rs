@@ -200,13 +200,20 @@ fn a_good_answer_that_is_refused_is_seen() {
 #[test]
 fn a_tester_that_contradicts_itself_blames_itself() {
     for plant in [(|evidence: &mut Evidence| evidence.let_in = 12) as fn(&mut Evidence), |evidence| {
-        evidence.journal.entries.get_mut("txn-05").unwrap().asked = at(60_000)
+        evidence.journal.entries.get_mut("txn-05").unwrap().asked = at(60_000);
     }] {
         let mut evidence = honest();
         plant(&mut evidence);
         evidence.webhooks.by_txn.remove("txn-05");
         assert_eq!(Verdict::of(&judge(&evidence)), Verdict::Tester, "what it says of the service is not to be believed");
     }
+}
+
+#[test]
+fn a_run_in_which_every_visit_failed_proves_nothing() {
+    let mut evidence = honest();
+    evidence.journal.failed = evidence.journal.visits;
+    assert_eq!(Verdict::of(&judge(&evidence)), Verdict::Tester);
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn checksum(random: &[u8]) -> [u8; CHECKSUM_BYTES] {
 }
 
 /// SHA-256 over the parts in a row.
-pub(super) fn sha256(parts: &[&[u8]]) -> [u8; 32] {
+pub(crate) fn sha256(parts: &[&[u8]]) -> [u8; 32] {
     let mut out = [0_u8; 32];
     match parts {
         [one] => out.copy_from_slice(digest(&SHA256, one).as_ref()),

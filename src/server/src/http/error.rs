@@ -187,6 +187,12 @@ impl ApiError {
         self.row().code
     }
 
+    /// The sentence for whoever has asked.
+    #[must_use]
+    pub fn message(&self) -> String {
+        self.row().message.into_owned()
+    }
+
     /// What the operator should read in the log and the caller should not.
     #[must_use]
     pub fn detail(&self) -> Option<Cow<'_, str>> {

@@ -46,8 +46,18 @@ impl OnceOnly {
         if !fits || given.next().is_some() {
             return Err(Invalid::one("Idempotency-Key", "must be given once, as 1 to 255 visible ASCII characters").into());
         }
+        Ok(Some(Self::scope(key, caller)))
+    }
+
+    fn scope(key: &[u8], caller: &Caller) -> IdempotencyScope {
         let digest = digest_of([caller.app.app_id.as_str().as_bytes(), key]);
-        Ok(Some(IdempotencyScope { partition: caller.client.partition(), digest }))
+        IdempotencyScope { partition: caller.client.partition(), digest }
+    }
+
+    /// Under a key that was given otherwise than by the header.
+    #[must_use]
+    pub fn under(key: &[u8], caller: &Caller, operation: &str, body: &[u8]) -> Self {
+        Self::asking(Self::scope(key, caller), operation, body)
     }
 
     /// What is asked under a key.
@@ -93,10 +103,33 @@ impl OnceOnly {
     }
 }
 
-/// A kept answer, given again.
-#[must_use]
-pub fn replayed(json: Vec<u8>) -> HttpResponse {
-    HttpResponse::Ok().content_type("application/json").insert_header(("idempotency-replayed", "true")).body(json)
+/// The answer to a request that creates something, in JSON.
+#[derive(Debug)]
+pub enum Answered {
+    /// Given for the first time.
+    Now(Vec<u8>),
+    /// Kept, and given again.
+    Before(Vec<u8>),
+}
+
+impl Answered {
+    /// The JSON.
+    #[must_use]
+    pub fn json(&self) -> &[u8] {
+        let (Self::Now(json) | Self::Before(json)) = self;
+        json
+    }
+}
+
+impl From<Answered> for HttpResponse {
+    fn from(answered: Answered) -> Self {
+        let mut response = Self::Ok();
+        response.content_type("application/json");
+        match answered {
+            Answered::Now(json) => response.body(json),
+            Answered::Before(json) => response.insert_header(("idempotency-replayed", "true")).body(json),
+        }
+    }
 }
 
 /// The digest of two parts that cannot run into each other.

@@ -16,6 +16,7 @@ use futures_util::future::{Either, LocalBoxFuture, Ready, Shared, ready};
 use sakshi_domain::clock::Clock;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::profile::Profile;
+use sakshi_domain::tenancy::KeyDigest;
 use sakshi_store::{KeyGrant, Store};
 
 use super::api_key::{ApiKey, KEY_CHARS, sha256};
@@ -65,22 +66,31 @@ impl KeyGate {
             return Either::Left(ready(Err(ApiError::Unauthorized)));
         }
         let pair = sha256(&[key.as_bytes(), app.as_bytes()]);
+        self.remembered(pair).unwrap_or_else(|| match (ApiKey::parse(key), app.parse::<AppId>()) {
+            (Some(key), Ok(app)) => Either::Right(self.ask(pair, key.digest(), app).boxed_local()),
+            _ => Either::Left(ready(Err(ApiError::Unauthorized))),
+        })
+    }
+
+    /// The same for a key of which only the digest is at hand, in a session.
+    pub fn admit_digest(self: &Rc<Self>, key: KeyDigest, app: &AppId) -> Either<Ready<Judged>, LocalBoxFuture<'static, Judged>> {
+        let pair = sha256(&[b"by digest", &key.0, app.as_str().as_bytes()]);
+        self.remembered(pair).unwrap_or_else(|| Either::Right(self.ask(pair, key, app.clone()).boxed_local()))
+    }
+
+    fn remembered(&self, pair: Pair) -> Option<Either<Ready<Judged>, LocalBoxFuture<'static, Judged>>> {
         match self.entries.borrow().get(&pair) {
             Some(Entry::Known { caller, until }) if Instant::now() < *until => {
-                return Either::Left(ready(caller.clone().ok_or(ApiError::Unauthorized)));
+                Some(Either::Left(ready(caller.clone().ok_or(ApiError::Unauthorized))))
             }
-            Some(Entry::Asking { answer, until }) if Instant::now() < *until => return Either::Right(answer.clone().boxed_local()),
-            _ => {}
-        }
-        match (ApiKey::parse(key), app.parse::<AppId>()) {
-            (Some(key), Ok(app)) => Either::Right(self.ask(pair, &key, app).boxed_local()),
-            _ => Either::Left(ready(Err(ApiError::Unauthorized))),
+            Some(Entry::Asking { answer, until }) if Instant::now() < *until => Some(Either::Right(answer.clone().boxed_local())),
+            _ => None,
         }
     }
 
-    fn ask(self: &Rc<Self>, pair: Pair, key: &ApiKey, app: AppId) -> Asked {
+    fn ask(self: &Rc<Self>, pair: Pair, key: KeyDigest, app: AppId) -> Asked {
         let until = Instant::now() + REMEMBERED;
-        let question = self.store.find_key(key.digest(), app);
+        let question = self.store.find_key(key, app);
         let gate = Rc::downgrade(self);
         let answer = async move {
             let grant = question.await;

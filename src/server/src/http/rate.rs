@@ -41,9 +41,20 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Rate<K> {
     /// At most `per_second` with bursts of as many; 0 for no limit.
     #[must_use]
     pub fn per_second(per_second: u32) -> Self {
-        Self(NonZeroU32::new(per_second).map(|rate| {
-            Arc::new(Bounded { limiter: RateLimiter::keyed(Quota::per_second(rate)), forget_above: AtomicUsize::new(KEYS_KEPT) })
-        }))
+        Self::of(per_second, Quota::per_second)
+    }
+
+    /// At most `per_minute` with bursts of as many; 0 for no limit.
+    #[must_use]
+    pub fn per_minute(per_minute: u32) -> Self {
+        Self::of(per_minute, Quota::per_minute)
+    }
+
+    fn of(rate: u32, quota: fn(NonZeroU32) -> Quota) -> Self {
+        Self(
+            NonZeroU32::new(rate)
+                .map(|rate| Arc::new(Bounded { limiter: RateLimiter::keyed(quota(rate)), forget_above: AtomicUsize::new(KEYS_KEPT) })),
+        )
     }
 
     /// Takes one.
@@ -73,6 +84,8 @@ pub struct Rates {
     pub pages: Rate<IpAddr>,
     /// Verifications that guests start, each at the cost of a credit, by address.
     pub event_starts: Rate<IpAddr>,
+    /// Attempts to sign in to the portal by address.
+    pub sign_ins: Rate<IpAddr>,
     /// Whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Arc<[IpNet]>,
 }
@@ -122,6 +135,7 @@ mod tests {
             callbacks: Rate::per_second(0),
             pages: Rate::per_second(0),
             event_starts: Rate::per_second(0),
+            sign_ins: Rate::per_minute(0),
             trusted_proxies: ["10.0.0.0/8".parse().unwrap()].into(),
         }
     }

@@ -14,6 +14,8 @@ use super::routing::resource;
 use super::{credits, docs, openapi, pan, polls, webhook_urls};
 use crate::pages::event::{show, start};
 use crate::pages::{files, kiosk, live, poster, verify};
+use crate::portal::events::{codes, list};
+use crate::portal::{self, sign_in, transaction, trial, webhooks};
 
 /// Who may use a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub enum Audience {
     Anybody,
     /// Browsers and the identity app; not part of the API document.
     Residents,
+    /// Browsers of people who write or run a client; not part of the API document either.
+    Developers,
 }
 
 /// One method of one path.
@@ -84,6 +88,27 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/e/{eventId}/start", Audience::Residents, || web::to(start::back)),
     row("GET", "/e/{eventId}/kiosk", Audience::Residents, || web::to(kiosk::page)),
     row("GET", "/e/{eventId}/kiosk/events", Audience::Residents, || web::to(kiosk::events)),
+    row("GET", "/portal", Audience::Developers, || web::to(trial::show)),
+    row("GET", "/portal/sign-in", Audience::Developers, || web::to(sign_in::show)),
+    row("POST", "/portal/sign-in", Audience::Developers, || web::to(sign_in::enter)),
+    row("POST", "/portal/sign-out", Audience::Developers, || web::to(sign_in::leave)),
+    row("POST", "/portal/trial", Audience::Developers, || web::to(trial::open)),
+    row("GET", "/portal/transactions/{txnId}", Audience::Developers, || web::to(transaction::show)),
+    row("GET", "/portal/events", Audience::Developers, || web::to(list::show)),
+    row("POST", "/portal/events", Audience::Developers, || web::to(portal::events::create::create)),
+    row("GET", "/portal/events/new", Audience::Developers, || web::to(portal::events::create::show)),
+    row("GET", "/portal/events/{eventId}", Audience::Developers, || web::to(portal::events::show::show)),
+    row("POST", "/portal/events/{eventId}", Audience::Developers, || web::to(portal::events::show::patch)),
+    row("GET", "/portal/events/{eventId}/live", Audience::Developers, || web::to(portal::events::live::events)),
+    row("GET", "/portal/events/{eventId}/poster", Audience::Developers, || web::to(codes::page)),
+    row("GET", "/portal/events/{eventId}/poster.svg", Audience::Developers, || web::to(codes::svg)),
+    row("GET", "/portal/events/{eventId}/qr.svg", Audience::Developers, || web::to(codes::qr_svg)),
+    row("GET", "/portal/events/{eventId}/qr.png", Audience::Developers, || web::to(codes::qr_png)),
+    row("GET", "/portal/webhooks", Audience::Developers, || web::to(webhooks::show)),
+    row("POST", "/portal/webhooks", Audience::Developers, || web::to(webhooks::set)),
+    row("GET", "/portal/credits", Audience::Developers, || web::to(portal::credits::show)),
+    row("GET", "/assets/portal.css", Audience::Developers, || web::to(files::portal_style)),
+    row("GET", "/assets/portal.js", Audience::Developers, || web::to(files::portal)),
     row("GET", "/assets/page.css", Audience::Residents, || web::to(files::style)),
     row("GET", "/assets/page.js", Audience::Residents, || web::to(files::script)),
     row("GET", "/assets/kiosk.js", Audience::Residents, || web::to(files::kiosk)),

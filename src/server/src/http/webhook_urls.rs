@@ -7,6 +7,7 @@
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use sakshi_domain::flow::api_type::ApiType;
+use sakshi_domain::ids::AppId;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::web_address::WebhookUrl;
 use serde::Serialize;
@@ -72,11 +73,19 @@ fn read(mut fields: Fields, addresses: GivenAddresses) -> Result<(ApiType, Optio
 )]
 pub async fn register(called: Called<Body>, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     let Called { caller, sent: body } = called;
-    let (api_type, webhook_url) = read(body.fields, service.rules.addresses)?;
-    let app = caller.app.app_id.clone();
-    service.store.set_webhook_url(app, api_type, webhook_url.clone()).await?.ok_or(ApiError::Unauthorized)?;
-    tracing::info!(app.id = %caller.app.app_id, webhook.api_type = %api_type, webhook.removed = webhook_url.is_none(), "webhook URL changed");
+    let (api_type, webhook_url) = change(&service, &caller.app.app_id, body.fields).await?;
     Ok(HttpResponse::Ok().json(RegisterWebhookResponse { success: true, data: WebhookSetting { api_type, webhook_url } }))
+}
+
+/// Registers or removes what these fields say.
+///
+/// # Errors
+/// As [`register`].
+pub(crate) async fn change(service: &Service, app: &AppId, fields: Fields) -> Result<(ApiType, Option<WebhookUrl>), ApiError> {
+    let (api_type, url) = read(fields, service.rules.addresses)?;
+    service.store.set_webhook_url(app.clone(), api_type, url.clone()).await?.ok_or(ApiError::Unauthorized)?;
+    tracing::info!(app.id = %app, webhook.api_type = %api_type, webhook.removed = url.is_none(), "webhook URL changed");
+    Ok((api_type, url))
 }
 
 /// Lists what the calling app has registered.

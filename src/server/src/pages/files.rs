@@ -5,7 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 
 /// A file and where it is served.
 #[derive(Debug)]
-pub(super) struct File {
+pub(crate) struct File {
     path: &'static str,
     content_type: &'static str,
     bytes: &'static [u8],
@@ -18,7 +18,7 @@ impl File {
     }
 
     /// The address under which browsers may keep the file for good.
-    pub(super) fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         format!("{}?v={:016x}", self.path, self.version)
     }
 
@@ -40,14 +40,27 @@ impl File {
 }
 
 /// The style sheet.
-pub(super) const STYLE: File = File::new("/assets/page.css", "text/css; charset=utf-8", include_bytes!("../../assets/page.css"));
+pub(crate) const STYLE: File = File::new(
+    "/assets/page.css",
+    "text/css; charset=utf-8",
+    concat!(include_str!("../../assets/base.css"), include_str!("../../assets/page.css")).as_bytes(),
+);
 /// The script.
-pub(super) const SCRIPT: File = File::new("/assets/page.js", "text/javascript; charset=utf-8", include_bytes!("../../assets/page.js"));
+pub(crate) const SCRIPT: File = File::new("/assets/page.js", "text/javascript; charset=utf-8", include_bytes!("../../assets/page.js"));
 
 /// The script of a kiosk's screen.
-pub(super) const KIOSK: File = File::new("/assets/kiosk.js", "text/javascript; charset=utf-8", include_bytes!("../../assets/kiosk.js"));
+pub(crate) const KIOSK: File = File::new("/assets/kiosk.js", "text/javascript; charset=utf-8", include_bytes!("../../assets/kiosk.js"));
 /// The style sheet of a poster.
-pub(super) const POSTER: File = File::new("/assets/poster.css", "text/css; charset=utf-8", include_bytes!("../../assets/poster.css"));
+pub(crate) const POSTER: File = File::new("/assets/poster.css", "text/css; charset=utf-8", include_bytes!("../../assets/poster.css"));
+
+/// The style sheet of the portal, on the same ground as that of the pages.
+pub(crate) const PORTAL_STYLE: File = File::new(
+    "/assets/portal.css",
+    "text/css; charset=utf-8",
+    concat!(include_str!("../../assets/base.css"), include_str!("../../assets/portal.css")).as_bytes(),
+);
+/// The script of the portal.
+pub(crate) const PORTAL: File = File::new("/assets/portal.js", "text/javascript; charset=utf-8", include_bytes!("../../assets/portal.js"));
 
 /// `GET /assets/page.css`
 pub async fn style(request: HttpRequest) -> HttpResponse {
@@ -67,6 +80,16 @@ pub async fn kiosk(request: HttpRequest) -> HttpResponse {
 /// `GET /assets/poster.css`
 pub async fn poster(request: HttpRequest) -> HttpResponse {
     POSTER.answer(&request)
+}
+
+/// `GET /assets/portal.css`
+pub async fn portal_style(request: HttpRequest) -> HttpResponse {
+    PORTAL_STYLE.answer(&request)
+}
+
+/// `GET /assets/portal.js`
+pub async fn portal(request: HttpRequest) -> HttpResponse {
+    PORTAL.answer(&request)
 }
 
 /// FNV-1a: tells versions of our own files apart, at compile time.

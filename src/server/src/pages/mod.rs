@@ -10,18 +10,19 @@ pub mod files;
 pub mod kiosk;
 pub mod live;
 mod notice;
-mod picture;
+pub(crate) mod picture;
 mod platform;
 pub mod poster;
-mod render;
+pub(crate) mod render;
 mod sheet;
+pub(crate) mod site;
 mod standing;
-mod text;
-mod time_left;
+pub(crate) mod text;
+pub(crate) mod time_left;
 pub mod verify;
 mod waiting;
 
 #[cfg(test)]
-mod scene;
+pub(crate) mod scene;
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@ const PNG_SIDE: usize = 1_000;
 
 /// A QR code.
 #[derive(Debug)]
-pub(super) struct Picture {
+pub(crate) struct Picture {
     width: usize,
     colors: Vec<Color>,
 }
@@ -24,7 +24,7 @@ impl Picture {
     ///
     /// # Errors
     /// A text that no QR code holds.
-    pub(super) fn shown(text: &str) -> Result<Self, QrError> {
+    pub(crate) fn shown(text: &str) -> Result<Self, QrError> {
         Self::of(text, EcLevel::L)
     }
 
@@ -32,7 +32,7 @@ impl Picture {
     ///
     /// # Errors
     /// A text that no QR code holds.
-    pub(super) fn printed(text: &str) -> Result<Self, QrError> {
+    pub(crate) fn printed(text: &str) -> Result<Self, QrError> {
         Self::of(text, EcLevel::Q)
     }
 
@@ -42,12 +42,12 @@ impl Picture {
     }
 
     /// Modules of a side, quiet zone included.
-    pub(super) const fn side(&self) -> usize {
+    pub(crate) const fn side(&self) -> usize {
         self.width + 2 * QUIET_ZONE
     }
 
     /// The dark modules as path data within [`Self::side`] by [`Self::side`], to be stroked one wide.
-    pub(super) fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         let mut path = String::with_capacity(self.width * self.width * 2);
         for (y, row) in self.colors.chunks(self.width).enumerate() {
             // Writing into a string cannot fail.
@@ -63,12 +63,12 @@ impl Picture {
     }
 
     /// As an element of a page.
-    pub(super) fn inline(&self) -> String {
+    pub(crate) fn inline(&self) -> String {
         self.svg(r#"aria-hidden="true" focusable="false""#)
     }
 
     /// As a file of its own.
-    pub(super) fn file(&self) -> String {
+    pub(crate) fn file(&self) -> String {
         self.svg(r#"xmlns="http://www.w3.org/2000/svg""#)
     }
 
@@ -83,7 +83,7 @@ impl Picture {
     ///
     /// # Errors
     /// The encoder's, of which none is to be expected.
-    pub(super) fn png(&self) -> Result<Vec<u8>, png::EncodingError> {
+    pub(crate) fn png(&self) -> Result<Vec<u8>, png::EncodingError> {
         let scale = PNG_SIDE.div_ceil(self.side());
         let pixels = self.side() * scale;
         let bytes_per_row = pixels.div_ceil(8);

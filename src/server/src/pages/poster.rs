@@ -70,6 +70,14 @@ struct Sheet<'a> {
 pub async fn page(caller: Caller, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     let offset = offset(&request)?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
+    as_page(&service, &event, offset)
+}
+
+/// The poster of an event as a page; `offset` is the clock's, in minutes east of UTC.
+///
+/// # Errors
+/// A code that cannot be drawn.
+pub(crate) fn as_page(service: &Service, event: &Event, offset: i32) -> Result<HttpResponse, ApiError> {
     let texts = Texts::of(event.terms.language);
     let name = event.terms.name.as_str();
     let base = &service.agreement.public_base;
@@ -117,6 +125,14 @@ pub async fn page(caller: Caller, path: Path<String>, request: HttpRequest, serv
 pub async fn svg(caller: Caller, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     let offset = offset(&request)?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
+    as_drawing(&service, &event, offset)
+}
+
+/// The poster of an event as a drawing; `offset` is the clock's, in minutes east of UTC.
+///
+/// # Errors
+/// A code that cannot be drawn.
+pub(crate) fn as_drawing(service: &Service, event: &Event, offset: i32) -> Result<HttpResponse, ApiError> {
     let texts = Texts::of(event.terms.language);
     let name = event.terms.name.as_str();
     let address = service.agreement.event_url(event.id);
@@ -150,7 +166,15 @@ pub async fn svg(caller: Caller, path: Path<String>, request: HttpRequest, servi
 pub async fn qr_svg(caller: Caller, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     Query::of(request.query_string()).finish()?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
-    Ok(private(StatusCode::OK).content_type(SVG).body(code_of(&event, &service)?.file()))
+    code_as_svg(&service, &event)
+}
+
+/// The code of an event as SVG.
+///
+/// # Errors
+/// A code that cannot be drawn.
+pub(crate) fn code_as_svg(service: &Service, event: &Event) -> Result<HttpResponse, ApiError> {
+    Ok(private(StatusCode::OK).content_type(SVG).body(code_of(event, service)?.file()))
 }
 
 /// The bare code as PNG, with its quiet zone.
@@ -168,7 +192,15 @@ pub async fn qr_svg(caller: Caller, path: Path<String>, request: HttpRequest, se
 pub async fn qr_png(caller: Caller, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     Query::of(request.query_string()).finish()?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
-    let png = code_of(&event, &service)?.png().map_err(|error| ApiError::Internal(error.to_string()))?;
+    code_as_png(&service, &event)
+}
+
+/// The code of an event as PNG.
+///
+/// # Errors
+/// A code that cannot be drawn.
+pub(crate) fn code_as_png(service: &Service, event: &Event) -> Result<HttpResponse, ApiError> {
+    let png = code_of(event, service)?.png().map_err(|error| ApiError::Internal(error.to_string()))?;
     Ok(private(StatusCode::OK).content_type("image/png").body(png))
 }
 
@@ -180,7 +212,11 @@ fn drawn(address: &str) -> Result<Picture, ApiError> {
     Picture::printed(address).map_err(|error| ApiError::Internal(error.to_string()))
 }
 
-fn offset(request: &HttpRequest) -> Result<i32, ApiError> {
+/// The clock that a request asks for, in minutes east of UTC.
+///
+/// # Errors
+/// An offset that no clock has.
+pub(crate) fn offset(request: &HttpRequest) -> Result<i32, ApiError> {
     let mut query = Query::of(request.query_string());
     let offset = query.number(&["utc_offset_minutes", "utcOffsetMinutes"], -840..=840, 0);
     query.finish().map(|()| offset)

@@ -11,26 +11,26 @@ use super::files::{SCRIPT, STYLE};
 use super::text::Texts;
 
 /// Everything comes from this origin, nothing is inline, nothing frames the page.
-pub(super) const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
+pub(crate) const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
                                  base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 /// What the frame around every page needs.
 #[derive(Debug)]
-pub(super) struct Frame {
-    pub(super) texts: &'static Texts,
-    pub(super) sandbox: bool,
-    pub(super) style: String,
-    pub(super) script: String,
+pub(crate) struct Frame {
+    pub(crate) texts: &'static Texts,
+    pub(crate) sandbox: bool,
+    pub(crate) style: String,
+    pub(crate) script: String,
 }
 
 impl Frame {
-    pub(super) fn new(texts: &'static Texts, sandbox: bool) -> Self {
+    pub(crate) fn new(texts: &'static Texts, sandbox: bool) -> Self {
         Self { texts, sandbox, style: STYLE.address(), script: SCRIPT.address() }
     }
 }
 
 /// Answers with a page; `retry_after` is in seconds.
-pub(super) fn page(status: StatusCode, retry_after: Option<u64>, template: &impl Template) -> HttpResponse {
+pub(crate) fn page(status: StatusCode, retry_after: Option<u64>, template: &impl Template) -> HttpResponse {
     match template.render() {
         Ok(html) => {
             let mut response = private(status);
@@ -47,7 +47,7 @@ pub(super) fn page(status: StatusCode, retry_after: Option<u64>, template: &impl
 }
 
 /// An answer for one person's eyes: not stored, not indexed, and not told to the next site.
-pub(super) fn private(status: StatusCode) -> HttpResponseBuilder {
+pub(crate) fn private(status: StatusCode) -> HttpResponseBuilder {
     let mut response = HttpResponse::build(status);
     response
         .insert_header((CACHE_CONTROL, "no-store"))

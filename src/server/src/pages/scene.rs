@@ -40,26 +40,26 @@ use crate::settings::{Settings, Sources, load};
 use crate::upstreams::Upstreams;
 
 const BASE: &str = "https://v.example";
-pub(super) const WINDOW: Duration = Duration::from_secs(900);
-pub(super) const ANDROID: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) Chrome/126.0 Mobile Safari/537.36";
-pub(super) const IPHONE: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) Mobile/15E148 Safari/604.1";
-pub(super) const DESKTOP: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/126.0 Safari/537.36";
+pub(crate) const WINDOW: Duration = Duration::from_secs(900);
+pub(crate) const ANDROID: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) Chrome/126.0 Mobile Safari/537.36";
+pub(crate) const IPHONE: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) Mobile/15E148 Safari/604.1";
+pub(crate) const DESKTOP: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/126.0 Safari/537.36";
 
-pub(super) struct Scene {
-    pub(super) shared: Shared,
-    pub(super) clock: Arc<ManualClock>,
-    pub(super) app: App,
-    first: FirstClient,
+pub(crate) struct Scene {
+    pub(crate) shared: Shared,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) app: App,
+    pub(crate) first: FirstClient,
     tree: Tree,
     _directory: tempfile::TempDir,
 }
 
 impl Scene {
-    pub(super) async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::set(&[]).await
     }
 
-    pub(super) async fn set(more: &[(&str, &str)]) -> Self {
+    pub(crate) async fn set(more: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let settings = settings(&directory.path().join("store"), more);
         let clock = Arc::new(ManualClock::starting_at(sakshi_domain::time::Timestamp::from_millis(1_700_000_000_000)));
@@ -97,6 +97,7 @@ impl Scene {
             callbacks: Rate::per_second(0),
             pages: Rate::per_second(settings.limits.pages_per_second_per_address),
             event_starts: Rate::per_second(settings.limits.event_starts_per_second_per_address),
+            sign_ins: Rate::per_minute(settings.limits.sign_ins_per_minute_per_address),
             trusted_proxies: Vec::new().into(),
         };
         let shared = Shared {
@@ -113,7 +114,7 @@ impl Scene {
         Self { shared, clock, app, first, tree, _directory: directory }
     }
 
-    pub(super) async fn open(&self, change: impl FnOnce(&mut Terms)) -> Pending {
+    pub(crate) async fn open(&self, change: impl FnOnce(&mut Terms)) -> Pending {
         let mut terms = Terms {
             claims: [Claim::Name, Claim::AgeAbove18].into_iter().collect(),
             channel: Channel::Web,
@@ -141,7 +142,7 @@ impl Scene {
     }
 
     /// An event of the first app that lasts an hour.
-    pub(super) async fn event(&self, change: impl FnOnce(&mut EventTerms)) -> Event {
+    pub(crate) async fn event(&self, change: impl FnOnce(&mut EventTerms)) -> Event {
         let service = &self.shared.service;
         let now = self.clock.now();
         let mut terms = EventTerms {
@@ -163,7 +164,7 @@ impl Scene {
     }
 
     /// A transaction that waits.
-    pub(super) async fn pending(&self, id: TxnId) -> Pending {
+    pub(crate) async fn pending(&self, id: TxnId) -> Pending {
         match self.shared.service.transactions.look(id).await.unwrap() {
             View::Pending(pending) => (*pending).clone(),
             other => panic!("{other:?}"),
@@ -171,23 +172,23 @@ impl Scene {
     }
 
     /// What the client has left.
-    pub(super) async fn balance(&self) -> u64 {
+    pub(crate) async fn balance(&self) -> u64 {
         self.shared.service.store.balance(self.app.client_id.clone()).await.unwrap().unwrap()
     }
 
     /// Takes credits away until so many are left.
-    pub(super) async fn leave_credits(&self, left: u64) {
+    pub(crate) async fn leave_credits(&self, left: u64) {
         let amount = i64::try_from(left).unwrap() - i64::try_from(self.balance().await).unwrap();
         let movement = CreditMove { kind: EntryKind::Adjust, amount, reference: "test".into() };
         self.shared.service.store.move_credits(self.app.client_id.clone(), movement).await.unwrap();
     }
 
-    pub(super) async fn verify(&self, pending: &Pending) {
+    pub(crate) async fn verify(&self, pending: &Pending) {
         assert_eq!(self.answer(pending).await, CompleteReply::Accepted);
     }
 
     /// Delivers a credential of its own for the transaction.
-    pub(super) async fn answer(&self, pending: &Pending) -> CompleteReply {
+    pub(crate) async fn answer(&self, pending: &Pending) -> CompleteReply {
         let serde_json::Value::Object(claims) = json!({"residentName": "Asha Rao", "ageAbove18": true}) else { unreachable!() };
         let mark = std::array::from_fn(|at| pending.id.as_bytes()[at % 16]);
         let (identity, digest) = (CredentialIdentity(mark), AnswerDigest(mark));
@@ -196,7 +197,7 @@ impl Scene {
         self.complete(pending, Answer::Credential { claims, missing, malformed, holder_bound: false, identity, digest }).await
     }
 
-    pub(super) async fn fail(&self, pending: &Pending, message: &str, code: &str) {
+    pub(crate) async fn fail(&self, pending: &Pending, message: &str, code: &str) {
         let failure = Failure::new(message, Some(code));
         let answer = Answer::Failure { failure, digest: AnswerDigest([2; 32]) };
         assert_eq!(self.complete(pending, answer).await, CompleteReply::Accepted);
@@ -208,7 +209,7 @@ impl Scene {
     }
 
     /// From now on nothing is admitted any more.
-    pub(super) async fn shut_the_door(&mut self) {
+    pub(crate) async fn shut_the_door(&mut self) {
         let Service { store, vault, clock, .. } = &self.shared.service;
         let client = WebhookClient::new(&client_options()).unwrap();
         let ground = Ground { store: Arc::clone(store), vault: Arc::clone(vault), clock: Arc::clone(clock), client };
@@ -220,19 +221,19 @@ impl Scene {
         self.tree = tree;
     }
 
-    pub(super) async fn ask(&self, request: TestRequest) -> ServiceResponse<BoxBody> {
+    pub(crate) async fn ask(&self, request: TestRequest) -> ServiceResponse<BoxBody> {
         let request = request.peer_addr("203.0.113.7:4444".parse().unwrap()).to_request();
         call_service(&init_service(public::app(&self.shared)).await, request).await.map_into_boxed_body()
     }
 
     /// Asks as the client.
-    pub(super) async fn organiser(&self, path: &str) -> ServiceResponse<BoxBody> {
+    pub(crate) async fn organiser(&self, path: &str) -> ServiceResponse<BoxBody> {
         let key = ("x-api-key", self.first.key.reveal().to_owned());
         self.ask(TestRequest::get().uri(path).insert_header(key).insert_header(("x-api-app-id", self.first.app.as_str()))).await
     }
 
     /// The page as a browser on such a device gets it.
-    pub(super) async fn page(&self, path: &str, agent: &str) -> (u16, String) {
+    pub(crate) async fn page(&self, path: &str, agent: &str) -> (u16, String) {
         let accept = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
         let response = self.ask(TestRequest::get().uri(path).insert_header(("user-agent", agent)).insert_header(accept)).await;
         let status = response.status().as_u16();
@@ -246,11 +247,11 @@ impl Drop for Scene {
     }
 }
 
-pub(super) async fn text(response: ServiceResponse<BoxBody>) -> String {
+pub(crate) async fn text(response: ServiceResponse<BoxBody>) -> String {
     String::from_utf8(read_body(response).await.to_vec()).unwrap()
 }
 
-pub(super) fn redirecting_to(address: &str) -> impl FnOnce(&mut Terms) + use<> {
+pub(crate) fn redirecting_to(address: &str) -> impl FnOnce(&mut Terms) + use<> {
     let redirect_url = Some(WebAddress::parse(address, Schemes::HttpsOnly).unwrap());
     move |terms| terms.extras = Some(Box::new(Extras { redirect_url, ..Extras::default() }))
 }

@@ -48,7 +48,7 @@ const TABLES: [&Texts; 14] = [
 
 /// Words around something that is not of their language, such as a name, an address or a time.
 #[derive(Debug)]
-pub(super) struct Around {
+pub(crate) struct Around {
     pub(super) before: &'static str,
     pub(super) after: &'static str,
 }
@@ -59,7 +59,7 @@ const fn around(before: &'static str, after: &'static str) -> Around {
 
 /// The words of one language.
 #[derive(Debug)]
-pub(super) struct Texts {
+pub(crate) struct Texts {
     /// BCP 47 tag of these words.
     pub(super) tag: &'static str,
     /// `ltr` or `rtl`.
@@ -118,12 +118,12 @@ pub(super) struct Texts {
 
     pub(super) event: EventTexts,
     pub(super) reasons: Reasons,
-    pub(super) claim: fn(Claim) -> &'static str,
+    pub(crate) claim: fn(Claim) -> &'static str,
 }
 
 /// What guests of an event read: on its page, its kiosk and its poster.
 #[derive(Debug)]
-pub(super) struct EventTexts {
+pub(crate) struct EventTexts {
     /// Stands above the event's name.
     pub(super) kind: &'static str,
     pub(super) lead: &'static str,
@@ -171,7 +171,7 @@ impl EventTexts {
 
 /// Why a verification did not pass, in plain words.
 #[derive(Debug)]
-pub(super) struct Reasons {
+pub(crate) struct Reasons {
     pub(super) declined: &'static str,
     pub(super) not_live: &'static str,
     pub(super) aborted: &'static str,
@@ -185,7 +185,7 @@ pub(super) struct Reasons {
 
 impl Texts {
     /// The words for a language; English where there are none yet.
-    pub(super) fn of(language: Language) -> &'static Self {
+    pub(crate) fn of(language: Language) -> &'static Self {
         Self::tagged(language.tag()).unwrap_or(&english::TEXTS)
     }
 

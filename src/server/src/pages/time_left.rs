@@ -9,10 +9,10 @@ use super::text::Texts;
 
 /// Seconds until a transaction expires, rounded up, so that zero means expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TimeLeft(pub(super) u64);
+pub(crate) struct TimeLeft(pub(crate) u64);
 
 impl TimeLeft {
-    pub(super) fn of(pending: &Pending, now: Timestamp) -> Self {
+    pub(crate) fn of(pending: &Pending, now: Timestamp) -> Self {
         let left = pending.expires_at.since(now);
         Self(left.as_secs() + u64::from(left.subsec_nanos() > 0))
     }
@@ -26,12 +26,12 @@ impl fmt::Display for TimeLeft {
 }
 
 /// Hours and minutes of a point in time, in UTC: `14:05`.
-pub(super) fn clock_face(at: Timestamp) -> String {
+pub(crate) fn clock_face(at: Timestamp) -> String {
     at.to_string().get(11..16).unwrap_or_default().to_owned()
 }
 
 /// A point in time `offset` minutes east of UTC, for people: `31 December 2026, 18:30 UTC+05:30`.
-pub(super) fn written(at: Timestamp, offset: i32, texts: &Texts) -> String {
+pub(crate) fn written(at: Timestamp, offset: i32, texts: &Texts) -> String {
     let local = Timestamp::from_millis(at.millis() + i64::from(offset) * 60_000).to_string();
     let part = |range| local.get(range).unwrap_or_default();
     let month = part(5..7).parse::<usize>().ok().and_then(|month| texts.months.get(month.checked_sub(1)?));

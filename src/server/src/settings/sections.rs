@@ -70,7 +70,7 @@ pub struct Webhooks {
     pub max_in_flight_per_host: usize,
 }
 
-/// `[limits]`; rates are per second, zero means no limit.
+/// `[limits]`; rates are per second unless they say otherwise, zero means no limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes of a JSON body.
@@ -87,6 +87,8 @@ pub struct Limits {
     pub pages_per_second_per_address: u32,
     /// Guests' verifications started from one address.
     pub event_starts_per_second_per_address: u32,
+    /// Attempts per minute to sign in to the portal from one address.
+    pub sign_ins_per_minute_per_address: u32,
     /// Requests under way at one moment.
     pub max_in_flight: usize,
     /// Messages that wait for one actor.
@@ -165,6 +167,7 @@ impl Limits {
         let callbacks_per_second_per_address = rate("limits.callbacks_per_second_per_address");
         let pages_per_second_per_address = rate("limits.pages_per_second_per_address");
         let event_starts_per_second_per_address = rate("limits.event_starts_per_second_per_address");
+        let sign_ins_per_minute_per_address = rate("limits.sign_ins_per_minute_per_address");
         Self {
             body_bytes: reader.count("limits.body_bytes", 1_024..=16 * 1_024 * 1_024),
             callback_bytes: reader.count("limits.callback_bytes", 1_024..=CALLBACK_BYTES_MAX as u64),
@@ -173,6 +176,7 @@ impl Limits {
             callbacks_per_second_per_address,
             pages_per_second_per_address,
             event_starts_per_second_per_address,
+            sign_ins_per_minute_per_address,
             max_in_flight: reader.count("limits.max_in_flight", 1..=1_000_000),
             mailbox_depth: reader.count("limits.mailbox_depth", 1..=1_000_000),
             max_live_transactions: reader.count("limits.max_live_transactions", 1..=100_000_000),

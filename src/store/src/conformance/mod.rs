@@ -16,6 +16,7 @@ pub mod flows;
 pub mod guests;
 pub mod ledger;
 pub mod retention;
+pub mod sessions;
 pub mod tenancy;
 pub mod transactions;
 
@@ -93,6 +94,10 @@ macro_rules! store_conformance {
             tenancy::a_key_is_found_by_its_digest_with_the_app_that_was_named,
             tenancy::a_rotated_key_works_until_its_overlap_ends,
             tenancy::a_revoked_key_stays_revoked_as_of_the_first_time,
+            sessions::a_session_is_kept_once_under_its_digest_and_no_other,
+            sessions::a_session_ends_when_it_was_idle_for_too_long_and_is_not_brought_back,
+            sessions::use_prolongs_a_session_and_never_beyond_its_end,
+            sessions::a_session_that_was_ended_is_gone_at_once,
             events::an_event_is_created_once_and_read_as_it_is,
             events::an_event_needs_its_client,
             events::an_idempotency_key_creates_one_event,

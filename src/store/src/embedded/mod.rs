@@ -26,6 +26,7 @@ mod opening;
 mod readers;
 mod retention;
 mod schema;
+mod sessions;
 mod tenancy;
 mod terms;
 #[cfg(test)]

@@ -19,6 +19,8 @@ const REMOVE: [&str; 3] =
 const IDEMPOTENCY: &str = "DELETE FROM idempotency WHERE row IN (SELECT row FROM idempotency WHERE until <= ?1 ORDER BY until LIMIT ?2)";
 const CREDENTIALS: &str =
     "DELETE FROM credentials WHERE digest IN (SELECT digest FROM credentials WHERE until <= ?1 ORDER BY until LIMIT ?2)";
+pub(super) const SESSIONS: &str =
+    "DELETE FROM sessions WHERE digest IN (SELECT digest FROM sessions WHERE idle_until <= ?1 ORDER BY idle_until LIMIT ?2)";
 /// An event whose time has passed is seen by nobody any more; then its registrations go, and then
 /// it goes itself.
 pub(super) const CLOSE: &str = "UPDATE events SET closing = 1 WHERE row IN (SELECT e.row FROM events e INDEXED BY events_ended \
@@ -56,6 +58,7 @@ pub(super) fn sweep(session: &Session<'_>, retention: Retention, limit: usize) -
         credentials: session.change(CREDENTIALS, params![now.millis(), limit])?,
         events: events(session, now, retention, limit)?,
         flows: flows(session, now, limit)?,
+        sessions: session.change(SESSIONS, params![now.millis(), limit])?,
     })
 }
 

@@ -23,7 +23,7 @@ use tokio::sync::broadcast;
 use super::events::{Creation, SealedEvent};
 use super::job::Session;
 use super::opening::Opening;
-use super::{EmbeddedStore, completion, deliveries, events, flows, guests, idempotency, ledger, opening, retention, tenancy};
+use super::{EmbeddedStore, completion, deliveries, events, flows, guests, idempotency, ledger, opening, retention, sessions, tenancy};
 use crate::error::StoreError;
 use crate::flows::{
     FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, Opening as FlowOpening, ReportFlow, ReportFlowOutcome,
@@ -31,6 +31,7 @@ use crate::flows::{
 };
 use crate::record::{Registration, TransactionRecord};
 use crate::sealing::{SealedTerms, seal_terms};
+use crate::session::{SealedSession, SessionDigest, SessionRecord};
 use crate::store::{Store, StoreFuture};
 use crate::transition::{
     Audit, Change, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope,
@@ -216,6 +217,24 @@ impl Store for EmbeddedStore {
                 found.map(grant).transpose()
             },
         )
+    }
+
+    fn open_session(&self, session: SessionRecord) -> StoreFuture<()> {
+        let sealed = SealedSession::of(self.vault(), &session);
+        self.write(0, move |session| sessions::open(session, &sealed), |(), _| Ok(()))
+    }
+
+    fn load_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
+        let opened = |found: Option<SealedSession>, vault: &Vault| found.map(|session| session.opened(vault)).transpose();
+        self.read(move |session| sessions::load(session, digest), opened)
+    }
+
+    fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
+        self.write(0, move |session| sessions::prolong(session, digest, until), |prolonged, _| Ok(prolonged))
+    }
+
+    fn end_session(&self, digest: SessionDigest) -> StoreFuture<()> {
+        self.write(0, move |session| sessions::end(session, digest), |(), _| Ok(()))
     }
 
     fn due_deliveries(&self, after: Option<DeliveryId>, origin: Option<String>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>> {

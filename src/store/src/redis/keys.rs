@@ -13,6 +13,8 @@ use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, Partition, TxnId};
 use sakshi_domain::limits::PARTITIONS;
 use sakshi_domain::tenancy::KeyDigest;
 
+use crate::session::SessionDigest;
+
 /// When a key goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
@@ -69,6 +71,7 @@ pub const KEYS: &[KeyKind] = &[
     kind("a:*", "hash", "an app: p partition, r sealed record, w sealed URLs of its webhooks", Lifetime::None("apps stay")),
     kind("k:*", "hash", "an API key by its digest: i id, c client, l label, e environments, t created, x end, v revoked", Lifetime::None("keys stay, revoked ones too")),
     kind("kid:*", "string", "the digest of a key by its id", Lifetime::None("keys stay, revoked ones too")),
+    kind("s:*", "hash", "a session by the digest of its id: u when it ends unless it is used, x when it ends in any case, s sealed key and app", Lifetime::Always("its end")),
     kind("clients", "zset", "every client by creation", Lifetime::None("clients and their credits stay")),
     kind("cred:*", "string", "a credential that was presented: transaction, call, end", Lifetime::Always("the replay window")),
     kind("{nodes}beats", "zset", "the nodes by their latest beat; 0 for one that has left", Lifetime::Always("a day after the last beat")),
@@ -182,6 +185,10 @@ pub(super) fn key_digest(digest: &KeyDigest) -> String {
 
 pub(super) fn key_name(id: &KeyId) -> Vec<u8> {
     format!("kid:{id}").into_bytes()
+}
+
+pub(super) fn session(digest: &SessionDigest) -> Vec<u8> {
+    format!("s:{}", hexadecimal(&digest.0)).into_bytes()
 }
 
 pub(super) fn credential(digest: &[u8; 32]) -> Vec<u8> {

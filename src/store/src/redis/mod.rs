@@ -30,6 +30,7 @@ mod position;
 mod presence;
 mod records;
 mod script;
+mod sessions;
 mod tenancy;
 #[cfg(test)]
 mod tests;

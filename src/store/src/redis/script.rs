@@ -81,6 +81,11 @@ scripts! {
     NAME_KEY = "name_key", true, "", [];
     CREATE_KEY = "create_key", true, "", [];
     RETIRE_KEY = "retire_key", true, "", [];
+    OPEN_SESSION = "open_session", true, "", [];
+    LOAD_SESSION = "load_session", false, " flags=no-writes", [];
+    /// Prolonging makes no room, but a session must not end because the memory is full.
+    PROLONG_SESSION = "prolong_session", true, " flags=allow-oom", [];
+    END_SESSION = "end_session", true, " flags=allow-oom", [];
     CREATE_EVENT = "create_event", true, "", ["repetition"];
     LOAD_EVENT = "load_event", false, " flags=no-writes", [];
     LIST_EVENTS = "list_events", false, " flags=allow-oom", [];

@@ -22,6 +22,7 @@ use crate::error::StoreError;
 use crate::flows::reporting::{self, Keeper as _};
 use crate::flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, SealedPayload};
 use crate::record::{Registration, TransactionRecord};
+use crate::session::{SessionDigest, SessionRecord};
 use crate::store::{Store, StoreFuture};
 use crate::transition::{
     Audit, Change, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope,
@@ -174,6 +175,22 @@ impl Store for RedisStore {
 
     fn find_key(&self, digest: KeyDigest, app: AppId) -> StoreFuture<Option<KeyGrant>> {
         self.carry_out(move |store| async move { store.find_key(digest, app).await })
+    }
+
+    fn open_session(&self, session: SessionRecord) -> StoreFuture<()> {
+        self.carry_out(|store| async move { store.open_session(session).await })
+    }
+
+    fn load_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
+        self.carry_out(move |store| async move { store.load_session(digest).await })
+    }
+
+    fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
+        self.carry_out(move |store| async move { store.prolong_session(digest, until).await })
+    }
+
+    fn end_session(&self, digest: SessionDigest) -> StoreFuture<()> {
+        self.carry_out(move |store| async move { store.end_session(digest).await })
     }
 
     fn due_deliveries(&self, after: Option<DeliveryId>, origin: Option<String>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>> {

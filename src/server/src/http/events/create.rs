@@ -10,12 +10,16 @@ use serde::Serialize;
 
 use crate::http::body::Body;
 use crate::http::called::Called;
+use crate::http::caller::Caller;
 use crate::http::error::ApiError;
 use crate::http::fields::{Fields, text};
-use crate::http::idempotency::{OnceOnly, replayed};
+use crate::http::idempotency::{Answered, OnceOnly};
 use crate::http::requests::CreateEventRequest;
 use crate::http::terms::{claims, language, max_guests, timestamp, webhook};
 use crate::service::{GivenAddresses, Service};
+
+/// Its word in what an idempotency key is good for.
+pub(crate) const OPERATION: &str = "events";
 
 /// The created event.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -40,9 +44,23 @@ pub struct CreateEventResponse {
 )]
 pub async fn create(called: Called<Body>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     let Called { caller, sent: body } = called;
-    let once = OnceOnly::of(&request, &caller, "events", &body.bytes)?;
+    let once = OnceOnly::of(&request, &caller, OPERATION, &body.bytes)?;
     let now = service.clock.now();
     let terms = read(body.fields, now, service.rules.addresses)?;
+    Ok(begin(&service, caller, terms, now, once).await?.into())
+}
+
+/// Creates an event on these terms, unless that was done before under the same key.
+///
+/// # Errors
+/// When it is not created.
+pub(crate) async fn begin(
+    service: &Service,
+    caller: Caller,
+    terms: EventTerms,
+    now: Timestamp,
+    once: Option<OnceOnly>,
+) -> Result<Answered, ApiError> {
     let id = service.events.new_id(&caller.client);
     let answer = CreateEventResponse { event_id: id, qr_url: service.agreement.event_url(id) };
     let json = serde_json::to_vec(&answer).map_err(|error| ApiError::Internal(error.to_string()))?;
@@ -51,10 +69,10 @@ pub async fn create(called: Called<Body>, request: HttpRequest, service: Data<Se
     match service.store.create_event(CreateEvent { event, idempotency }).await? {
         CreateEventOutcome::Created => {
             tracing::info!(event.id = %id, "event created");
-            Ok(HttpResponse::Ok().content_type("application/json").body(json))
+            Ok(Answered::Now(json))
         }
         CreateEventOutcome::Replayed(sealed) => match once {
-            Some(once) => Ok(replayed(once.reveal(&service.vault, &sealed)?)),
+            Some(once) => once.reveal(&service.vault, &sealed).map(Answered::Before),
             None => Err(ApiError::Internal("a replay without a key".to_owned())),
         },
         CreateEventOutcome::KeyReused => Err(ApiError::IdempotencyKeyReused),
@@ -66,7 +84,7 @@ pub async fn create(called: Called<Body>, request: HttpRequest, service: Data<Se
 ///
 /// # Errors
 /// Every field that is not acceptable, at once.
-fn read(mut fields: Fields, now: Timestamp, addresses: GivenAddresses) -> Result<EventTerms, ApiError> {
+pub(crate) fn read(mut fields: Fields, now: Timestamp, addresses: GivenAddresses) -> Result<EventTerms, ApiError> {
     let name = fields.required("name", text(EventName::parse));
     let claims = fields.required("claims", claims);
     let language = fields.optional("language", language).unwrap_or_default();

@@ -23,38 +23,38 @@ use crate::service::Service;
 pub struct EventResponse {
     /// Identifies the event.
     #[schema(value_type = String)]
-    event_id: EventId,
+    pub(crate) event_id: EventId,
     /// The label shown to guests.
-    name: String,
+    pub(crate) name: String,
     /// `active`, `disabled`, `expired` or `at_capacity`; the first that holds of disabled, expired, at capacity.
-    status: &'static str,
+    pub(crate) status: &'static str,
     /// False once it was disabled.
-    is_active: bool,
+    pub(crate) is_active: bool,
     /// The claims that each guest is asked to share.
-    claims: Vec<&'static str>,
+    pub(crate) claims: Vec<&'static str>,
     /// The language of its pages.
-    language: &'static str,
+    pub(crate) language: &'static str,
     /// Caps registrations, not scans.
-    max_guests: u32,
+    pub(crate) max_guests: u32,
     /// Guests verified and registered.
-    registration_count: u32,
+    pub(crate) registration_count: u32,
     /// Places left.
-    remaining: u32,
+    pub(crate) remaining: u32,
     /// Scans so far; each cost a credit.
-    scan_count: u64,
+    pub(crate) scan_count: u64,
     /// Scans whose window passed without an answer.
-    abandoned_count: u64,
+    pub(crate) abandoned_count: u64,
     /// Receives one webhook per registered guest.
     #[schema(value_type = Option<String>)]
-    webhook_url: Option<WebAddress>,
+    pub(crate) webhook_url: Option<WebAddress>,
     /// To be printed as a QR code.
-    qr_url: String,
+    pub(crate) qr_url: String,
     /// When it was created.
     #[schema(value_type = String, format = DateTime)]
-    created_at: Timestamp,
+    pub(crate) created_at: Timestamp,
     /// When it ends.
     #[schema(value_type = String, format = DateTime)]
-    expires_at: Timestamp,
+    pub(crate) expires_at: Timestamp,
 }
 
 impl EventResponse {

@@ -2,8 +2,8 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};
-use sakshi_domain::event::{EventName, EventPatch};
-use sakshi_domain::ids::EventId;
+use sakshi_domain::event::{Event, EventName, EventPatch};
+use sakshi_domain::ids::{AppId, EventId};
 use sakshi_store::PatchEventOutcome;
 
 use super::EventResponse;
@@ -28,12 +28,19 @@ use crate::service::{GivenAddresses, Service};
 )]
 pub async fn patch(called: Called<Body>, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     let Called { caller, sent: body } = called;
+    let event = change(&service, &caller.app.app_id, &path, body.fields).await?;
+    Ok(HttpResponse::Ok().json(EventResponse::new(&event, &service.agreement, service.clock.now())))
+}
+
+/// Changes an event of this app in these fields.
+///
+/// # Errors
+/// As [`patch`].
+pub(crate) async fn change(service: &Service, app: &AppId, path: &str, fields: Fields) -> Result<Event, ApiError> {
     let id: EventId = path.parse().map_err(|_| ApiError::NotFound("event"))?;
-    let (change, spellings) = read(body.fields, service.rules.addresses)?;
-    match service.events.patch(id, caller.app.app_id.clone(), change).await? {
-        PatchEventOutcome::Patched(event) => {
-            Ok(HttpResponse::Ok().json(EventResponse::new(&event, &service.agreement, service.clock.now())))
-        }
+    let (change, spellings) = read(fields, service.rules.addresses)?;
+    match service.events.patch(id, app.clone(), change).await? {
+        PatchEventOutcome::Patched(event) => Ok(event),
         PatchEventOutcome::Refused(invalid) => Err(spellings.told(&invalid).into()),
         PatchEventOutcome::NotFound => Err(ApiError::NotFound("event")),
     }

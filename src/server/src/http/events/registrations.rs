@@ -8,6 +8,7 @@ use sakshi_actors::reveal_outcome;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Outcome, VerifiedClaims};
+use sakshi_store::PageRequest;
 use serde::Serialize;
 
 use super::own_event;
@@ -27,9 +28,9 @@ pub struct RegistrationsPage {
     /// Rows of a page.
     page_size: u32,
     /// Guests on all pages.
-    total: u64,
+    pub(crate) total: u64,
     /// Oldest first; a guest's place never changes.
-    registrations: Vec<RegistrationRow>,
+    pub(crate) registrations: Vec<RegistrationRow>,
 }
 
 /// A registered guest.
@@ -37,15 +38,15 @@ pub struct RegistrationsPage {
 pub struct RegistrationRow {
     /// The guest's transaction.
     #[schema(value_type = String)]
-    txn_id: TxnId,
+    pub(crate) txn_id: TxnId,
     /// When the guest was verified.
     #[schema(value_type = String, format = DateTime)]
-    verified_at: Timestamp,
+    pub(crate) verified_at: Timestamp,
     /// Always true.
     verification_passed: bool,
     /// The claims by their credential names.
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
-    verified_claims: Arc<VerifiedClaims>,
+    pub(crate) verified_claims: Arc<VerifiedClaims>,
 }
 
 /// The registered guests of an event.
@@ -63,7 +64,15 @@ pub struct RegistrationRow {
 pub async fn list(caller: Caller, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     let page = page_of(request.query_string())?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
-    let found = service.store.list_registrations(event.id, page).await?;
+    Ok(HttpResponse::Ok().json(of_event(&service, event.id, page).await?))
+}
+
+/// A page of the registered guests of an event.
+///
+/// # Errors
+/// What a store says, or a registration that does not open.
+pub(crate) async fn of_event(service: &Service, event_id: EventId, page: PageRequest) -> Result<RegistrationsPage, ApiError> {
+    let found = service.store.list_registrations(event_id, page).await?;
     let mut registrations = Vec::with_capacity(found.items.len());
     for guest in found.items {
         let outcome = reveal_outcome(&service.vault, guest.txn, &guest.outcome).map_err(|error| ApiError::Internal(error.to_string()))?;
@@ -77,6 +86,5 @@ pub async fn list(caller: Caller, path: Path<String>, request: HttpRequest, serv
             verified_claims,
         });
     }
-    let answer = RegistrationsPage { event_id: event.id, page: page.page, page_size: page.page_size, total: found.total, registrations };
-    Ok(HttpResponse::Ok().json(answer))
+    Ok(RegistrationsPage { event_id, page: page.page, page_size: page.page_size, total: found.total, registrations })
 }

@@ -67,6 +67,12 @@ impl Fields {
         }
     }
 
+    /// Of values that came in another form than JSON and stand for these.
+    #[must_use]
+    pub fn given(members: Vec<(String, Json)>) -> Self {
+        Self { members, ..Self::default() }
+    }
+
     /// A field that must be there; `null` is not.
     pub fn required<T>(&mut self, name: &'static str, parse: impl FnOnce(&Json) -> Result<T, Problem>) -> Option<T> {
         match self.take(name) {

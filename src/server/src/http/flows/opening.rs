@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::http::caller::Caller;
 use crate::http::error::ApiError;
 use crate::http::fields::{Fields, text};
-use crate::http::idempotency::{OnceOnly, replayed};
+use crate::http::idempotency::{Answered, OnceOnly};
 use crate::service::Service;
 
 /// A request with the correlation id that it is carried out under.
@@ -44,7 +44,7 @@ pub(super) async fn begin(
     if let Some(once) = once
         && let Some(json) = once.kept(service).await?
     {
-        return Ok(Err(replayed(json)));
+        return Ok(Err(Answered::Before(json).into()));
     }
     let id = service.flows.new_id(&caller.client);
     Ok(Ok(Opened { id, client: caller.client, app: caller.app.app_id.clone(), opened_at: service.clock.now(), request_id }))
@@ -65,17 +65,13 @@ pub(super) struct Ordered<A> {
 pub(super) async fn open<A: Serialize>(service: &Service, ordered: Ordered<A>, once: Option<OnceOnly>) -> Result<HttpResponse, ApiError> {
     let Ordered { flow, payload, answer } = ordered;
     let json = serde_json::to_vec(&answer).map_err(|error| ApiError::Internal(error.to_string()))?;
-    let (id, kind, now) = (flow.opened().id, flow.kind(), flow.opened().opened_at);
+    let now = flow.opened().opened_at;
     let until = flow.kept_until(now + service.rules.flow_pending_ttl, now, service.rules.flow_result_ttl);
     let idempotency = once.map(|once| once.keep(&service.vault, &json, now));
     match service.flows.open(OpenFlow { flow, payload, until, idempotency }).await? {
-        OpenFlowOutcome::Opened => {
-            metrics::counter!("sakshi_flows_opened_total", "flow" => kind).increment(1);
-            tracing::info!(flow.id = %id, flow.kind = kind, "flow opened");
-            Ok(HttpResponse::Ok().content_type("application/json").body(json))
-        }
+        OpenFlowOutcome::Opened => Ok(Answered::Now(json).into()),
         OpenFlowOutcome::Replayed(sealed) => match once {
-            Some(once) => Ok(replayed(once.reveal(&service.vault, &sealed)?)),
+            Some(once) => Ok(Answered::Before(once.reveal(&service.vault, &sealed)?).into()),
             None => Err(ApiError::Internal("a replay without a key".to_owned())),
         },
         OpenFlowOutcome::KeyReused => Err(ApiError::IdempotencyKeyReused),

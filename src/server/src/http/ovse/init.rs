@@ -12,14 +12,18 @@ use serde::Serialize;
 
 use crate::http::body::Body;
 use crate::http::called::Called;
+use crate::http::caller::Caller;
 use crate::http::error::ApiError;
 use crate::http::fields::{Fields, flag, string, text, words};
-use crate::http::idempotency::{OnceOnly, replayed};
+use crate::http::idempotency::{Answered, OnceOnly};
 use crate::http::rate::Rates;
 use crate::http::request_id::request_id;
 use crate::http::requests::InitRequest;
 use crate::http::terms::{claims, language, page, webhook};
 use crate::service::{GivenAddresses, Service};
+
+/// Its word in what an idempotency key is good for.
+pub(crate) const OPERATION: &str = "init";
 
 /// The opened transaction.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -65,13 +69,21 @@ pub async fn init(
 ) -> Result<HttpResponse, ApiError> {
     let Called { caller, sent: body } = called;
     rates.init.take(&caller.app.app_id)?;
-    let once = OnceOnly::of(&request, &caller, "init", &body.bytes)?;
+    let once = OnceOnly::of(&request, &caller, OPERATION, &body.bytes)?;
     let terms = read(body.fields, request_id(&request), service.rules.addresses)?;
     request.extensions_mut().insert(terms.request_id.clone());
+    Ok(begin(&service, caller, terms, once).await?.into())
+}
+
+/// Opens a transaction on these terms, unless that was done before under the same key.
+///
+/// # Errors
+/// When it is not opened; nothing is debited then.
+pub(crate) async fn begin(service: &Service, caller: Caller, terms: Terms, once: Option<OnceOnly>) -> Result<Answered, ApiError> {
     if let Some(once) = &once
-        && let Some(json) = once.kept(&service).await?
+        && let Some(json) = once.kept(service).await?
     {
-        return Ok(replayed(json));
+        return Ok(Answered::Before(json));
     }
 
     let now = service.clock.now();
@@ -86,17 +98,17 @@ pub async fn init(
     };
     match once {
         None => {
-            open(&service, OpenTransaction { pending: pending.clone(), cost: CREDITS_PER_VERIFICATION, idempotency: None }).await?;
-            Ok(HttpResponse::Ok().json(answer(&service, &pending, now)?))
+            open(service, OpenTransaction { pending: pending.clone(), cost: CREDITS_PER_VERIFICATION, idempotency: None }).await?;
+            Ok(Answered::Now(written(&answer(service, &pending, now)?)?))
         }
         // The answer is kept in the step that debits, so it must exist before.
         Some(once) => {
-            let json = serde_json::to_vec(&answer(&service, &pending, now)?).map_err(|error| ApiError::Internal(error.to_string()))?;
+            let json = written(&answer(service, &pending, now)?)?;
             let kept = once.keep(&service.vault, &json, now);
             let opening = OpenTransaction { pending, cost: CREDITS_PER_VERIFICATION, idempotency: Some(kept) };
-            match open(&service, opening).await? {
-                Opened::Now => Ok(HttpResponse::Ok().content_type("application/json").body(json)),
-                Opened::Before(sealed) => Ok(replayed(once.reveal(&service.vault, &sealed)?)),
+            match open(service, opening).await? {
+                Opened::Now => Ok(Answered::Now(json)),
+                Opened::Before(sealed) => once.reveal(&service.vault, &sealed).map(Answered::Before),
             }
         }
     }
@@ -131,6 +143,10 @@ pub(crate) async fn open(service: &Service, opening: OpenTransaction) -> Result<
     }
 }
 
+fn written(answer: &InitResponse) -> Result<Vec<u8>, ApiError> {
+    serde_json::to_vec(answer).map_err(|error| ApiError::Internal(error.to_string()))
+}
+
 fn answer(service: &Service, pending: &Pending, now: Timestamp) -> Result<InitResponse, ApiError> {
     let agreement = &service.agreement;
     let intent_jwt = agreement.intent(pending, now).map_err(|error| ApiError::Internal(error.to_string()))?;
@@ -146,7 +162,7 @@ fn answer(service: &Service, pending: &Pending, now: Timestamp) -> Result<InitRe
 ///
 /// # Errors
 /// Every field that is not acceptable, at once.
-fn read(mut fields: Fields, minted: RequestId, addresses: GivenAddresses) -> Result<Terms, ApiError> {
+pub(crate) fn read(mut fields: Fields, minted: RequestId, addresses: GivenAddresses) -> Result<Terms, ApiError> {
     let claims = fields.required("claims", claims);
     let channel = fields.required("channel", |value| string(value).map_err(|_| "must be web, qr or app".into()));
     let app_id = fields.optional("app_id", string);

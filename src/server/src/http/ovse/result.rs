@@ -7,6 +7,9 @@ use actix_web::{HttpRequest, HttpResponse};
 use sakshi_actors::View;
 use sakshi_domain::limits::LONG_POLL_SECONDS_MAX;
 use sakshi_domain::payload::{OvsePayload, PendingStub};
+use sakshi_domain::tenancy::App;
+use sakshi_domain::transaction::Completed;
+use sakshi_store::CompletedRecord;
 
 use super::txn_of_path;
 use crate::http::caller::Caller;
@@ -50,10 +53,21 @@ pub async fn result(
     match view {
         View::Pending(pending) if pending.app == app.app_id => Ok(HttpResponse::Ok().json(PendingStub(id))),
         View::Completed(record) if record.opened.app == app.app_id => {
-            let completed = service.transactions.reveal(*record).map_err(|error| ApiError::Internal(error.to_string()))?;
-            Ok(HttpResponse::Ok().json(OvsePayload::new(&completed, app.payload_spelling)))
+            let (_, json) = finished(&service, *record, app)?;
+            Ok(HttpResponse::Ok().content_type("application/json").body(json))
         }
         View::Expired(opened) if opened.app == app.app_id => Err(ApiError::TransactionExpired),
         _ => Err(ApiError::TransactionNotFound),
     }
+}
+
+/// A completed transaction, and the body that its webhook carries and its polls are answered with.
+///
+/// # Errors
+/// An outcome that does not open.
+pub(crate) fn finished(service: &Service, record: CompletedRecord, app: &App) -> Result<(Completed, Vec<u8>), ApiError> {
+    let broken = |error: String| ApiError::Internal(error);
+    let completed = service.transactions.reveal(record).map_err(|error| broken(error.to_string()))?;
+    let json = serde_json::to_vec(&OvsePayload::new(&completed, app.payload_spelling)).map_err(|error| broken(error.to_string()))?;
+    Ok((completed, json))
 }

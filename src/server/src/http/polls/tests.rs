@@ -7,7 +7,7 @@ use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::flow::kind::FlowKind;
 use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::ids::AppId;
-use sakshi_domain::limits::{FILE_CHARS_MAX, POLL_BYTES_OF_APP_MAX};
+use sakshi_domain::limits::{FILE_BYTES_MAX, POLL_BYTES_OF_APP_MAX};
 use sakshi_domain::tenancy::{App, Spelling};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use sakshi_store::{ReportFlow, SealedPayload, Store};
@@ -70,7 +70,7 @@ async fn documents_of_the_locker_are_shown_as_they_come_and_at_last_as_the_webho
     live.report("doclocker", &flow.locker("Pending")).await;
     let (_, stub) = live.get(&details(&flow)).await;
     assert_eq!((&stub["pending"], &stub["data"]["docs"][0]["status"]), (&json!(true), &json!("Pending")));
-    let large = flow.locker_with("Fetched", "QUJD".repeat(FILE_CHARS_MAX / 4));
+    let large = flow.locker_with("Fetched", "QUJD".repeat(FILE_BYTES_MAX / 3));
     assert_eq!(live.report("doclocker", &large).await.0, 200);
     let (status, ended) = live.get(&details(&flow)).await;
     assert_eq!((status, &ended["success"], &ended["data"]["transactionId"]), (200, &json!(true), &json!(flow.id)));
@@ -123,7 +123,7 @@ async fn an_app_that_does_not_read_its_answers_is_refused_before_it_takes_the_ro
     let client = universe.client().await;
     let party = Party { app: universe.app(&client).await, client, now: universe.clock.now() };
     let flow = party.locker(&universe.store).await;
-    let large = flow.locker_with("Fetched", "QUJD".repeat(FILE_CHARS_MAX / 4));
+    let large = flow.locker_with("Fetched", "QUJD".repeat(FILE_BYTES_MAX / 3));
     let report = FlowReport::parse(FlowKind::DocLocker, large.to_string().as_bytes()).unwrap();
     universe.store.report_flow(ReportFlow { report, result_ttl: RESULT_TTL }).await.unwrap();
     let latest = async || -> SealedPayload { universe.store.load_flow(flow.id, party.app.clone()).await.unwrap().unwrap().latest.unwrap() };

@@ -6,7 +6,6 @@
 
 pub(super) mod refused;
 pub mod show;
-mod site;
 pub mod start;
 mod visit;
 

@@ -11,11 +11,12 @@ use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 
 use super::refused::Refusal;
-use super::{is_funded, named, site, start, visit};
+use super::{is_funded, named, start, visit};
 use crate::http::error::ApiError;
 use crate::http::rate::Rates;
 use crate::pages::asked::wants_intent;
 use crate::pages::render::{Frame, page};
+use crate::pages::site;
 use crate::pages::text::Texts;
 use crate::pages::time_left::written;
 use crate::pages::verify::hand_over;

@@ -13,12 +13,13 @@ use sakshi_domain::transaction::{Pending, Terms};
 use sakshi_store::OpenTransaction;
 
 use super::refused::Refusal;
-use super::{named, site, visit};
+use super::{named, visit};
 use crate::http::error::ApiError;
 use crate::http::ovse::init;
 use crate::http::rate::Rates;
 use crate::http::request_id::request_id;
 use crate::pages::render::private;
+use crate::pages::site;
 use crate::service::Service;
 
 /// Starts or continues, and leads to the verify page.

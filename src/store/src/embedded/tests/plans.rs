@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::universe;
 use crate::conformance::fixture::client_with;
-use crate::embedded::{deliveries, events, flows, guests, retention};
+use crate::embedded::{deliveries, events, flows, guests, retention, sessions};
 
 /// The steps of the plan of a statement.
 fn plan(connection: &Connection, sql: &str) -> Vec<String> {
@@ -45,6 +45,18 @@ async fn no_statement_about_events_reads_a_whole_table() {
     let counted = plan(&connection, events::LOAD);
     let by_index = "SEARCH t USING COVERING INDEX transactions_of_event (event=? AND completed=? AND expires_at>? AND expires_at<?)";
     assert!(counted.iter().any(|step| step == by_index), "{counted:?}");
+}
+
+#[tokio::test]
+async fn no_statement_about_sessions_reads_a_whole_table() {
+    let universe = universe();
+    universe.store.close();
+    let connection = Connection::open(universe.directory.path().join("store/sakshi.db")).unwrap();
+    for sql in [sessions::LOAD, sessions::PROLONG, retention::SESSIONS] {
+        let steps = plan(&connection, sql);
+        assert!(!steps.is_empty());
+        assert!(steps.iter().all(|step| !step.starts_with("SCAN ") && !step.contains("TEMP B-TREE")), "{steps:?} in {sql}");
+    }
 }
 
 #[tokio::test]

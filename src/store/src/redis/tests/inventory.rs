@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::event::{EventName, EventPatch};
-use sakshi_domain::ids::KeyId;
+use sakshi_domain::ids::{AppId, KeyId};
 use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, KeyDigest};
 use sakshi_domain::transaction::{CredentialIdentity, Outcome};
 
@@ -20,6 +20,7 @@ use crate::flows::LapseFlowOutcome;
 use crate::redis::peers::Gone;
 use crate::redis::script;
 use crate::redis::{KEYS, Lifetime};
+use crate::session::{SessionDigest, SessionRecord};
 use crate::transition::{CompleteOutcome, CompleteTransaction, CreditOutcome, OpenOutcome, PageRequest, PresentedCredential};
 
 const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
@@ -48,6 +49,7 @@ async fn used_for_everything(universe: &Universe) {
     };
     assert!(store.create_key(key.clone(), KeyDigest([5; 32])).await.unwrap());
     store.retire_key(key.key_id, Some(universe.now()), None).await.unwrap().unwrap();
+    sessions_of_every_standing(universe, &app.app_id).await;
 
     let mut open = opening(universe, &client);
     open.idempotency = Some(kept(universe, &client, 1, 1));
@@ -85,6 +87,19 @@ async fn used_for_everything(universe: &Universe) {
     assert!(!store.due_deliveries(None, None, 10).await.unwrap().is_empty());
     store.audit().await.unwrap();
     store.check().await.unwrap();
+}
+
+/// One that is used, and one that was ended.
+async fn sessions_of_every_standing(universe: &Universe, app: &AppId) {
+    let store = universe.store();
+    let (idle_until, ends_at) = (universe.now() + WINDOW, universe.now() + WINDOW * 10);
+    for number in [1, 2] {
+        let digest = SessionDigest([number; 32]);
+        store.open_session(SessionRecord { digest, key: KeyDigest([5; 32]), app: app.clone(), idle_until, ends_at }).await.unwrap();
+    }
+    assert!(store.load_session(SessionDigest([1; 32])).await.unwrap().is_some());
+    assert_eq!(store.prolong_session(SessionDigest([1; 32]), idle_until + WINDOW).await, Ok(true));
+    store.end_session(SessionDigest([2; 32])).await.unwrap();
 }
 
 /// Flows that wait, lapse, are queued, under way and ended, and one that is gone.

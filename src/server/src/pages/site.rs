@@ -26,7 +26,7 @@ struct Ours<'a> {
 ///
 /// # Errors
 /// [`ApiError::CrossSite`].
-pub(super) fn refuse_other_sites(request: &HttpRequest, service: &Service) -> Result<(), ApiError> {
+pub(crate) fn refuse_other_sites(request: &HttpRequest, service: &Service) -> Result<(), ApiError> {
     let ours = Ours { base: &service.agreement.public_base, aliases: !service.rules.has_one_name };
     if ours.sent(request) { Ok(()) } else { Err(ApiError::CrossSite) }
 }

@@ -1,0 +1,92 @@
+// Keeps pages of the portal up to date and copies what is to be copied. The pages say everything
+// without this; what is shown always comes from the server.
+(() => {
+  "use strict";
+  const main = document.querySelector("main");
+  const element = (id) => document.getElementById(id);
+  const { transaction, remaining, event } = main.dataset;
+  const POLL_MS = 3000, PATIENCE_MS = 6000, AGAIN_MS = 2000;
+
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => copy(button, element(button.dataset.copy)));
+  }
+  // Two clicks on a slow line are one request.
+  for (const form of document.querySelectorAll("form[data-once]")) {
+    form.addEventListener("submit", () => setTimeout(() => form.querySelectorAll("button").forEach((button) => { button.disabled = true; })));
+  }
+  addEventListener("pageshow", (shown) => shown.persisted && location.reload());
+  if (transaction) follow();
+  if (event) count();
+
+  async function copy(button, source) {
+    const words = button.textContent;
+    try {
+      await navigator.clipboard.writeText(source.textContent);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(source);
+      button.textContent = "Selected";
+    }
+    element("said").textContent = button.textContent;
+    setTimeout(() => { button.textContent = words; element("said").textContent = ""; }, AGAIN_MS);
+  }
+
+  function follow() {
+    const trouble = element("trouble");
+    let deadline = Date.now() + Number(remaining) * 1000;
+    let polling = 0, doubt = 0, over = false;
+
+    function hear(status) {
+      doubt = clearTimeout(doubt);
+      trouble.textContent = "";
+      if (status.state === "waiting") deadline = Date.now() + status.remaining_s * 1000;
+      else if (!over) { over = true; location.reload(); }
+    }
+
+    async function ask() {
+      try {
+        const answer = await fetch(`${transaction}/status`, { cache: "no-store" });
+        if (!answer.ok) throw new Error(answer.status);
+        hear(await answer.json());
+      } catch {
+        trouble.textContent = trouble.dataset.words;
+      }
+    }
+
+    function poll() {
+      polling ||= setInterval(ask, POLL_MS);
+      ask();
+    }
+
+    const stream = new EventSource(`${transaction}/events`);
+    const suspect = () => { doubt ||= setTimeout(() => { stream.close(); poll(); }, PATIENCE_MS); };
+    suspect();
+    stream.addEventListener("state", (told) => hear(JSON.parse(told.data)));
+    stream.addEventListener("error", () => stream.readyState === EventSource.CLOSED ? poll() : suspect());
+    setInterval(() => {
+      const seconds = Math.max(0, Math.ceil((deadline - Date.now()) / 1000));
+      element("left").textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+      main.classList.toggle("ending", seconds <= 60);
+      if (seconds === 0) ask();
+    }, 1000);
+    document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && ask());
+  }
+
+  function count() {
+    const fresh = element("fresh");
+    const registered = element("registrations").textContent;
+    const stream = new EventSource(event);
+    stream.addEventListener("state", (told) => {
+      const counts = JSON.parse(told.data);
+      for (const name of ["registrations", "remaining", "scans", "abandoned"]) element(name).textContent = counts[name];
+      element("standing").textContent = counts.standing;
+      element("standing").className = `tag ${counts.status}`;
+      if (String(counts.registrations) === registered || fresh.childElementCount) return;
+      const show = Object.assign(document.createElement("a"), { href: location.pathname, textContent: "Show them" });
+      fresh.replaceChildren(`${fresh.dataset.words} `, show);
+    });
+    // It is refused when the session has ended; the page says so.
+    stream.addEventListener("error", () => stream.readyState === EventSource.CLOSED && setTimeout(() => location.reload(), AGAIN_MS));
+  }
+})();

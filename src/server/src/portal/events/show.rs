@@ -1,0 +1,142 @@
+//! `/portal/events/{eventId}`: an event with its counts, what can be changed of it, and its guests.
+
+use std::sync::Arc;
+
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use sakshi_domain::event::Event;
+use sakshi_store::PageRequest;
+
+use super::live::Counts;
+use super::{input, moment};
+use crate::http::error::ApiError;
+use crate::http::events::own_event;
+use crate::http::events::patch::change;
+use crate::http::events::registrations::{RegistrationRow, of_event};
+use crate::http::query::Query;
+use crate::pages::picture::Picture;
+use crate::portal::curl::{Command, Curl};
+use crate::portal::field::Field;
+use crate::portal::form::{Form, Kind, Submitted};
+use crate::portal::frame::{Frame, Part, page, see};
+use crate::portal::newest::{Pages, ROWS};
+use crate::portal::transaction::Shared;
+use crate::portal::trial::asked;
+use crate::portal::turned::Turned;
+use crate::portal::visitor::Visitor;
+use crate::service::Service;
+
+/// How the fields of the forms stand for those of the request.
+const SHAPE: &[(&str, Kind)] =
+    &[("is_active", Kind::Flag), ("max_guests", Kind::Whole), ("expires_at", Kind::Moment), ("webhook_url", Kind::Removable)];
+
+/// A guest who was verified.
+struct Guest {
+    id: String,
+    at: String,
+    shared: Vec<Shared>,
+}
+
+impl Guest {
+    fn of(row: &RegistrationRow) -> Self {
+        Self { id: row.txn_id.to_string(), at: moment(row.verified_at), shared: Shared::all(&row.verified_claims) }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "portal/event.html")]
+struct Page {
+    frame: Frame,
+    event: Arc<Event>,
+    counts: Counts,
+    asked: String,
+    until: String,
+    /// What has just been done.
+    done: Option<&'static str>,
+    form: Form,
+    /// What the inputs hold: the event as it is, or what was sent.
+    cap: String,
+    end: String,
+    webhook: String,
+    name: String,
+    address: String,
+    code: String,
+    guests: Vec<Guest>,
+    total: u64,
+    pages: Pages,
+    commands: Vec<Command>,
+}
+
+impl Page {
+    fn input<'a>(&'a self, name: &'a str, label: &'a str, kind: &'a str, value: &'a str) -> Field<'a> {
+        Field::new(name, label, kind, value, self.form.problem(name))
+    }
+}
+
+/// Shows the event.
+///
+/// # Errors
+/// 404 unless the app has such an event.
+pub async fn show(visitor: Visitor, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, Turned> {
+    shown(StatusCode::OK, &visitor, &path, Form::default(), request.query_string(), &service).await
+}
+
+/// Changes the event in the one field that the form has.
+///
+/// # Errors
+/// What is not about the form.
+pub async fn patch(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, Turned> {
+    let Submitted { visitor, form } = submitted;
+    match change(&service, &visitor.caller.app.app_id, &path, form.fields(SHAPE)).await {
+        Ok(event) => Ok(see(&format!("/portal/events/{}?done=saved", event.id))),
+        Err(error) => {
+            let (status, form) = form.refused(error)?;
+            shown(status, &visitor, &path, form, "", &service).await
+        }
+    }
+}
+
+async fn shown(
+    status: StatusCode,
+    visitor: &Visitor,
+    path: &str,
+    form: Form,
+    query: &str,
+    service: &Service,
+) -> Result<HttpResponse, Turned> {
+    let event = own_event(service, &visitor.caller.app.app_id, path).await?;
+    let number = Query::of(query).number(&["page"], 1..=u32::MAX, 1);
+    let found = of_event(service, event.id, PageRequest { page: number, page_size: ROWS }).await?;
+    let address = service.agreement.event_url(event.id);
+    let code = Picture::printed(&address).map_err(|error| ApiError::Internal(error.to_string()))?;
+    let asked: Vec<&str> = event.terms.claims.iter().map(asked).collect();
+    let terms = &event.terms;
+    let sent = |name: &str, now: String| if form.problem(name).is_some() { form.value(name).to_owned() } else { now };
+    let webhook = terms.webhook_url.as_ref().map(|url| url.as_str().to_owned());
+    let template = Page {
+        frame: Frame::inside(visitor, Part::Events, service),
+        counts: Counts::of(&event, service),
+        asked: asked.join(" · "),
+        until: moment(terms.expires_at),
+        done: match query {
+            "done=created" => Some("The event is there. Print its code, or put it on a screen."),
+            "done=saved" => Some("Saved. It holds at once, everywhere."),
+            _ => None,
+        },
+        cap: sent("max_guests", terms.max_guests.get().to_string()),
+        end: sent("expires_at", input(terms.expires_at)),
+        webhook: sent("webhook_url", webhook.unwrap_or_default()),
+        name: sent("name", terms.name.as_str().to_owned()),
+        form,
+        code: code.inline(),
+        guests: found.registrations.iter().map(Guest::of).collect(),
+        total: found.total,
+        pages: Pages::of(number, found.total),
+        commands: Curl(&service.agreement.public_base).event(event.id, terms),
+        address,
+        event,
+    };
+    Ok(page(status, &template))
+}

@@ -1,0 +1,93 @@
+//! Lists with the newest first, although the store lists by age.
+
+use sakshi_store::{Page, PageRequest, StoreError};
+
+/// Rows on one page of the portal.
+pub(super) const ROWS: u32 = 20;
+
+/// One page of a list.
+#[derive(Debug)]
+pub(super) struct Newest<T> {
+    pub(super) items: Vec<T>,
+    pub(super) pages: Pages,
+}
+
+/// Where one is among the pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pages {
+    pub(super) page: u32,
+    pub(super) last: u32,
+}
+
+impl Pages {
+    pub(super) fn of(page: u32, total: u64) -> Self {
+        let last = u32::try_from(total.div_ceil(u64::from(ROWS))).unwrap_or(u32::MAX).max(1);
+        Self { page: page.clamp(1, last), last }
+    }
+
+    pub(super) fn before(self) -> Option<u32> {
+        (self.page > 1).then(|| self.page - 1)
+    }
+
+    pub(super) fn after(self) -> Option<u32> {
+        (self.page < self.last).then(|| self.page + 1)
+    }
+}
+
+/// The page with this number, from 1, of what `fetch` lists oldest first. The rows of one page lie on
+/// at most two pages of the store.
+///
+/// # Errors
+/// What `fetch` says.
+pub(super) async fn newest<T, F>(page: u32, fetch: impl Fn(PageRequest) -> F) -> Result<Newest<T>, StoreError>
+where
+    F: Future<Output = Result<Page<T>, StoreError>>,
+{
+    let total = fetch(PageRequest { page: 1, page_size: 1 }).await?.total;
+    let pages = Pages::of(page, total);
+    let rows = u64::from(ROWS);
+    let end = total.saturating_sub(u64::from(pages.page - 1) * rows);
+    let start = end.saturating_sub(rows);
+    let mut items = Vec::new();
+    if end > start {
+        let (first, last) = (start / rows, (end - 1) / rows);
+        for number in first..=last {
+            let request = PageRequest { page: u32::try_from(number + 1).unwrap_or(u32::MAX), page_size: ROWS };
+            items.extend(fetch(request).await?.items);
+        }
+        let before = usize::try_from(start - first * rows).unwrap_or(usize::MAX);
+        items.drain(..before.min(items.len()));
+        items.truncate(usize::try_from(end - start).unwrap_or(usize::MAX));
+        items.reverse();
+    }
+    Ok(Newest { items, pages })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use super::*;
+
+    fn numbers(total: u64) -> impl Fn(PageRequest) -> std::future::Ready<Result<Page<u64>, StoreError>> {
+        move |PageRequest { page, page_size }| {
+            let first = u64::from(page - 1) * u64::from(page_size);
+            ready(Ok(Page { items: (first..total.min(first + u64::from(page_size))).collect(), total }))
+        }
+    }
+
+    #[tokio::test]
+    async fn every_row_is_on_one_page_and_the_newest_is_first() {
+        for total in [0, 1, 19, 20, 21, 40, 45] {
+            let mut seen = Vec::new();
+            let last = newest(1, numbers(total)).await.unwrap().pages.last;
+            for page in 1..=last {
+                let shown = newest(page, numbers(total)).await.unwrap();
+                assert_eq!(shown.pages, Pages { page, last });
+                seen.extend(shown.items);
+            }
+            assert_eq!(seen, (0..total).rev().collect::<Vec<_>>(), "{total}");
+        }
+        assert_eq!(newest(9, numbers(5)).await.unwrap().pages, Pages { page: 1, last: 1 }, "beyond the last one is the last one");
+    }
+}

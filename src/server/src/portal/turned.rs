@@ -1,0 +1,102 @@
+//! Whom a page turns away, and how: to the sign-in, or with a page that says why.
+
+use std::fmt;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::RETRY_AFTER;
+use actix_web::{HttpResponse, ResponseError};
+use askama::Template;
+use sakshi_actors::AskError;
+use sakshi_store::StoreError;
+
+use super::frame::{Frame, page, see};
+use crate::http::error::ApiError;
+
+/// Why there is no page.
+#[derive(Debug)]
+pub enum Turned {
+    /// Nobody has signed in, or the session has ended.
+    SignIn {
+        /// There was one.
+        ended: bool,
+    },
+    /// A form that none of this session's pages has.
+    ForeignForm,
+    /// A refusal of the error table.
+    Refused(ApiError),
+}
+
+#[derive(Template)]
+#[template(path = "portal/problem.html")]
+struct Problem {
+    frame: Frame,
+    heading: &'static str,
+    words: String,
+}
+
+impl fmt::Display for Turned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SignIn { .. } => f.write_str("not signed in"),
+            Self::ForeignForm => f.write_str("a form of another page"),
+            Self::Refused(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl ResponseError for Turned {
+    fn status_code(&self) -> StatusCode {
+        match self {
+            Self::SignIn { .. } => StatusCode::SEE_OTHER,
+            Self::ForeignForm => StatusCode::FORBIDDEN,
+            Self::Refused(error) => error.status_code(),
+        }
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let (heading, words) = match self {
+            Self::SignIn { ended } => return see(if *ended { "/portal/sign-in?ended=1" } else { "/portal/sign-in" }),
+            Self::ForeignForm | Self::Refused(ApiError::CrossSite) => (
+                "This form was not taken",
+                "It did not come from a page of this session, so nothing was done. Open the page again and send it from there.".to_owned(),
+            ),
+            Self::Refused(error) => {
+                if let Some(detail) = error.detail() {
+                    tracing::error!(error.detail = &*detail, "a page of the portal could not be made");
+                }
+                let heading = match error.status_code().as_u16() {
+                    404 => "There is nothing here",
+                    429 | 503 => "One moment, please",
+                    500.. => "Something went wrong",
+                    _ => "This cannot be done",
+                };
+                (heading, error.message())
+            }
+        };
+        let mut response = page(self.status_code(), &Problem { frame: Frame::outside(false), heading, words });
+        if let Self::Refused(error) = self
+            && let Some(seconds) = error.retry_after()
+        {
+            response.headers_mut().insert(RETRY_AFTER, seconds.into());
+        }
+        response
+    }
+}
+
+impl From<ApiError> for Turned {
+    fn from(error: ApiError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<StoreError> for Turned {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+impl From<AskError> for Turned {
+    fn from(error: AskError) -> Self {
+        Self::Refused(error.into())
+    }
+}

@@ -1,0 +1,190 @@
+// The portal as developers use it: from the sign-in to the claims that came back, and what keeps
+// others out.
+
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+
+import { launch, scan, visit } from "./browser.mjs";
+import { Service } from "./service.mjs";
+
+const SOON = { timeout: 20_000 };
+
+let service, browser;
+before(async () => { [service, browser] = await Promise.all([Service.start(), launch()]); });
+after(() => Promise.all([service?.stop(), browser?.close()]));
+
+const heading = (page, words) => page.getByRole("heading", { level: 1, name: words }).waitFor(SOON);
+
+// A browser that has signed in with the keyboard alone.
+async function signedIn(device = "desktop", more = {}) {
+  const page = await visit(browser, device, `${service.base}/portal`, more);
+  await heading(page, "Sign in");
+  await page.getByLabel("App id").focus();
+  await page.keyboard.type(service.headers["X-API-APP-ID"]);
+  await page.keyboard.press("Tab");
+  await page.keyboard.type(service.headers["X-API-KEY"]);
+  await page.keyboard.press("Enter");
+  await heading(page, "Try a verification");
+  return page;
+}
+
+// Plays the person in the sandbox's app, which the page opens in another tab.
+async function decide(page, button) {
+  const opening = page.context().waitForEvent("page");
+  await page.locator("#sandbox").click();
+  const app = await opening;
+  await app.getByRole("button", { name: button }).first().click();
+  await app.getByRole("link", { name: "Back to the verify page" }).waitFor(SOON);
+  await app.close();
+}
+
+for (const [manner, more] of [["with JavaScript", {}], ["without JavaScript", { javaScriptEnabled: false }]]) {
+  describe(manner, () => {
+    test("from the sign-in to the claims that came back, with the bytes that the API answers", async () => {
+      const page = await signedIn("desktop", more);
+      const before = Number(await page.locator(".cost b").textContent());
+      await page.getByLabel("Photo").check();
+      await page.getByLabel("Language of the person").selectOption("hindi");
+      await page.getByRole("button", { name: "Start" }).click();
+      await heading(page, "Scan it with a phone");
+      const txn = new URL(page.url()).pathname.split("/").pop();
+      assert.equal(await scan(page, "#page-code"), `${service.base}/v/${txn}`);
+      await decide(page, /^Face matches|Approve/);
+      await heading(page, "Verified");
+      await page.getByText("Asha Rao", { exact: true }).waitFor(SOON);
+      assert.ok(await page.getByAltText("The photo that was shared").evaluate((image) => image.naturalWidth > 0));
+      const polled = await fetch(`${service.base}/api/v1/nationalid-ovse/result/${txn}`, { headers: service.headers });
+      assert.equal(await page.locator("#body").textContent(), await polled.text());
+      await page.getByRole("link", { name: "Try another one" }).click();
+      assert.equal(Number(await page.locator(".cost b").textContent()), before - 1);
+      assert.deepEqual(page.troubles, []);
+      await page.context().close();
+    });
+
+    test("an event is created, takes a guest, and is disabled", async () => {
+      const page = await signedIn("desktop", more);
+      await page.getByRole("link", { name: "Events" }).click();
+      await page.getByRole("link", { name: "New event" }).click();
+      await page.getByLabel("Name", { exact: true }).fill("Evening <of> talks");
+      await page.getByLabel("Places").fill("2");
+      await page.getByRole("button", { name: "Create the event" }).click();
+      await heading(page, "Evening <of> talks");
+      const event = new URL(page.url()).pathname.split("/").pop();
+      assert.equal(await page.locator("#remaining").textContent(), "2");
+
+      const jwt = await fetch(`${service.base}/e/${event}`, { headers: { Accept: "application/jwt" } });
+      await service.answer({ intentJwt: await jwt.text() }, "approve");
+      if (more.javaScriptEnabled === false) await page.reload();
+      await page.locator("#registrations", { hasText: "1" }).waitFor(SOON);
+      assert.equal(await page.locator("#remaining").textContent(), "1");
+      if (more.javaScriptEnabled !== false) await page.getByRole("link", { name: "Show them" }).click();
+      await page.getByText("Asha Rao").waitFor(SOON);
+
+      await page.getByLabel("Places", { exact: true }).fill("0");
+      await page.getByRole("button", { name: "Save the places" }).click();
+      await page.getByText("must be a whole number from 1 to").first().waitFor(SOON);
+      await page.getByLabel("Places", { exact: true }).fill("7");
+      await page.getByRole("button", { name: "Save the places" }).click();
+      await page.locator("#remaining", { hasText: "6" }).waitFor(SOON);
+      await page.getByRole("button", { name: "Disable it for guests" }).click();
+      await page.locator("#standing", { hasText: "Disabled" }).waitFor(SOON);
+      assert.equal((await fetch(`${service.base}/e/${event}`)).status, 410);
+      assert.deepEqual(page.troubles, []);
+      await page.context().close();
+    });
+  });
+}
+
+test("what is copied is the command, and it works with the credentials put in", async () => {
+  const page = await signedIn();
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"], { origin: service.base });
+  await page.goto(`${service.base}/portal/credits`);
+  await page.getByRole("button", { name: "Copy: Read the balance" }).click();
+  await page.getByText("Copied").first().waitFor(SOON);
+  const command = await page.evaluate(() => navigator.clipboard.readText());
+  assert.equal(command, await page.locator("#curl-1").textContent());
+  const { execFile } = await import("node:child_process");
+  const { promisify } = await import("node:util");
+  const env = { ...process.env, KEY: service.headers["X-API-KEY"], APP: service.headers["X-API-APP-ID"] };
+  const { stdout } = await promisify(execFile)("bash", ["-c", command], { env });
+  assert.equal(String(JSON.parse(stdout).balance), await page.locator(".big").textContent());
+  await page.context().close();
+});
+
+test("a form of another site does nothing, and neither does one without the session's word", async () => {
+  const page = await signedIn();
+  const { createServer } = await import("node:http");
+  const { once } = await import("node:events");
+  const form = `<form method="post" action="${service.base}/portal/trial"><input name="claims" value="name"><input name="channel" value="qr"><button>go</button></form>`;
+  const evil = createServer((_, answer) => answer.setHeader("content-type", "text/html").end(form));
+  await once(evil.listen(0, "127.0.0.1"), "listening");
+  try {
+    const balance = async () => (await (await fetch(`${service.base}/api/v1/credits`, { headers: service.headers })).json()).balance;
+    const before = await balance();
+    const other = await page.context().newPage();
+    await other.goto(`http://127.0.0.1:${evil.address().port}/`);
+    await other.getByRole("button").click();
+    await other.waitForLoadState();
+    const told = await other.getByRole("heading", { level: 1 }).textContent();
+    assert.ok(["This form was not taken", "Sign in"].includes(told), told);
+    await page.locator("input[name=form_word]").evaluateAll((all) => all.forEach((input) => { input.value = "made up"; }));
+    await page.getByRole("button", { name: "Start" }).click();
+    await heading(page, "This form was not taken");
+    assert.equal(await balance(), before);
+  } finally {
+    evil.close();
+    evil.closeAllConnections();
+    await page.context().close();
+  }
+});
+
+test("nothing of the key is in a page, in the browser's storage or in a cookie that scripts read", async () => {
+  const page = await signedIn();
+  const key = service.headers["X-API-KEY"].slice(3);
+  for (const path of ["", "/events", "/events/new", "/webhooks", "/credits", "/sign-in", "/events/none"]) {
+    await page.goto(`${service.base}/portal${path}`);
+    const seen = await page.evaluate(() => [document.documentElement.outerHTML, document.cookie, JSON.stringify({ ...localStorage, ...sessionStorage })]);
+    assert.ok(seen.every((text) => !text.includes(key)), path);
+    assert.equal(seen[1], "");
+  }
+  const [cookie, ...more] = await page.context().cookies(`${service.base}/portal`);
+  assert.deepEqual([cookie.httpOnly, cookie.sameSite, cookie.path, cookie.expires, more], [true, "Strict", "/portal", -1, []]);
+  assert.ok(!cookie.value.includes(key));
+  assert.deepEqual(await page.context().cookies(`${service.base}/v/x`), [], "other pages do not get it");
+  await page.context().close();
+});
+
+test("a revoked key ends its sessions within a second, also on a page that is open", async () => {
+  const mortal = await Service.start({ SAKSHI__ADMIN__TOKEN: "a-token-for-this-one-test-of-32-characters" });
+  try {
+    const event = await mortal.call("events", { name: "Talks", claims: ["name"], max_guests: 5, expires_at: new Date(Date.now() + 3_600_000).toISOString() });
+    const page = await visit(browser, "desktop", `${mortal.base}/portal`);
+    await page.getByLabel("App id").fill(mortal.headers["X-API-APP-ID"]);
+    await page.getByLabel("API key").fill(mortal.headers["X-API-KEY"]);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await heading(page, "Try a verification");
+    await page.goto(`${mortal.base}/portal/events/${event.event_id}`);
+    await heading(page, "Talks");
+    await mortal.revokeKeys("a-token-for-this-one-test-of-32-characters");
+    const revoked = Date.now();
+    let status;
+    do {
+      status = (await page.context().request.get(`${mortal.base}/portal/credits`, { maxRedirects: 0 })).status();
+    } while (status === 200 && Date.now() - revoked < 1_000);
+    assert.equal(status, 303);
+    await heading(page, "Sign in");
+    await page.context().close();
+  } finally {
+    await mortal.stop();
+  }
+});
+
+test("signing out leads to the sign-in, and the way back shows nothing", async () => {
+  const page = await signedIn();
+  await page.goto(`${service.base}/portal/credits`);
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByText("You are signed out.").waitFor(SOON);
+  await page.goBack();
+  await heading(page, "Sign in");
+  await page.context().close();
+});
