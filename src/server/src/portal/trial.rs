@@ -71,14 +71,15 @@ pub(super) struct Choice {
 /// A claim as one says it to who asks for it; the pages say it to the person.
 pub(super) fn asked(claim: Claim) -> &'static str {
     match claim {
-        Claim::LocalName => "Name in the regional language",
+        Claim::LocalName => "Name, regional script",
         Claim::AgeAbove18 => "Older than 18",
         Claim::AgeAbove50 => "Older than 50",
         Claim::AgeAbove60 => "Older than 60",
         Claim::AgeAbove75 => "Older than 75",
         Claim::NriStatus => "Lives abroad",
         Claim::CredentialDate => "Date of the credential",
-        Claim::RegionalAddress => "Address in the regional language",
+        Claim::RegionalAddress => "Address, regional script",
+        Claim::CareOf => "Care of",
         other => (Texts::of(Language::ENGLISH).claim)(other),
     }
 }
