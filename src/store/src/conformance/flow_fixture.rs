@@ -64,9 +64,17 @@ pub(crate) struct Flow {
     pub(crate) app: AppId,
     standing: Standing,
     invited_until: Timestamp,
+    /// What is in the ids that its upstream gives.
+    upstream: FlowId,
 }
 
 impl Flow {
+    /// The flow, of which its upstream speaks by the ids that it gave another.
+    pub(crate) const fn called_as(mut self, other: &Self) -> Self {
+        self.upstream = other.upstream;
+        self
+    }
+
     pub(crate) fn opening(&self, world: &impl World) -> OpenFlow {
         let payload = matches!(self.standing, Standing::ESign(_)).then(|| document_body(self, "Pending"));
         OpenFlow { flow: self.standing.clone(), payload, until: world.now() + FLOW + RESULT_TTL, idempotency: None }
@@ -77,7 +85,7 @@ fn flow(world: &impl World, party: &Party, standing: impl FnOnce(Opened) -> Stan
     let id = FlowId::generate(party.client.partition(), 5);
     let (client, app, request_id) = (party.client.clone(), party.app.clone(), RequestId::mint());
     let standing = standing(Opened { id, client, app: app.clone(), opened_at: world.now(), request_id });
-    Flow { id, app, standing, invited_until: world.now() + FLOW }
+    Flow { id, app, standing, invited_until: world.now() + FLOW, upstream: id }
 }
 
 pub(crate) fn locker(world: &impl World, party: &Party) -> Flow {
@@ -136,21 +144,21 @@ pub(crate) fn told(flow: &Flow, told: Told) -> ReportFlow {
         }
         Told::Consent(status, content) => (
             FlowKind::WealthConsent,
-            json!({"uniqueIdentifier": flow.id, "consentHandle": "handle-1", "status": status, "consentId": "consent-1",
+            json!({"uniqueIdentifier": flow.id, "consentHandle": "handle-1", "status": status, "consentId": format!("consent-{}", flow.upstream),
                 "consentStartDate": "2026-01-31 09:00:00", "consentEndDate": "2027-01-31 09:00:00",
                 "accounts": [{"accountId": "a", "fiType": "DEPOSIT", "fipId": "f", "maskedAccountNumber": "XX1"}],
                 "userSessionId": format!("session-{content}")}),
         ),
         Told::Data(fetch, data_type, content) => (
             FlowKind::WealthData,
-            json!({"uniqueIdentifier": flow.id, "consentId": "consent-1", "consentHandle": "handle-1", "sessionId": "s",
+            json!({"uniqueIdentifier": flow.id, "consentId": format!("consent-{}", flow.upstream), "consentHandle": "handle-1", "sessionId": "s",
                 "accountId": "a", "fiType": "DEPOSIT", "fiDataStatus": "SUCCESS", "dataType": data_type, "dataOrigin": "aggregator",
                 "fipId": "f", "desc": format!("content {content}"), "errMsg": null, "errStage": null, "fiRequestTrigger": null,
-                "maskedAccountNumber": "XX1", "txnId": format!("fetch-{fetch}")}),
+                "maskedAccountNumber": "XX1", "txnId": format!("fetch-{fetch}-{}", flow.upstream)}),
         ),
         Told::Historical(account, content) => (
             FlowKind::WealthHistorical,
-            json!({"uniqueIdentifier": flow.id, "accountId": format!("account-{account}"), "consentId": "consent-1",
+            json!({"uniqueIdentifier": flow.id, "accountId": format!("account-{account}"), "consentId": format!("consent-{}", flow.upstream),
                 "status": "HISTORICAL_DATA_FETCH_SUCCESS", "fromDate": "2020-04-01", "toDate": "2026-01-31", "fiType": "DEPOSIT",
                 "consentHandleId": "handle-1", "maskedAccountNumber": "XX1", "fipId": format!("fip-{content}")}),
         ),

@@ -101,6 +101,22 @@ pub async fn accepted_accepted_revoked_queues_two_with_a_body_each(world: &impl 
     }
 }
 
+pub async fn a_key_that_two_flows_of_an_app_report_has_one_webhook(world: &impl World) {
+    let party = party(world).await;
+    let first = opened(world, wealth(world, &party)).await;
+    let second = opened(world, wealth(world, &party).called_as(&first)).await;
+    for (number, report) in [Told::Consent("Accepted", 1), Told::Data(1, "RAW", 1), Told::Historical(1, 1)].into_iter().enumerate() {
+        let (one, other) = tokio::join!(world.store().report_flow(told(&first, report)), world.store().report_flow(told(&second, report)));
+        let (winner, loser) = if matches!(one, Ok(ReportFlowOutcome::Accepted { .. })) { (one, other) } else { (other, one) };
+        assert!(matches!(winner, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })), "{winner:?}");
+        assert_eq!(loser, Ok(ReportFlowOutcome::Refused(Refusal::ReportedOtherwise)));
+        assert_eq!(due(world).await.len(), number + 1);
+    }
+    let elsewhere = wealth(world, &super::flow_fixture::party(world).await).called_as(&first);
+    let elsewhere = opened(world, elsewhere).await;
+    assert!(accepted(world, &elsewhere, Told::Consent("Accepted", 1)).await.is_some(), "a key is one of an app");
+}
+
 pub async fn of_two_racing_contradicting_reports_one_wins(world: &impl World) {
     let party = party(world).await;
     registered(world, &party).await;

@@ -121,6 +121,7 @@ macro_rules! store_conformance {
             flows::three_identical_reports_queue_one_delivery,
             flows::raw_then_analysed_then_raw_again_queues_two,
             flows::accepted_accepted_revoked_queues_two_with_a_body_each,
+            flows::a_key_that_two_flows_of_an_app_report_has_one_webhook,
             flows::of_two_racing_contradicting_reports_one_wins,
             flows::racing_reports_of_one_flow_are_all_taken_in,
             flows::without_a_url_a_flow_completes_silently_and_can_be_fetched,

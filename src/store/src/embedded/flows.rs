@@ -33,6 +33,8 @@ const CHANGE_FETCH: &str = "UPDATE flows SET version = version + 1, until = ?3 W
 const FETCH: &str = "INSERT OR REPLACE INTO fetches (flow, name, standing) VALUES (?1, ?2, ?3)";
 const REPORT: &str =
     "INSERT INTO reports (flow, name, until, payload) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (flow, name) DO NOTHING RETURNING row";
+pub(super) const OWNER: &str = "SELECT flow FROM webhook_names WHERE name = ?1 AND until > ?2";
+const OWN: &str = "INSERT OR REPLACE INTO webhook_names (name, flow, until) VALUES (?1, ?2, ?3)";
 const FORGET: &str = "DELETE FROM reports WHERE flow = ?1 AND name = ?2";
 pub(super) const PAYLOAD: &str = "SELECT p.payload FROM reports p WHERE p.flow = ?1 AND p.name = ?2 AND (p.until > ?3 \
      OR EXISTS (SELECT 1 FROM deliveries d WHERE d.report = p.row AND d.outcome IS NULL))";
@@ -88,6 +90,10 @@ pub(super) fn lapsed(session: &Session<'_>, limit: usize) -> rusqlite::Result<Ve
 fn commit(session: &Session<'_>, commit: &Commit) -> rusqlite::Result<Committed> {
     let Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target } = commit;
     let (id, now, version, until) = (id.as_bytes(), session.now(), signed(*version), until.millis());
+    let webhook = *name != PROGRESS;
+    if webhook && session.first(OWNER, params![name.0, now.millis()], |row| row.get::<_, [u8; 16]>(0))?.is_some_and(|owner| owner != *id) {
+        return Ok(Committed::Taken);
+    }
     match change {
         Change::Flow(standing) => {
             let row = params![id, version, until, lapses_at.map(Timestamp::millis), name.0, standing, now.millis()];
@@ -102,6 +108,9 @@ fn commit(session: &Session<'_>, commit: &Commit) -> rusqlite::Result<Committed>
             let Some(flow) = found else { return Ok(Committed::Overtaken) };
             session.change(FETCH, params![flow, fetch.0, standing])?;
         }
+    }
+    if webhook {
+        session.change(OWN, params![name.0, id, until])?;
     }
     let row = params![id, name.0, payload_until.millis(), payload];
     let Some(report) = session.first(REPORT, row, |row| row.get(0))? else {

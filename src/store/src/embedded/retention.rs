@@ -21,6 +21,8 @@ const CREDENTIALS: &str =
     "DELETE FROM credentials WHERE digest IN (SELECT digest FROM credentials WHERE until <= ?1 ORDER BY until LIMIT ?2)";
 pub(super) const SESSIONS: &str =
     "DELETE FROM sessions WHERE digest IN (SELECT digest FROM sessions WHERE idle_until <= ?1 ORDER BY idle_until LIMIT ?2)";
+pub(super) const NAMES: &str =
+    "DELETE FROM webhook_names WHERE name IN (SELECT name FROM webhook_names WHERE until <= ?1 ORDER BY until LIMIT ?2)";
 /// An event whose time has passed is seen by nobody any more; then its registrations go, and then
 /// it goes itself.
 pub(super) const CLOSE: &str = "UPDATE events SET closing = 1 WHERE row IN (SELECT e.row FROM events e INDEXED BY events_ended \
@@ -88,6 +90,7 @@ fn flows(session: &Session<'_>, now: Timestamp, limit: i64) -> rusqlite::Result<
     }
     let left = limit - i64::try_from(reports.len()).unwrap_or(i64::MAX);
     session.change(FETCHES, params![now.millis(), left])?;
+    session.change(NAMES, params![now.millis(), limit])?;
     Ok(session.change(FLOWS, params![now.millis(), left])? + u64::try_from(reports.len()).unwrap_or(u64::MAX))
 }
 

@@ -18,13 +18,14 @@ use crate::vault::Vault;
 pub(super) const APPLICATION_ID: i64 = 0x5341_4B53;
 
 /// The step to each version; a file remembers in `user_version` how many it has taken.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("schema_1.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
     include_str!("schema_4.sql"),
     include_str!("schema_5.sql"),
     include_str!("schema_6.sql"),
+    include_str!("schema_7.sql"),
 ];
 
 /// What a file says of itself.

@@ -92,6 +92,8 @@ pub(crate) enum Committed {
     Done(Option<DeliveryId>),
     /// The flow has changed since it was read.
     Overtaken,
+    /// The webhook's key is that of another flow's; nothing is written.
+    Taken,
 }
 
 /// What was written.
@@ -219,7 +221,11 @@ async fn write<K: Keeper>(
     let (payload, lapses_at) = (sealed(vault, id, name, report, length)?, flow.deadline());
     let (version, tells) = (kept.version, report.tells());
     let commit = Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target };
-    let Committed::Done(position) = keeper.commit(commit).await? else { return Ok(None) };
+    let position = match keeper.commit(commit).await? {
+        Committed::Done(position) => position,
+        Committed::Overtaken => return Ok(None),
+        Committed::Taken => return Ok(Some(Err(Refusal::ReportedOtherwise))),
+    };
     let subject = Subject::Flow { flow: id, webhook: name };
     let queued = position.zip(url).map(|(id, url)| QueuedDelivery { id, subject, url });
     Ok(Some(Ok(Some(Written { flow, queued }))))

@@ -113,7 +113,8 @@ impl Keeper for Shared {
         let Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target } = commit;
         let partition = id.partition();
         let (report, progress) = (keys::report(id, name), keys::report(id, PROGRESS));
-        let keys = vec![keys::flow(id), report, progress, keys::outbox(partition), keys::lapsing(partition)];
+        let keys =
+            vec![keys::flow(id), report, progress, keys::outbox(partition), keys::lapsing(partition), keys::webhook(partition, name)];
         let (standing, fetch, fetched) = match change {
             Change::Flow(standing) => (Some(standing), None, None),
             Change::Fetch(name, standing) => (None, Some(name.0.to_vec()), Some(standing)),
@@ -136,6 +137,7 @@ impl Keeper for Shared {
             origin,
             address,
             tells,
+            name != PROGRESS,
         ];
         let mut answer = Fields::of("the answer to a report", self.call(&COMMIT_FLOW, keys, args).await?)?;
         match answer.text()?.as_str() {
@@ -144,6 +146,7 @@ impl Keeper for Shared {
                 answer.optional()?.map(position).transpose().map(Committed::Done)
             }
             "overtaken" => Ok(Committed::Overtaken),
+            "taken" => Ok(Committed::Taken),
             _ => Err(unreadable("the answer to a report")),
         }
     }

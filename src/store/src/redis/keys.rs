@@ -65,6 +65,7 @@ pub const KEYS: &[KeyKind] = &[
     kind("{p*}f:*", "hash", "a flow: a app, s sealed standing, z version, u its end, l name of the report that polls show; d and a name: a fetch's sealed standing; \
         w and a name: what a webhook that was queued tells", Lifetime::Always("its result's end, or its own while it is pending")),
     kind("{p*}fr:*:*", "hash", "a report of a flow: r sealed payload, u result's end, y committing call; delivery as of a transaction: v when it was queued", Lifetime::Except("its delivery has not ended")),
+    kind("{p*}n:*", "string", "the flow whose webhook a deduplication key is, by the key's digest", Lifetime::Always("its flow's end at that moment")),
     kind("{p*}lapse", "zset", "flows with an open invitation, by its end", Lifetime::Always("with its last flow")),
     kind("{p*}out", "stream", "deliveries that wait: t transaction, or flow and name of the report, o origin; the group's pending lists say for which node", Lifetime::None("its positions must not begin anew; it is empty when nothing waits")),
     kind("{p*}flight", "hash", "attempts under way: position to node and what is reported", Lifetime::None("it is empty when nothing is under way")),
@@ -112,6 +113,11 @@ pub(super) fn flow(id: FlowId) -> Vec<u8> {
 /// A report of a flow; each webhook of a flow is one.
 pub(super) fn report(id: FlowId, name: DedupDigest) -> Vec<u8> {
     tagged(id.partition(), "fr:", &format!("{id}:{}", hexadecimal(&name.0)))
+}
+
+/// Whose webhook a deduplication key is.
+pub(super) fn webhook(partition: Partition, name: DedupDigest) -> Vec<u8> {
+    tagged(partition, "n:", &hexadecimal(&name.0))
 }
 
 /// Where the delivery of a subject is kept: with its transaction, or with its report.

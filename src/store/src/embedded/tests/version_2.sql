@@ -1,4 +1,5 @@
 -- Takes back what the versions after 2 have added to a file in which no flow and no delivery is.
+DROP TABLE webhook_names;
 DROP TABLE sessions;
 DROP TABLE canary;
 DROP TABLE deliveries;

@@ -1,10 +1,16 @@
 -- Writes what a report changes, unless the flow has changed since the version that was decided on.
-local flow, report, progress, out, lapsing = unpack(KEYS)
+local flow, report, progress, out, lapsing, named = unpack(KEYS)
 local id, version, call, until_at, lapses_at, standing, fetch, fetched = unpack(ARGV, 2, 9)
-local name, payload, ends, node, origin, address, tells = unpack(ARGV, 10, 16)
+local name, payload, ends, node, origin, address, tells, webhook = unpack(ARGV, 10, 17)
 if not alive(flow) then return {'overtaken'} end
 if redis.call('HGET', report, 'y') == call then return {'done', redis.call('HGET', report, 'i')} end
 if redis.call('HGET', flow, 'z') ~= version then return {'overtaken'} end
+-- An upstream may report the same consent or fetch under two flows; a key has one webhook.
+if webhook == '1' then
+  local owner = redis.call('GET', named)
+  if owner and owner ~= id then return {'taken'} end
+  redis.call('SET', named, id, 'PXAT', until_at)
+end
 
 redis.call('HINCRBY', flow, 'z', 1)
 redis.call('HSET', flow, 'u', until_at)
