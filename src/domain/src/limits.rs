@@ -97,6 +97,12 @@ pub const REPORT_ARRIVAL_MAX: Duration = Duration::from_secs(60);
 pub const POLL_BYTES_HELD_MAX: usize = 128 * 1_024 * 1_024;
 /// Bytes that those to one app may hold.
 pub const POLL_BYTES_OF_APP_MAX: usize = 48 * 1_024 * 1_024;
+/// How long a client may take nothing of an answer to a poll before the answer is given up and its room is free again.
+pub const POLL_STALL_MAX: Duration = Duration::from_secs(20);
+/// How long a client may take to read such an answer whole: the largest comes through at 60 KB/s.
+pub const POLL_READING_MAX: Duration = Duration::from_secs(5 * 60);
+/// How long a small body may take to arrive: every JSON body without a file, every form of a page.
+pub const SMALL_BODY_ARRIVAL_MAX: Duration = Duration::from_secs(30);
 /// Characters of an id that another system chose.
 pub const FOREIGN_ID_CHARS_MAX: usize = 128;
 /// Characters of a text that a flow carries and does not read: names, remarks, reasons.
@@ -128,5 +134,7 @@ const _: () = assert!(FILE_REQUEST_BYTES_OF_ONE_MAX < FILE_REQUEST_BYTES_HELD_MA
 const _: () = assert!(SIGNERS_MAX * (URL_CHARS_MAX + FOREIGN_ID_CHARS_MAX) < UPSTREAM_ANSWER_BYTES_MAX, "every signer has a page");
 const _: () = assert!(REPORT_BYTES_HELD_MAX >= 2 * REPORT_BYTES_OF_KIND_MAX);
 const _: () = assert!(POLL_BYTES_OF_APP_MAX > REPORT_BYTES_MAX && POLL_BYTES_HELD_MAX >= 2 * POLL_BYTES_OF_APP_MAX);
+const _: () = assert!(POLL_STALL_MAX.as_secs() < POLL_READING_MAX.as_secs());
+const _: () = assert!(REPORT_BYTES_MAX as u64 <= 60_000 * POLL_READING_MAX.as_secs(), "the largest answer can be read in time");
 const _: () = assert!(ACCOUNTS_MAX * 5 < REPORT_VALUES_MAX && SIGNERS_MAX * 13 < REPORT_VALUES_MAX);
 const _: () = assert!(INVITATION_DEFAULT.as_secs() <= INVITATION_MAX.as_secs());

@@ -1,4 +1,4 @@
-//! JSON bodies: the form is checked and the size is bounded.
+//! JSON bodies: the form is checked, and the size and the time of the arrival are bounded.
 //!
 //! What is in them is read field by field, by [`super::fields`].
 
@@ -7,6 +7,8 @@ use actix_web::http::header::{self, HeaderMap};
 use actix_web::web::Bytes;
 use actix_web::{FromRequest, HttpRequest, web};
 use futures_util::future::LocalBoxFuture;
+use sakshi_domain::limits::SMALL_BODY_ARRIVAL_MAX;
+use tokio::time::timeout;
 
 use super::error::ApiError;
 use super::fields::Fields;
@@ -43,7 +45,7 @@ impl FromRequest for Body {
     }
 }
 
-/// The whole body, or 413 as soon as it is known to be larger than `limit`.
+/// The whole body, or 413 as soon as it is known to be larger than `limit`, or 408 when it takes too long.
 pub fn bounded(request: &HttpRequest, payload: &mut Payload, limit: usize) -> impl Future<Output = Result<Bytes, ApiError>> + use<> {
     let declared = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let payload = web::Payload::from_request(request, payload).into_inner();
@@ -52,10 +54,11 @@ pub fn bounded(request: &HttpRequest, payload: &mut Payload, limit: usize) -> im
             return Err(ApiError::BodyTooLarge { limit });
         }
         let payload = payload.map_err(|_| unreadable())?;
-        match payload.to_bytes_limited(limit).await {
-            Ok(Ok(bytes)) => Ok(bytes),
-            Ok(Err(_)) => Err(unreadable()),
-            Err(_) => Err(ApiError::BodyTooLarge { limit }),
+        match timeout(SMALL_BODY_ARRIVAL_MAX, payload.to_bytes_limited(limit)).await {
+            Ok(Ok(Ok(bytes))) => Ok(bytes),
+            Ok(Ok(Err(_))) => Err(unreadable()),
+            Ok(Err(_)) => Err(ApiError::BodyTooLarge { limit }),
+            Err(_) => Err(ApiError::BodyTooSlow),
         }
     }
 }
@@ -80,6 +83,8 @@ pub fn json_form(headers: &HeaderMap) -> Result<(), ApiError> {
 #[cfg(test)]
 mod tests {
     use actix_web::test::TestRequest;
+    use futures_util::{StreamExt as _, stream};
+    use tokio::time::Instant;
 
     use super::*;
 
@@ -99,5 +104,15 @@ mod tests {
         assert!(matches!(extract(zipped).await, Err(ApiError::UnsupportedMediaType(_))));
         let large = json("{\"x\": \"0123456789012345678901234567890123456789\"}");
         assert!(matches!(extract(large).await, Err(ApiError::BodyTooLarge { limit: 32 })));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_arrive_whole_in_its_time_is_a_408() {
+        let request = TestRequest::post().insert_header(("content-type", "application/json")).to_http_request();
+        let begun = stream::iter([Ok(Bytes::from_static(b"{"))]).chain(stream::pending());
+        let mut payload = Payload::from(begun.boxed_local());
+        let began = Instant::now();
+        assert!(matches!(Body::from_request(&request, &mut payload).await, Err(ApiError::BodyTooSlow)));
+        assert_eq!(began.elapsed().as_secs(), 30);
     }
 }

@@ -31,6 +31,7 @@ pub mod routes;
 pub mod routing;
 pub mod schema;
 pub mod terms;
+mod unread;
 pub mod webhook_schema;
 pub mod webhook_urls;
 

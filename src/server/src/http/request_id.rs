@@ -21,6 +21,7 @@ use sakshi_sandbox::upstreams::FlowError;
 
 use super::error::ApiError;
 use super::routing::RouteMeter;
+use super::unread::Rest;
 
 /// Carries the request's id in both directions.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -39,27 +40,40 @@ pub fn request_id(request: &HttpRequest) -> RequestId {
 ///
 /// # Errors
 /// The rendered refusal after a panic, or after an error of a middleware inside.
-pub async fn edge<B: MessageBody + 'static>(request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<EitherBody<B>>, Error> {
+pub async fn edge<B: MessageBody + 'static>(mut request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<EitherBody<B>>, Error> {
     let started = Instant::now();
     let (id, accepted) = accept(request.headers());
+    let rest = Rest::of(&mut request);
     request.extensions_mut().insert(id.clone());
-    if let Err(refusal) = accepted {
-        let answer = refusal.render(&id);
-        metrics::counter!("sakshi_http_refusals_total", "code" => refusal.code()).increment(1);
-        return Ok(finish(request.into_response(answer).map_into_right_body(), started));
+    let response = match accepted {
+        Ok(()) => match AssertUnwindSafe(next.call(request)).catch_unwind().await {
+            Ok(Ok(response)) => finish(response.map_into_left_body(), started),
+            Ok(Err(error)) => return Err(lost(&refusal_from(&error), &id, rest)),
+            Err(_) => return Err(lost(&ApiError::Internal("a handler panicked".to_owned()), &id, rest)),
+        },
+        Err(refusal) => {
+            let answer = refusal.render(&id);
+            metrics::counter!("sakshi_http_refusals_total", "code" => refusal.code()).increment(1);
+            finish(request.into_response(answer).map_into_right_body(), started)
+        }
+    };
+    let Some(mut rest) = rest else { return Ok(response) };
+    if rest.has_arrived().await {
+        return Ok(response);
     }
-    match AssertUnwindSafe(next.call(request)).catch_unwind().await {
-        Ok(Ok(response)) => Ok(finish(response.map_into_left_body(), started)),
-        Ok(Err(error)) => Err(lost(&refusal_from(&error), &id)),
-        Err(_) => Err(lost(&ApiError::Internal("a handler panicked".to_owned()), &id)),
-    }
+    Ok(response.map_body(|_, body| EitherBody::right(rest.closing(body))))
 }
 
 /// The answer when the request itself did not come back.
-fn lost(refusal: &ApiError, id: &RequestId) -> Error {
+fn lost(refusal: &ApiError, id: &RequestId, rest: Option<Rest>) -> Error {
     tracing::error!(request.id = %id, error.code = refusal.code(), error.detail = refusal.detail().as_deref(), "request lost");
     metrics::counter!("sakshi_http_refusals_total", "code" => refusal.code()).increment(1);
-    InternalError::from_response(refusal.code(), refusal.render(id)).into()
+    let answer = refusal.render(id);
+    let answer = match rest {
+        Some(rest) => answer.map_body(|_, body| rest.closing(body)),
+        None => answer,
+    };
+    InternalError::from_response(refusal.code(), answer).into()
 }
 
 fn accept(headers: &HeaderMap) -> (RequestId, Result<(), ApiError>) {

@@ -3,7 +3,7 @@
 //!
 //! An answer can hold a file of ten megabytes. The body of a webhook is sent as it was sealed, never
 //! parsed and written again; what takes long is done off the worker's thread; and what all answers
-//! under way hold of the memory is bounded, because clients read as slowly as they like.
+//! under way hold of the memory is bounded, and for how long, because clients read as slowly as they like.
 
 pub mod doclocker;
 pub mod esign;
@@ -16,13 +16,13 @@ use actix_web::HttpResponse;
 use actix_web::web::{self, Data};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::AppId;
-use sakshi_domain::limits::{POLL_BYTES_HELD_MAX, POLL_BYTES_OF_APP_MAX, REPORT_ARRIVAL_MAX};
+use sakshi_domain::limits::{POLL_BYTES_HELD_MAX, POLL_BYTES_OF_APP_MAX, POLL_READING_MAX, POLL_STALL_MAX, REPORT_ARRIVAL_MAX};
 use sakshi_store::{FlowRecord, SealedPayload, Vault};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use self::held_body::HeldBody;
+use self::held_body::{HeldBody, ReadingBounds};
 use super::caller::Caller;
 use super::error::ApiError;
 use super::intake::{Intake, IntakeBounds};
@@ -37,6 +37,9 @@ const TURN_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What answers may hold, by app: an app that does not read its answers must not take the room of all.
 const ANSWERS: IntakeBounds = IntakeBounds { in_all: POLL_BYTES_HELD_MAX, per_key: POLL_BYTES_OF_APP_MAX, patience: REPORT_ARRIVAL_MAX };
+
+/// How long an answer waits for its reader.
+const READING: ReadingBounds = ReadingBounds { stall: POLL_STALL_MAX, whole: POLL_READING_MAX };
 
 /// What polls share over all workers.
 #[derive(Clone, Debug)]
@@ -64,7 +67,7 @@ impl Polls {
         let vault = Arc::clone(vault);
         let written = web::block(move || latest.open(&vault).map_err(|error| ApiError::Internal(error.to_string())).and_then(write));
         let bytes = written.await.map_err(|error| ApiError::Internal(error.to_string()))??;
-        Ok(HttpResponse::Ok().content_type("application/json").body(HeldBody::new(bytes.into(), room)))
+        Ok(HttpResponse::Ok().content_type("application/json").body(HeldBody::new(bytes.into(), room, READING)))
     }
 }
 
