@@ -5,17 +5,19 @@
 //! other. The actor orders changes by the organiser, tells watchers what happens, coalescing many
 //! guests into few readings, and ends with the event.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, AtomicResponse, Context, Handler, Supervised, WrapFuture as _,
+    Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, AtomicResponse, Context, Handler, ResponseActFuture, Supervised,
+    WrapFuture as _,
 };
 use sakshi_domain::clock::Clock;
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::EventId;
 use sakshi_store::{PatchEventOutcome, Store, StoreError};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use super::message::{EventView, EventWatch, LookEvent, PatchEvent, Refresh, WatchEvent};
 use crate::registry::Deadline;
@@ -34,14 +36,21 @@ pub(crate) struct EventActor {
     /// The last reading; what watchers see.
     seen: Option<watch::Sender<Arc<Event>>>,
     refreshing: bool,
+    /// Who waits for the reading that begins when the one under way has ended.
+    waiting: Vec<Reader>,
+    reading: bool,
+    /// Rises with every change made here: what was read before one is not news after it.
+    changes: u64,
 }
 
-type Reply<T> = AtomicResponse<EventActor, Result<T, StoreError>>;
+/// Somebody who asked how the event stands.
+type Reader = oneshot::Sender<Result<Option<Arc<Event>>, StoreError>>;
 
 impl EventActor {
     /// An actor for an event that was just read or created.
     pub(crate) fn new(event: Arc<Event>, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        Self { id: event.id, store, clock, seen: Some(watch::Sender::new(event)), refreshing: false }
+        let (id, seen) = (event.id, Some(watch::Sender::new(event)));
+        Self { id, store, clock, seen, refreshing: false, waiting: Vec::new(), reading: false, changes: 0 }
     }
 
     /// Takes over a reading and tells watchers when it differs from the last.
@@ -78,18 +87,48 @@ impl EventActor {
         });
     }
 
-    /// Reads the event, in turn with everything else that is asked of it.
-    fn read<T: 'static>(&self, then: impl FnOnce(&mut Self, Option<Arc<Event>>) -> T + 'static) -> Reply<T> {
-        let load = self.store.load_event(self.id);
-        AtomicResponse::new(Box::pin(load.into_actor(self).map(move |loaded, actor, ctx| {
-            let event = loaded?.map(Arc::new);
-            match &event {
-                Some(event) => actor.saw(event),
+    /// Answers from a reading that begins after the question. One is under way at a time, and all who
+    /// ask meanwhile share the next: a crowd at the door waits for two readings, however slow the store.
+    fn read<T: 'static>(
+        &mut self,
+        ctx: &mut Context<Self>,
+        then: impl FnOnce(&mut Self, Option<Arc<Event>>) -> T + 'static,
+    ) -> ResponseActFuture<Self, Result<T, StoreError>> {
+        let (reader, told) = oneshot::channel();
+        self.waiting.push(reader);
+        self.begin_reading(ctx);
+        Box::pin(told.into_actor(self).map(move |told, actor, ctx| {
+            let event = told.unwrap_or_else(|_| Err(StoreError::Unavailable("the event's reading was given up".into())))?;
+            if event.is_none() {
                 // It was swept: nobody needs this actor any more.
-                None => ctx.stop(),
+                ctx.stop();
             }
             Ok(then(actor, event))
-        })))
+        }))
+    }
+
+    fn begin_reading(&mut self, ctx: &mut Context<Self>) {
+        if self.reading || self.waiting.is_empty() {
+            return;
+        }
+        self.reading = true;
+        let (readers, changes) = (mem::take(&mut self.waiting), self.changes);
+        metrics::counter!("sakshi_event_readings_total").increment(1);
+        let load = self.store.load_event(self.id);
+        ctx.spawn(load.into_actor(self).map(move |loaded, actor, ctx| {
+            actor.reading = false;
+            let event = loaded.map(|event| event.map(Arc::new));
+            if let Ok(Some(event)) = &event
+                && actor.changes == changes
+            {
+                actor.saw(event);
+            }
+            for reader in readers {
+                // Who has gone needs no answer.
+                let _ = reader.send(event.clone());
+            }
+            actor.begin_reading(ctx);
+        }));
     }
 }
 
@@ -109,32 +148,35 @@ impl Supervised for EventActor {
     fn restarting(&mut self, _: &mut Self::Context) {
         self.seen = None;
         self.refreshing = false;
+        self.waiting.clear();
+        self.reading = false;
     }
 }
 
 impl Handler<LookEvent> for EventActor {
-    type Result = Reply<EventView>;
+    type Result = ResponseActFuture<Self, Result<EventView, StoreError>>;
 
-    fn handle(&mut self, _: LookEvent, _: &mut Self::Context) -> Self::Result {
-        self.read(|_, event| event.map_or(EventView::Unknown, EventView::Known))
+    fn handle(&mut self, _: LookEvent, ctx: &mut Self::Context) -> Self::Result {
+        self.read(ctx, |_, event| event.map_or(EventView::Unknown, EventView::Known))
     }
 }
 
 impl Handler<WatchEvent> for EventActor {
-    type Result = Reply<Option<EventWatch>>;
+    type Result = ResponseActFuture<Self, Result<Option<EventWatch>, StoreError>>;
 
-    fn handle(&mut self, _: WatchEvent, _: &mut Self::Context) -> Self::Result {
-        self.read(|actor, _| actor.seen.as_ref().map(watch::Sender::subscribe))
+    fn handle(&mut self, _: WatchEvent, ctx: &mut Self::Context) -> Self::Result {
+        self.read(ctx, |actor, _| actor.seen.as_ref().map(watch::Sender::subscribe))
     }
 }
 
 impl Handler<PatchEvent> for EventActor {
-    type Result = Reply<PatchEventOutcome>;
+    type Result = AtomicResponse<Self, Result<PatchEventOutcome, StoreError>>;
 
     fn handle(&mut self, PatchEvent { app, patch }: PatchEvent, _: &mut Self::Context) -> Self::Result {
         let change = self.store.patch_event(self.id, app, patch);
         AtomicResponse::new(Box::pin(change.into_actor(self).map(|outcome, actor, _| {
             if let Ok(PatchEventOutcome::Patched(event)) = &outcome {
+                actor.changes += 1;
                 tracing::info!(event.id = %actor.id, event.status = event.status(actor.clock.now()).as_str(), "event changed");
                 actor.saw(&Arc::new(event.clone()));
             }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
+use metrics_exporter_prometheus::PrometheusBuilder;
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::event::{Event, EventCounts, EventName, EventPatch, EventRefusal, EventStatus, EventTerms, MaxGuests};
@@ -108,6 +110,29 @@ fn an_events_actor_ends_with_the_event_and_lives_on_when_it_is_extended() {
         assert_eq!(universe.scan(ending).await.1, OpenOutcome::EventRefused(EventRefusal::Expired));
         universe.end().await;
     });
+}
+
+#[test]
+fn a_crowd_that_looks_at_an_event_at_once_shares_readings_and_each_sees_what_was_before_it_asked() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    metrics::with_local_recorder(&recorder, || {
+        run(async {
+            let universe = Universe::new().await;
+            let event = universe.create_event(5).await;
+            universe.event(event).await;
+            for scans in 1..=3 {
+                universe.scan(event).await;
+                let crowd = join_all((0..200).map(|_| universe.events.look(event))).await;
+                for seen in crowd {
+                    assert!(matches!(seen, Ok(EventView::Known(event)) if event.counts.scans == scans));
+                }
+            }
+            universe.end().await;
+        });
+    });
+    let rendered = recorder.handle().render();
+    let readings = rendered.lines().find_map(|line| line.strip_prefix("sakshi_event_readings_total ")).unwrap();
+    assert!(readings.parse::<u32>().unwrap() < 300, "{readings} readings for 600 who looked");
 }
 
 #[test]
