@@ -13,9 +13,10 @@ use sakshi_domain::flow::request::doclocker::DocLockerDraft;
 use sakshi_domain::flow::request::esign::{DocumentDraft, EsignDraft, OpenedEsign, SignerDraft};
 use sakshi_domain::flow::request::estamp::{EStampDraft, FileDraft, SignatoryDraft};
 use sakshi_domain::flow::request::wealth::WealthDraft;
+use sakshi_domain::pan::PanDraft;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
-use sakshi_outbound::upstream::{Upstream, UpstreamClient, UpstreamError, UpstreamOptions, doclocker, esign, estamp, wealth};
+use sakshi_outbound::upstream::{Upstream, UpstreamClient, UpstreamError, UpstreamOptions, doclocker, esign, estamp, pan, wealth};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
@@ -59,15 +60,15 @@ fn upstream(url: &str, total_timeout: Duration) -> Upstream {
 }
 
 /// An upstream that keeps what it was sent and answers with `answer`.
-async fn answering(answer: impl Into<String>) -> (Upstream, Arc<Mutex<Vec<String>>>) {
-    let (seen, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answer.into()));
+async fn answering(answer: impl Into<Vec<u8>>) -> (Upstream, Arc<Mutex<Vec<String>>>) {
+    let (seen, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::<Vec<u8>>::new(answer.into()));
     let kept = Arc::clone(&seen);
     let address = receiver(move |mut stream| {
         let (kept, answer) = (Arc::clone(&kept), Arc::clone(&answer));
         async move {
             if let Some(request) = read_request(&mut stream).await {
                 kept.lock().unwrap().push(request);
-                let _ = stream.write_all(answer.as_bytes()).await;
+                let _ = stream.write_all(&answer).await;
             }
         }
     });
@@ -76,6 +77,10 @@ async fn answering(answer: impl Into<String>) -> (Upstream, Arc<Mutex<Vec<String
 
 fn ok(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
+fn ok_bytes(body: &[u8]) -> Vec<u8> {
+    [format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
 }
 
 fn sent(seen: &Mutex<Vec<String>>) -> Value {
@@ -201,6 +206,67 @@ async fn whatever_is_not_a_readable_200_takes_no_order_and_is_not_asked_again() 
         let refused = doclocker::order(&upstream, &opened(), &draft.check().unwrap()).await.unwrap_err();
         assert_eq!((refused, seen.lock().unwrap().len()), (expected, 1));
     }
+}
+
+/// What becomes of orders of all five kinds that are answered so; the signer's id stands for `ID` in the answer.
+async fn orders_answered(answer: &[u8]) -> [Result<(), UpstreamError>; 5] {
+    let one = document(1);
+    let id = one.latest.signer_info[0].signer_id.to_string();
+    let at = answer.windows(2).position(|two| two == b"ID");
+    let signed = at.map_or_else(|| answer.to_vec(), |at| [&answer[..at], id.as_bytes(), &answer[at + 2..]].concat());
+    let (signing, _) = answering(ok_bytes(&signed)).await;
+    let (other, seen) = answering(ok_bytes(answer)).await;
+    let locker = DocLockerDraft { docs: Some(vec!["x".into()]), consent: some("Y"), consent_text: some("I agree.") }.check().unwrap();
+    let signatory = SignatoryDraft { name: some("Asha"), email_id: some("a@example.com"), sign_type: some("wet") };
+    let document = FileDraft { document_name: some("lease.pdf"), file_data: Some("QUJD".into()) };
+    let stamp = EStampDraft { api_type: some("PhysicalEStamp"), document: Some(document), signatories_info: Some(vec![signatory]) };
+    let consent = WealthDraft { consent: some("Y"), consent_text: some("I agree.") }.check().unwrap().consent;
+    let asked = PanDraft { pan: some("ABCPE1234F"), consent: some("Y"), consent_text: some("I agree."), ..PanDraft::default() };
+    let became = [
+        esign::order(&signing, &opened(), one.document, &one.latest).await.map(drop),
+        doclocker::order(&other, &opened(), &locker).await.map(drop),
+        estamp::order(&other, &opened(), stamp.check().unwrap()).await,
+        wealth::order(&other, &opened(), &consent).await.map(drop),
+        pan::verify(&other, &asked.check().unwrap()).await.map(drop),
+    ];
+    assert_eq!(seen.lock().unwrap().len(), 4, "each is sent once");
+    became
+}
+
+#[tokio::test]
+async fn only_an_object_takes_an_order_and_what_is_inside_is_not_read_by_position_either() {
+    let entry = r#"{"signerId": "ID", "signingUrl": "https://a/"}"#;
+    let all = |signer: &str| {
+        format!(r#"{{"signerInfo": [{signer}], "requestUrl": "https://a/", "consentHandle": "h", "status": "valid", "more": ["x"]}}"#)
+    };
+    assert_eq!(orders_answered(all(entry).as_bytes()).await, [Ok(()); 5]);
+    let not_json = UpstreamError::Unreadable("is not the JSON that was asked for");
+    let signers = format!("[[{entry}]]");
+    for answer in [
+        "[]",
+        r#"["https://a/"]"#,
+        r#"["handle", "https://a/"]"#,
+        r#"["valid", "individual", true, true, "y"]"#,
+        &signers,
+        "null",
+        "\"x\"",
+        "7",
+    ] {
+        assert_eq!(orders_answered(answer.as_bytes()).await, [Err(not_json); 5], "{answer}");
+    }
+    let positional = orders_answered(all(r#"["ID", "https://a/"]"#).as_bytes()).await;
+    assert_eq!(positional, [Err(not_json), Ok(()), Ok(()), Ok(()), Ok(())]);
+    let twice = all(entry)
+        .replace(r#""more""#, r#""signerInfo": [], "requestUrl": "https://b/", "consentHandle": "i", "status": "invalid", "more""#);
+    assert_eq!(orders_answered(twice.as_bytes()).await, [Err(not_json), Err(not_json), Ok(()), Err(not_json), Err(not_json)]);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_utf_8_wherever_it_breaks_takes_no_order() {
+    let readable = r#"{"signerInfo": [{"signerId": "ID", "signingUrl": "https://a/"}], "requestUrl": "https://a/", "consentHandle": "h", "status": "valid", "more": "~"}"#;
+    assert_eq!(orders_answered(readable.as_bytes()).await, [Ok(()); 5]);
+    let broken: Vec<u8> = readable.bytes().map(|byte| if byte == b'~' { 0xff } else { byte }).collect();
+    assert_eq!(orders_answered(&broken).await, [Err(UpstreamError::Unreadable("is not in UTF-8")); 5]);
 }
 
 #[tokio::test]

@@ -30,6 +30,7 @@ use crate::drain::Drain;
 use crate::health::Health;
 use crate::http::error::ApiError;
 use crate::http::flows::FILE_BODIES;
+use crate::http::flows::turns::Turns;
 use crate::http::intake::Intake;
 use crate::http::ovse::callback::CALLBACK_BODIES;
 use crate::http::polls::Polls;
@@ -171,6 +172,7 @@ impl Node {
                 rules: rules(settings),
                 drain: drain.clone(),
                 upstreams: Upstreams::reach(settings, internal_at, shares.orders_of_a_kind)?,
+                turns: Turns::new(settings.upstreams.timeout),
             },
             tree: tree.clone(),
             rates: rates(settings),

@@ -12,6 +12,7 @@ use url::Url;
 
 use crate::agreement::Agreement;
 use crate::drain::Drain;
+use crate::http::flows::turns::Turns;
 use crate::upstreams::Upstreams;
 
 /// The service as its handlers see it.
@@ -37,6 +38,8 @@ pub struct Service {
     pub drain: Drain,
     /// Where flows are ordered.
     pub upstreams: Upstreams,
+    /// Whose order is placed first.
+    pub turns: Turns,
 }
 
 /// Times and rules of a verification.

@@ -16,7 +16,8 @@ impl ConsentGiven {
     /// Reads `consent` and `consent_text`.
     ///
     /// # Errors
-    /// `consent` other than `Y`; a `consent_text` that is blank or longer than 4,096 characters.
+    /// `consent` other than `Y`; a `consent_text` that is blank, longer than 4,096 characters, or has control
+    /// characters other than newline and tab in it.
     pub fn parse(consent: Option<&str>, consent_text: Option<&str>) -> Result<Self, Invalid> {
         let mut invalid = Invalid::none();
         match consent {
@@ -25,8 +26,12 @@ impl ConsentGiven {
             None => invalid.add("consent", "is required and must be Y, given by the end user"),
         }
         let text = consent_text.unwrap_or_default();
-        if text.trim().is_empty() || text.chars().count() > CONSENT_TEXT_CHARS_MAX {
-            let sentence = format!("must be the declaration shown to the end user, 1 to {CONSENT_TEXT_CHARS_MAX} characters");
+        let unseen = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+        if text.trim().is_empty() || text.chars().count() > CONSENT_TEXT_CHARS_MAX || text.chars().any(unseen) {
+            let sentence = format!(
+                "must be the declaration shown to the end user, 1 to {CONSENT_TEXT_CHARS_MAX} characters, without control characters other \
+                 than newline and tab"
+            );
             invalid.add("consent_text", sentence);
         }
         invalid.or_ok().map(|()| Self(text.into()))
@@ -48,6 +53,16 @@ impl fmt::Debug for ConsentGiven {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_declaration_has_lines_and_nothing_that_is_not_seen() {
+        let read = |text: &str| ConsentGiven::parse(Some("Y"), Some(text));
+        assert_eq!(read("I agree:\n\t1. to this – und „das“").unwrap().text(), "I agree:\n\t1. to this – und „das“");
+        for text in ["I agree.\0", "\u{7}I agree.", "I\u{1b}[8m do not\u{1b}[0m agree.", "I agree.\r\n", "I\u{7f} agree.", "I\u{85} agree."]
+        {
+            assert_eq!(read(text).unwrap_err().fields()[0].field, "consent_text", "{text:?}");
+        }
+    }
 
     #[test]
     fn consent_is_y_with_a_declaration_and_nothing_else() {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use url::Url;
 
 /// A page of an upstream's, which the client sends a person to: an absolute http(s) URL of at most
-/// 2,048 characters without credentials, as the upstream wrote it.
+/// 2,048 visible ASCII characters without credentials, as the upstream wrote it.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct PageUrl(Box<str>);
@@ -18,11 +18,13 @@ impl PageUrl {
     /// # Errors
     /// What it must look like.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
-        let refusal = "must be an absolute http or https URL of at most 2048 characters without credentials";
-        let readable = text.chars().count() <= URL_CHARS_MAX && !text.bytes().any(|byte| byte.is_ascii_control() || byte == b' ');
+        let refusal = "must be an absolute http or https URL of at most 2048 visible ASCII characters without credentials";
+        // It is passed on unparsed, so nothing may be in it that readers understand differently, or do not show.
+        let plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+        let readable = plain && text.len() <= URL_CHARS_MAX && names_authority(text);
         let url = readable.then(|| Url::parse(text).ok()).flatten().ok_or(refusal)?;
         let anonymous = url.username().is_empty() && url.password().is_none();
-        let web = matches!(url.scheme(), "http" | "https") && url.has_host();
+        let web = matches!(url.scheme(), "http" | "https") && url.has_host() && url.port() != Some(0);
         (anonymous && web).then(|| Self(text.into())).ok_or(refusal)
     }
 
@@ -31,6 +33,12 @@ impl PageUrl {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Whether host and port stand where RFC 3986, section 3 has them; a lenient parser finds them in
+/// `https:host` and `https:///host` too.
+fn names_authority(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, rest)| !scheme.contains(':') && !rest.starts_with(['/', '@', ':']))
 }
 
 impl<'de> Deserialize<'de> for PageUrl {
@@ -63,5 +71,33 @@ mod tests {
             assert!(PageUrl::parse(text).is_err(), "{text}");
         }
         assert!(!format!("{:?}", PageUrl::parse("https://sign.example/secret").unwrap()).contains("secret"));
+    }
+
+    #[test]
+    fn a_page_says_the_same_to_every_reader() {
+        for text in [
+            "https:h",
+            "https:/h",
+            "https:///h",
+            "https:\\\\h",
+            "https://good.example\\@evil.example/",
+            "https://@h",
+            "https://:80/",
+            "https://",
+            "https://h:0/",
+            "https://h/\u{7}",
+            "https://h/\0",
+            "https://h/a\nb",
+            "https://h/a\tb",
+            " https://h/",
+            "https://h/\u{202e}gpj.exe",
+            "https://h\u{200b}.example/",
+            "https://sîgn.example/",
+            "javascript://h/%0aalert(1)",
+            "x:https://h/",
+        ] {
+            assert!(PageUrl::parse(text).is_err(), "{text:?}");
+        }
+        assert!(PageUrl::parse("https://xn--sgn-tma.example:8443/a%20b?next=https://h/").is_ok());
     }
 }

@@ -8,6 +8,7 @@ use sakshi_domain::payload::esign::{EsignPayload, Signer};
 use sakshi_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::strict::Object;
 use super::{Origin, PageUrl, Upstream, UpstreamError, written};
 
 /// Bytes of an order beside the file, to begin with.
@@ -44,7 +45,7 @@ struct Invited<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
-    signer_info: Vec<Page>,
+    signer_info: Vec<Object<Page>>,
 }
 
 #[derive(Deserialize)]
@@ -81,8 +82,8 @@ pub async fn order(
         return Err(UpstreamError::Unreadable("does not name every signer once"));
     }
     let mut page = |signer: &Signer| {
-        let at = answer.signer_info.iter().position(|page| *page.signer_id == *signer.signer_id.as_str())?;
-        Some(answer.signer_info.swap_remove(at).signing_url)
+        let at = answer.signer_info.iter().position(|Object(page)| *page.signer_id == *signer.signer_id.as_str())?;
+        Some(answer.signer_info.swap_remove(at).0.signing_url)
     };
     let pages: Option<Vec<PageUrl>> = latest.signer_info.iter().map(&mut page).collect();
     pages.ok_or(UpstreamError::Unreadable("does not name every signer once"))

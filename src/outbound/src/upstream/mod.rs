@@ -9,6 +9,7 @@ pub mod doclocker;
 pub mod esign;
 pub mod estamp;
 pub mod pan;
+mod strict;
 pub mod wealth;
 
 use std::fmt;
@@ -30,6 +31,7 @@ use url::Url;
 
 pub use answer::PageUrl;
 
+use self::strict::Object;
 use crate::client::ClientError;
 
 /// How orders are sent.
@@ -114,7 +116,7 @@ impl UpstreamClient {
 }
 
 impl Upstream {
-    /// Sends an order and reads its answer.
+    /// Sends an order and reads its answer, a JSON object in UTF-8 throughout.
     ///
     /// # Errors
     /// Why there is none.
@@ -130,7 +132,10 @@ impl Upstream {
             read(response).await
         };
         let body = timeout(self.client.total_timeout, exchange).await.map_err(|_| UpstreamError::TimedOut)??;
-        serde_json::from_slice(&body).map_err(|_| UpstreamError::Unreadable("is not the JSON that was asked for"))
+        // The reader of bytes would not look into the texts of members that nobody asks for.
+        let text = str::from_utf8(&body).map_err(|_| UpstreamError::Unreadable("is not in UTF-8"))?;
+        let read = serde_json::from_str(text).map_err(|_| UpstreamError::Unreadable("is not the JSON that was asked for"));
+        read.map(|Object(answer)| answer)
     }
 }
 

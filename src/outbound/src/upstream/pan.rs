@@ -8,6 +8,7 @@ use sakshi_domain::flow::text::Text;
 use sakshi_domain::pan::{Pan, PanCategory, PanQuery, PanResult, PanStatus, SeedingStatus};
 use serde::{Deserialize, Serialize};
 
+use super::strict::Word;
 use super::{Upstream, UpstreamError, written};
 
 #[derive(Serialize)]
@@ -22,11 +23,11 @@ struct Question<'a> {
 
 #[derive(Deserialize)]
 struct Answer {
-    status: PanStatus,
-    category: Option<PanCategory>,
+    status: Word<PanStatus>,
+    category: Option<Word<PanCategory>>,
     name_match: Option<bool>,
     date_of_birth_match: Option<bool>,
-    nationalid_seeding_status: Option<SeedingStatus>,
+    nationalid_seeding_status: Option<Word<SeedingStatus>>,
 }
 
 /// Asks what is known of a PAN. One that the source does not know is an answer; of a comparison that
@@ -38,16 +39,16 @@ pub async fn verify(source: &Upstream, query: &PanQuery) -> Result<PanResult, Up
     let question =
         Question { pan: &query.pan, consent_text: query.consent.text(), name: query.name.as_ref(), date_of_birth: query.date_of_birth };
     let answer: Answer = source.ask(written(&question, 0)).await?;
-    let pan = query.pan.clone();
-    if answer.status == PanStatus::NotFound {
+    let (pan, Word(status)) = (query.pan.clone(), answer.status);
+    if status == PanStatus::NotFound {
         return Ok(PanResult::not_found(pan));
     }
     Ok(PanResult {
         pan,
-        status: answer.status,
-        category: answer.category,
+        status,
+        category: answer.category.map(|Word(category)| category),
         name_as_per_pan_match: query.name.as_ref().and(answer.name_match),
         date_of_birth_match: query.date_of_birth.and(answer.date_of_birth_match),
-        nationalid_seeding_status: answer.nationalid_seeding_status,
+        nationalid_seeding_status: answer.nationalid_seeding_status.map(|Word(seeding)| seeding),
     })
 }

@@ -97,6 +97,8 @@ pub enum ApiError {
     NotOffered,
     /// An upstream did not take an order.
     Upstream(UpstreamError),
+    /// A source did not answer a question, which opens nothing.
+    Source(UpstreamError),
     /// Something broke; the text is for the log.
     Internal(String),
 }
@@ -171,7 +173,13 @@ impl ApiError {
             Self::Upstream(UpstreamError::TimedOut) => {
                 row(StatusCode::GATEWAY_TIMEOUT, "upstream_timed_out", "The upstream did not answer in time; nothing was opened.")
             }
-            Self::Upstream(UpstreamError::Busy) => Self::Overloaded.row(),
+            Self::Source(UpstreamError::TimedOut) => {
+                row(StatusCode::GATEWAY_TIMEOUT, "upstream_timed_out", "The source did not answer in time; nothing was verified.")
+            }
+            Self::Upstream(UpstreamError::Busy) | Self::Source(UpstreamError::Busy) => Self::Overloaded.row(),
+            Self::Source(_) => {
+                row(StatusCode::BAD_GATEWAY, "upstream_failed", "The source did not answer the question; nothing was verified.")
+            }
             Self::Upstream(_) => {
                 row(StatusCode::BAD_GATEWAY, "upstream_failed", "The upstream did not take the order; nothing was opened.")
             }
@@ -198,7 +206,7 @@ impl ApiError {
     pub fn detail(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Internal(detail) => Some(detail.into()),
-            Self::Upstream(error) => Some(error.to_string().into()),
+            Self::Upstream(error) | Self::Source(error) => Some(error.to_string().into()),
             _ => None,
         }
     }
@@ -208,7 +216,9 @@ impl ApiError {
     pub fn retry_after(&self) -> Option<u64> {
         let wait = match self {
             Self::RateLimited { retry_after } | Self::Unavailable { retry_after, .. } => *retry_after,
-            Self::Overloaded | Self::Upstream(UpstreamError::Busy) | Self::Unfit(_) => Duration::from_secs(1),
+            Self::Overloaded | Self::Upstream(UpstreamError::Busy) | Self::Source(UpstreamError::Busy) | Self::Unfit(_) => {
+                Duration::from_secs(1)
+            }
             _ => return None,
         };
         Some(wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1))

@@ -47,7 +47,7 @@ pub async fn verify(
     let source = service.upstreams.pan()?;
     let (query, request_id) = read(body.fields, request_id(&request))?;
     request.extensions_mut().insert(request_id.clone());
-    let result = pan::verify(source, &query).await?;
+    let result = pan::verify(source, &query).await.map_err(ApiError::Source)?;
     metrics::counter!("sakshi_pan_verifications_total", "status" => result.status.as_str()).increment(1);
     Ok(HttpResponse::Ok().json(Answer::ok(message(result.status), &request_id, result)))
 }

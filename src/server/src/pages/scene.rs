@@ -29,6 +29,7 @@ use crate::agreement;
 use crate::drain::Drain;
 use crate::first_client::{self, FirstClient};
 use crate::http::flows::FILE_BODIES;
+use crate::http::flows::turns::Turns;
 use crate::http::intake::Intake;
 use crate::http::ovse::callback::CALLBACK_BODIES;
 use crate::http::polls::Polls;
@@ -90,6 +91,7 @@ impl Scene {
             rules: rules(),
             drain: Drain::new(),
             upstreams: Upstreams::reach(&settings, ([127, 0, 0, 1], 9).into(), 1).unwrap(),
+            turns: Turns::new(settings.upstreams.timeout),
         };
         let rates = Rates {
             init: Rate::per_second(0),

@@ -44,6 +44,12 @@ fn tokens(settings: &Settings, problems: &mut Problems) {
         if same(&upstreams.token, &admin.token) && !problems.has("upstreams.token") {
             problems.add("upstreams.token", "must be another token than admin.token");
         }
+        // Else whoever takes the orders of one flow could report on all of them.
+        let reports = settings.profile != Profile::Sandbox && same(&upstreams.token, &admin.connector_token);
+        if reports && !problems.has("upstreams.token") {
+            let sentence = format!("must be another token than admin.connector_token in the {} profile", settings.profile.as_str());
+            problems.add("upstreams.token", sentence);
+        }
     }
 }
 

@@ -148,6 +148,7 @@ fn production_refuses_each_convenience_of_the_sandbox() {
 #[test]
 fn an_upstream_is_reached_privately_and_with_a_token_of_its_own() {
     const TOKEN: &str = "00112233445566778899aabbccddeeff";
+    const CONNECTORS: &str = "fedcba9876543210fedcba9876543210";
     let load = |url: &str, token: &str| {
         let mut pairs = production();
         pairs.extend([("SAKSHI__UPSTREAMS__WEALTH_URL", url), ("SAKSHI__UPSTREAMS__TOKEN", token)]);
@@ -159,10 +160,15 @@ fn an_upstream_is_reached_privately_and_with_a_token_of_its_own() {
     for url in ["http://wealth.example/", "http://10.0.0.7/", "ftp://wealth.example/", "wealth.example", "https://u:p@wealth.example/"] {
         assert_eq!(keys(&load(url, TOKEN).unwrap_err()), ["upstreams.wealth_url"], "{url}");
     }
-    for token in ["", "short", "sandbox-upstream-token-never-in-production", "0123456789abcdef0123456789abcdef"] {
+    for token in ["", "short", "sandbox-upstream-token-never-in-production", "0123456789abcdef0123456789abcdef", CONNECTORS] {
         assert_eq!(keys(&load("https://wealth.example/", token).unwrap_err()), ["upstreams.token"], "{token}");
     }
     assert!(load("", "").is_ok(), "no flow need be offered");
+    let mut staged = production();
+    staged.extend([("SAKSHI__PROFILE", "stage"), ("SAKSHI__UPSTREAMS__TOKEN", CONNECTORS)]);
+    assert_eq!(keys(&super::load(&environment(&staged)).unwrap_err()), ["upstreams.token"]);
+    let sandbox = [("SAKSHI__ADMIN__CONNECTOR_TOKEN", CONNECTORS), ("SAKSHI__UPSTREAMS__TOKEN", CONNECTORS)];
+    assert!(super::load(&environment(&sandbox)).is_ok());
 }
 
 #[test]

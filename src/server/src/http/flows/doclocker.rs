@@ -9,7 +9,7 @@ use sakshi_domain::request_id::RequestId;
 use sakshi_outbound::upstream::{PageUrl, doclocker};
 use serde::Serialize;
 
-use super::opening::{Asked, Ordered, asked, begin, open};
+use super::opening::{Asked, Begun, Ordered, asked, begin, open};
 use crate::http::body::Body;
 use crate::http::called::Called;
 use crate::http::error::ApiError;
@@ -60,13 +60,13 @@ pub async fn init(
     let upstream = service.upstreams.doclocker()?;
     let once = OnceOnly::of(&request, &caller, "doclocker", &body.bytes)?;
     let Asked { request: documents, request_id } = read(body.fields, request_id(&request))?;
-    let opened = match begin(&service, &request, caller, request_id, once.as_ref()).await? {
-        Ok(opened) => opened,
+    let Begun { opened, turn } = match begin(&service, &request, caller, request_id, once).await? {
+        Ok(begun) => begun,
         Err(kept) => return Ok(kept),
     };
     let request_url = doclocker::order(upstream, &opened, &documents).await?;
     let answer = DocLockerResponse { transaction_id: opened.id, request_url };
-    open(&service, Ordered { flow: Standing::DocLocker(documents.open(opened)), payload: None, answer }, once).await
+    open(&service, Ordered { flow: Standing::DocLocker(documents.open(opened)), payload: None, answer }, turn).await
 }
 
 /// Reads which documents are asked for.

@@ -14,7 +14,7 @@ use sakshi_outbound::upstream::{PageUrl, esign};
 use serde::Serialize;
 
 use super::file_body::{WithFile, receive};
-use super::opening::{Asked, Ordered, asked, begin, open};
+use super::opening::{Asked, Begun, Ordered, asked, begin, open};
 use crate::http::caller::Caller;
 use crate::http::error::ApiError;
 use crate::http::fields::Fields;
@@ -84,8 +84,8 @@ pub async fn request(
     let (minted, addresses, now) = (request_id(&request), service.rules.addresses, service.clock.now());
     let received = receive((&request, payload), (&intake, &caller), "esign", move |fields| read(fields, minted, addresses, now));
     let WithFile { request: Asked { request: document, request_id }, once, _room } = received.await?;
-    let opened = match begin(&service, &request, caller, request_id, once.as_ref()).await? {
-        Ok(opened) => opened,
+    let Begun { opened, turn } = match begin(&service, &request, caller, request_id, once).await? {
+        Ok(begun) => begun,
         Err(kept) => return Ok(kept),
     };
     let OpenedEsign { flow, latest, document } = document.open(opened);
@@ -100,7 +100,7 @@ pub async fn request(
         document_reference_id: latest.document_reference_id.clone(),
         signer_info: latest.signer_info.iter().zip(pages).map(invited).collect(),
     };
-    open(&service, Ordered { flow: Standing::ESign(flow), payload: Some(latest), answer }, once).await
+    open(&service, Ordered { flow: Standing::ESign(flow), payload: Some(latest), answer }, turn).await
 }
 
 /// Reads what is to be signed by whom.

@@ -11,7 +11,7 @@ use sakshi_outbound::upstream::estamp;
 use serde::Serialize;
 
 use super::file_body::{WithFile, receive};
-use super::opening::{Asked, Ordered, asked, begin, open};
+use super::opening::{Asked, Begun, Ordered, asked, begin, open};
 use crate::http::caller::Caller;
 use crate::http::error::ApiError;
 use crate::http::fields::Fields;
@@ -61,14 +61,14 @@ pub async fn init(
     let minted = request_id(&request);
     let received = receive((&request, payload), (&intake, &caller), "estamp", move |fields| read(fields, minted));
     let WithFile { request: Asked { request: stamp, request_id }, once, _room } = received.await?;
-    let opened = match begin(&service, &request, caller, request_id, once.as_ref()).await? {
-        Ok(opened) => opened,
+    let Begun { opened, turn } = match begin(&service, &request, caller, request_id, once).await? {
+        Ok(begun) => begun,
         Err(kept) => return Ok(kept),
     };
     let answer = EStampResponse { e_stamp_id: opened.id };
     let flow = stamp.open(opened);
     estamp::order(upstream, &flow.opened().opened, stamp).await?;
-    open(&service, Ordered { flow: Standing::EStamp(flow), payload: None, answer }, once).await
+    open(&service, Ordered { flow: Standing::EStamp(flow), payload: None, answer }, turn).await
 }
 
 /// Reads what is to be stamped.

@@ -10,6 +10,7 @@ pub mod esign;
 pub mod estamp;
 mod file_body;
 pub mod opening;
+pub mod turns;
 pub mod wealth;
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use sakshi_domain::request_id::RequestId;
 use sakshi_store::{OpenFlow, OpenFlowOutcome};
 use serde::Serialize;
 
+use super::turns::Turn;
 use crate::http::caller::Caller;
 use crate::http::error::ApiError;
 use crate::http::fields::{Fields, text};
@@ -29,25 +30,44 @@ pub(super) fn asked<T>(mut fields: Fields, request: Option<T>, minted: RequestId
     fields.finish(request.map(|request| Asked { request, request_id }))
 }
 
-/// What is true of the flow from now on, unless the client's key has an answer already.
+/// A flow that may be ordered.
+pub(super) struct Begun {
+    pub(super) opened: Opened,
+    /// Of a request with a key: the only one under it on this node, until it is answered.
+    pub(super) turn: Option<OnlyOne>,
+}
+
+/// A request with a key, whose turn it is.
+pub(super) struct OnlyOne {
+    once: OnceOnly,
+    _turn: Turn,
+}
+
+/// What is true of the flow from now on, unless the client's key has an answer already, or gets one
+/// from a request that is under way.
 ///
 /// # Errors
-/// The key came with another request, or the store does not say.
+/// The key came with another request, the request before it hangs, or the store does not say.
 pub(super) async fn begin(
     service: &Service,
     request: &HttpRequest,
     caller: Caller,
     request_id: RequestId,
-    once: Option<&OnceOnly>,
-) -> Result<Result<Opened, HttpResponse>, ApiError> {
+    once: Option<OnceOnly>,
+) -> Result<Result<Begun, HttpResponse>, ApiError> {
     request.extensions_mut().insert(request_id.clone());
-    if let Some(once) = once
+    let turn = match once {
+        Some(once) => Some(OnlyOne { once, _turn: service.turns.take(once.scope).await? }),
+        None => None,
+    };
+    if let Some(OnlyOne { once, .. }) = &turn
         && let Some(json) = once.kept(service).await?
     {
         return Ok(Err(Answered::Before(json).into()));
     }
     let id = service.flows.new_id(&caller.client);
-    Ok(Ok(Opened { id, client: caller.client, app: caller.app.app_id.clone(), opened_at: service.clock.now(), request_id }))
+    let opened = Opened { id, client: caller.client, app: caller.app.app_id.clone(), opened_at: service.clock.now(), request_id };
+    Ok(Ok(Begun { opened, turn }))
 }
 
 /// A flow whose order was taken.
@@ -62,11 +82,12 @@ pub(super) struct Ordered<A> {
 ///
 /// # Errors
 /// When it is not opened.
-pub(super) async fn open<A: Serialize>(service: &Service, ordered: Ordered<A>, once: Option<OnceOnly>) -> Result<HttpResponse, ApiError> {
+pub(super) async fn open<A: Serialize>(service: &Service, ordered: Ordered<A>, turn: Option<OnlyOne>) -> Result<HttpResponse, ApiError> {
     let Ordered { flow, payload, answer } = ordered;
     let json = serde_json::to_vec(&answer).map_err(|error| ApiError::Internal(error.to_string()))?;
     let now = flow.opened().opened_at;
     let until = flow.kept_until(now + service.rules.flow_pending_ttl, now, service.rules.flow_result_ttl);
+    let once = turn.as_ref().map(|turn| turn.once);
     let idempotency = once.map(|once| once.keep(&service.vault, &json, now));
     match service.flows.open(OpenFlow { flow, payload, until, idempotency }).await? {
         OpenFlowOutcome::Opened => Ok(Answered::Now(json).into()),

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures_util::future::join_all;
 use reqwest::header::HeaderMap;
 use sakshi_domain::limits::FILE_REQUEST_BYTES_MAX;
 use serde_json::{Value, json};
@@ -55,12 +56,12 @@ async fn upstream(answer: &'static str) -> (SocketAddr, Arc<AtomicUsize>) {
     (address, orders)
 }
 
-/// A node whose orders of every flow go to this address.
-async fn ordering_from(address: SocketAddr) -> LiveNode {
+/// A node whose orders of every flow go to this address, and may take so long.
+async fn ordering_from(address: SocketAddr, timeout_ms: &str) -> LiveNode {
     let url = format!("http://{address}/");
     let set = ["esign_url", "doclocker_url", "estamp_url", "wealth_url"].map(|key| (format!("upstreams.{key}"), url.clone()));
     let set: Vec<(&str, &str)> = set.iter().map(|(key, url)| (key.as_str(), url.as_str())).collect();
-    LiveNode::start_with(&[&set[..], &[("upstreams.timeout_ms", "300")]].concat()).await
+    LiveNode::start_with(&[&set[..], &[("upstreams.timeout_ms", timeout_ms)]].concat()).await
 }
 
 async fn once(live: &LiveNode, key: &str, path: &str, body: &Value) -> (u16, HeaderMap, Value) {
@@ -123,9 +124,24 @@ async fn a_repeat_under_a_key_gets_the_first_answer_and_another_request_under_it
 }
 
 #[actix_web::test]
+async fn twenty_requests_at_once_under_one_key_place_one_order() {
+    const TAKEN: &str = "HTTP/1.1 200 OK\r\ncontent-length: 52\r\n\r\n{\"consentHandle\":\"h\",\"requestUrl\":\"https://a.in/\"}  ";
+    let (address, orders) = upstream(TAKEN).await;
+    let live = ordering_from(address, "20000").await;
+    for (placed, (path, body)) in [(LOCKER, documents()), (ESTAMP, stamp()), (WEALTH, consent())].into_iter().enumerate() {
+        let (key, body) = (placed.to_string(), &body);
+        let answers = join_all((0..20).map(|_| once(&live, &key, path, body))).await;
+        assert!(answers.iter().all(|answer| answer.0 == 200 && answer.2 == answers[0].2), "{path}: {answers:?}");
+        let first = answers.iter().filter(|answer| !answer.1.contains_key("idempotency-replayed")).count();
+        assert_eq!((first, orders.load(Ordering::SeqCst)), (1, placed + 1), "{path}");
+    }
+    live.stop().await;
+}
+
+#[actix_web::test]
 async fn an_upstream_that_fails_or_is_late_opens_nothing_and_leaves_the_key_unused() {
     let (address, orders) = upstream("HTTP/1.1 500 Internal Server Error\r\ncontent-length: 6\r\n\r\nsecret").await;
-    let live = ordering_from(address).await;
+    let live = ordering_from(address, "300").await;
     for (path, body) in [(ESIGN, document()), (LOCKER, documents()), (ESTAMP, stamp()), (WEALTH, consent())] {
         for _ in 0..2 {
             let (status, _, refused) = once(&live, "key", path, &body).await;
@@ -137,7 +153,7 @@ async fn an_upstream_that_fails_or_is_late_opens_nothing_and_leaves_the_key_unus
     live.stop().await;
 
     let (silent, _) = upstream("").await;
-    let live = ordering_from(silent).await;
+    let live = ordering_from(silent, "300").await;
     let (status, refused) = live.post(WEALTH, &consent()).await;
     assert_eq!((status, &refused["code"]), (504, &json!("upstream_timed_out")));
     live.stop().await;
@@ -146,7 +162,7 @@ async fn an_upstream_that_fails_or_is_late_opens_nothing_and_leaves_the_key_unus
 #[actix_web::test]
 async fn every_problem_is_told_by_its_path_and_nothing_is_ordered() {
     let (address, orders) = upstream("").await;
-    let live = ordering_from(address).await;
+    let live = ordering_from(address, "300").await;
     let body = json!({ "document_info": { "name": " ", "content": "no Base64!", "colour": "red" }, "consent": "Y",
         "signer_info": [{ "signer_name": "A", "foo": 1 }, { "signerName": 7 }, "B", {}], "responseUrl": "nowhere" });
     let (status, refused) = live.post(ESIGN, &body).await;

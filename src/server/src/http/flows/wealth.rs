@@ -11,7 +11,7 @@ use sakshi_outbound::upstream::wealth::AskedConsent;
 use sakshi_outbound::upstream::{PageUrl, wealth};
 use serde::Serialize;
 
-use super::opening::{Asked, Ordered, asked, begin, open};
+use super::opening::{Asked, Begun, Ordered, asked, begin, open};
 use crate::http::body::Body;
 use crate::http::called::Called;
 use crate::http::error::ApiError;
@@ -67,13 +67,13 @@ pub async fn consents(
     let upstream = service.upstreams.wealth()?;
     let once = OnceOnly::of(&request, &caller, "wealth", &body.bytes)?;
     let Asked { request: asked, request_id } = read(body.fields, request_id(&request))?;
-    let opened = match begin(&service, &request, caller, request_id, once.as_ref()).await? {
-        Ok(opened) => opened,
+    let Begun { opened, turn } = match begin(&service, &request, caller, request_id, once).await? {
+        Ok(begun) => begun,
         Err(kept) => return Ok(kept),
     };
     let AskedConsent { handle, page } = wealth::order(upstream, &opened, &asked.consent).await?;
     let answer = WealthConsentResponse { unique_identifier: opened.id, consent_handle: handle.clone(), request_url: page };
-    open(&service, Ordered { flow: Standing::Wealth(asked.open(opened, handle)), payload: None, answer }, once).await
+    open(&service, Ordered { flow: Standing::Wealth(asked.open(opened, handle)), payload: None, answer }, turn).await
 }
 
 /// Reads the consent to being asked.

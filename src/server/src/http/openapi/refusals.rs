@@ -59,7 +59,7 @@ fn has_body(operation: &Value) -> bool {
 
 /// The shared refusals as components.
 pub(super) fn shared() -> Value {
-    SHARED.iter().map(|shared| (shared.name.to_owned(), response(shared.status, shared.description))).collect()
+    SHARED.iter().map(|shared| (shared.name.to_owned(), response(shared.status, shared.description, false))).collect()
 }
 
 /// Gives an operation's own refusals their body, and adds the shared ones.
@@ -70,17 +70,18 @@ pub(super) fn complete(operation: &mut Value) {
             *place = json!({ "$ref": format!("#/components/responses/{}", shared.name) });
         }
     }
+    let of_pan = operation["operationId"] == "verify_pan";
     let Some(responses) = operation["responses"].as_object_mut() else { return };
     for (status, declared) in responses {
         if status.starts_with(['4', '5'])
             && let Some(description) = declared["description"].as_str()
         {
-            *declared = response(status, description);
+            *declared = response(status, description, of_pan);
         }
     }
 }
 
-fn response(status: &str, description: &str) -> Value {
+fn response(status: &str, description: &str, of_pan: bool) -> Value {
     let mut headers = json!({ "X-Request-ID": { "$ref": "#/components/headers/RequestId" } });
     if matches!(status, "429" | "503" | "default") {
         headers["Retry-After"] = json!({ "$ref": "#/components/headers/RetryAfter" });
@@ -88,13 +89,16 @@ fn response(status: &str, description: &str) -> Value {
     if status == "default" {
         headers["Allow"] = json!({ "$ref": "#/components/headers/Allow" });
     }
-    let body = json!({ "schema": { "$ref": "#/components/schemas/Refusal" }, "example": example(status) });
+    let body = json!({ "schema": { "$ref": "#/components/schemas/Refusal" }, "example": example(status, of_pan) });
     json!({ "description": description, "headers": headers, "content": { "application/json": body } })
 }
 
-/// The body of a refusal with this status, as it is really rendered.
-fn example(status: &str) -> Value {
+/// The body of a refusal with this status, as it is really rendered; that of a PAN opens nothing.
+fn example(status: &str, of_pan: bool) -> Value {
     let error = match status {
+        "422" if of_pan => ApiError::MalformedPan,
+        "502" if of_pan => ApiError::Source(UpstreamError::Unreachable),
+        "504" if of_pan => ApiError::Source(UpstreamError::TimedOut),
         "400" => ApiError::Validation(Invalid::one("claims[2]", "is not a known claim")),
         "401" => ApiError::Unauthorized,
         "402" => ApiError::InsufficientCredits,

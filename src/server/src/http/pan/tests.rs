@@ -76,13 +76,18 @@ async fn what_is_wrong_with_a_request_is_told_before_what_is_no_pan() {
         body.as_object_mut().unwrap().extend(change.as_object().cloned().unwrap());
         verified(&live, &body).await
     };
-    let (status, body) = refused(json!({ "pan": "nonsense" })).await;
-    assert_eq!((status, &body["code"]), (422, &json!("malformed_pan")));
-    assert!(!body.to_string().contains("nonsense"), "{body}");
+    for text in ["nonsense", "", " "] {
+        let (status, body) = refused(json!({ "pan": text })).await;
+        assert_eq!((status, &body["code"]), (422, &json!("malformed_pan")), "{text}");
+        assert!(!body.to_string().contains("nonsense"), "{body}");
+    }
     for (change, named) in [
         (json!({ "pan": "nonsense", "consent": "N" }), vec!["consent"]),
         (json!({ "pan": "nonsense", "shoe_size": 44 }), vec!["shoe_size"]),
         (json!({ "pan": 7 }), vec!["pan"]),
+        (json!({ "pan": null }), vec!["pan"]),
+        (json!({ "pan": "", "consent": "N" }), vec!["consent"]),
+        (json!({ "consent_text": "I agree.\u{0}" }), vec!["consent_text"]),
         (json!({ "pan": null, "consent": null, "consent_text": " " }), vec!["consent", "consent_text", "pan"]),
         (json!({ "nameAsPerPan": "Asha" }), vec!["nameAsPerPan"]),
         (json!({ "dateOfBirth": "14-02-1990" }), vec!["dateOfBirth"]),
@@ -107,6 +112,8 @@ async fn a_source_that_fails_is_a_502_and_one_that_hangs_a_504() {
         let live = asking(source, timeout_ms).await;
         let (status, body) = verified(&live, &request()).await;
         assert_eq!((status, body["code"].as_str().unwrap()), expected);
+        let said = body["message"].as_str().unwrap();
+        assert!(said.starts_with("The source did not answer") && said.ends_with("; nothing was verified."), "{said}");
         live.stop().await;
     }
 }
