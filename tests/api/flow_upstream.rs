@@ -55,6 +55,7 @@ async fn an_upstream_that_fails_is_a_502_that_opens_nothing_and_leaves_the_key_u
         Manner::Status(404),
         Manner::Saying(String::new()),
         Manner::Saying("null".to_owned()),
+        Manner::Saying("[]".to_owned()),
         Manner::Saying("<html>".to_owned()),
         Manner::Saying("{".to_owned()),
         Manner::HangingUp,

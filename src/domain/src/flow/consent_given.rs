@@ -17,7 +17,7 @@ impl ConsentGiven {
     ///
     /// # Errors
     /// `consent` other than `Y`; a `consent_text` that is blank, longer than 4,096 characters, or has control
-    /// characters other than newline and tab in it.
+    /// characters other than line ends and tabs in it.
     pub fn parse(consent: Option<&str>, consent_text: Option<&str>) -> Result<Self, Invalid> {
         let mut invalid = Invalid::none();
         match consent {
@@ -26,11 +26,11 @@ impl ConsentGiven {
             None => invalid.add("consent", "is required and must be Y, given by the end user"),
         }
         let text = consent_text.unwrap_or_default();
-        let unseen = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+        let unseen = |c: char| c.is_control() && !matches!(c, '\r' | '\n' | '\t');
         if text.trim().is_empty() || text.chars().count() > CONSENT_TEXT_CHARS_MAX || text.chars().any(unseen) {
             let sentence = format!(
                 "must be the declaration shown to the end user, 1 to {CONSENT_TEXT_CHARS_MAX} characters, without control characters other \
-                 than newline and tab"
+                 than line ends and tabs"
             );
             invalid.add("consent_text", sentence);
         }
@@ -57,6 +57,7 @@ mod tests {
     #[test]
     fn a_declaration_has_lines_and_nothing_that_is_not_seen() {
         let read = |text: &str| ConsentGiven::parse(Some("Y"), Some(text));
+        assert!(read("I agree:\r\nto this").is_ok(), "as a form sends it");
         assert_eq!(read("I agree:\n\t1. to this – und „das“").unwrap().text(), "I agree:\n\t1. to this – und „das“");
         for text in ["I agree.\0", "\u{7}I agree.", "I\u{1b}[8m do not\u{1b}[0m agree.", "I agree.\r\n", "I\u{7f} agree.", "I\u{85} agree."]
         {
