@@ -57,6 +57,7 @@ async fn a_pan_in_small_letters_is_the_same_pan() {
 #[tokio::test]
 async fn a_malformed_pan_is_a_422_and_the_source_is_not_asked() {
     let office = Office::open().await;
+    verify(&office.backend, &with("pan", json!(""))).await.refusal(422);
     for pan in ["QWRPE1234", "QWRPE1234FX", "QWRPE12345", "1WRPE1234F", "QWRPE12E4F", "QWRPE 234F", "ÀWRPE1234", "no number"] {
         let answer = verify(&office.backend, &with("pan", json!(pan))).await;
         answer.refusal(422);
@@ -74,7 +75,6 @@ async fn every_bad_field_is_a_400_that_names_it_and_comes_before_a_malformed_pan
         (no_pan, "pan"),
         (with("pan", json!(7)), "pan"),
         (with("pan", Value::Null), "pan"),
-        (with("pan", json!("")), "pan"),
         (with("consent", json!("N")), "consent"),
         (with("consent", json!("y")), "consent"),
         (with("consent", json!(true)), "consent"),
