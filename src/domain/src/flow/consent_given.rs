@@ -59,8 +59,7 @@ mod tests {
         let read = |text: &str| ConsentGiven::parse(Some("Y"), Some(text));
         assert!(read("I agree:\r\nto this").is_ok(), "as a form sends it");
         assert_eq!(read("I agree:\n\t1. to this – und „das“").unwrap().text(), "I agree:\n\t1. to this – und „das“");
-        for text in ["I agree.\0", "\u{7}I agree.", "I\u{1b}[8m do not\u{1b}[0m agree.", "I agree.\r\n", "I\u{7f} agree.", "I\u{85} agree."]
-        {
+        for text in ["I agree.\0", "\u{7}I agree.", "I\u{1b}[8m do not\u{1b}[0m agree.", "I\u{7f} agree.", "I\u{85} agree."] {
             assert_eq!(read(text).unwrap_err().fields()[0].field, "consent_text", "{text:?}");
         }
     }
