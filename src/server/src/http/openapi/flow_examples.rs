@@ -100,7 +100,7 @@ pub(super) fn estamp_outcomes() -> Value {
 
 /// A consent that was given.
 pub(super) fn wealth_consents() -> Value {
-    let account = json!({ "accountId": "account-1", "fiType": "DEPOSIT", "fipId": "example-bank", "maskedAccountNumber": "XXXXXX1234" });
+    let account = json!({ "accountId": "account-1", "fiType": "DEPOSIT", "fipId": "example-bank", "maskedAccountNumber": "XX1234" });
     let body = json!({ "uniqueIdentifier": ID, "consentHandle": "handle-1", "status": "Accepted", "consentId": "consent-1",
         "consentStartDate": "2026-01-31 09:30:00", "consentEndDate": "2027-01-31 09:30:00", "accounts": [account],
         "userSessionId": "session-1" });
@@ -116,7 +116,7 @@ pub(super) fn wealth_data() -> Value {
             "accountId": there("account-1"), "fiType": there("DEPOSIT"), "fiDataStatus": if failed { "FAILED" } else { "SUCCESS" },
             "dataType": "RAW", "dataOrigin": "ACCOUNT_AGGREGATOR", "fipId": there("example-bank"), "desc": there("Twelve months"),
             "errMsg": failed.then_some("The provider did not answer"), "errStage": failed.then_some("FI_REQUEST"),
-            "fiRequestTrigger": there("CONSENT"), "maskedAccountNumber": there("XXXXXX1234"), "txnId": "fetch-1" });
+            "fiRequestTrigger": there("CONSENT"), "maskedAccountNumber": there("XX1234"), "txnId": "fetch-1" });
         WealthDataPayload::parse(body.to_string().as_bytes()).map_or(Value::Null, |payload| json!(payload))
     };
     json!({ "ready": named("Raw data is ready.", &notice(false)), "failed": named("There is none.", &notice(true)) })
@@ -126,7 +126,7 @@ pub(super) fn wealth_data() -> Value {
 pub(super) fn wealth_historical() -> Value {
     let body = json!({ "uniqueIdentifier": ID, "accountId": "account-1", "consentId": "consent-1", "fipId": "example-funds",
         "status": "HISTORICAL_DATA_FETCH_PARTIAL_SUCCESS", "fromDate": "2020-04-01", "toDate": "2026-01-31", "fiType": "MUTUAL_FUNDS",
-        "consentHandleId": "handle-1", "maskedAccountNumber": "XXXXXX5678" });
+        "consentHandleId": "handle-1", "maskedAccountNumber": "XX5678" });
     let payload = WealthHistoricalPayload::parse(body.to_string().as_bytes());
     json!({ "partly": named("A part could be had.", &payload.map_or(Value::Null, |payload| json!(payload))) })
 }
