@@ -2,6 +2,9 @@
 
 CARGO ?= cargo
 
+# A run that hangs ends with the names of the tests that were running, long before anyone's patience does.
+WITHIN = timeout --kill-after=30
+
 .PHONY: test check needs rust contract browser deploy bench load demo
 
 test: needs check rust contract browser deploy
@@ -26,22 +29,23 @@ needs:
 
 check: needs
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(WITHIN) 30m $(CARGO) clippy --workspace --all-targets -- -D warnings
 
 rust: needs
-	$(CARGO) test --workspace
-	SAKSHI_TEST_STORE=redis $(CARGO) test --workspace --test api
+	$(WITHIN) 30m $(CARGO) test --workspace --no-run
+	$(WITHIN) 20m $(CARGO) test --workspace
+	SAKSHI_TEST_STORE=redis $(WITHIN) 10m $(CARGO) test --workspace --test api
 
 # The independent issuers; the suites that use them have run with the rest.
 contract: needs
-	tests/contract/setup.sh
+	$(WITHIN) 10m tests/contract/setup.sh
 
 browser: needs rust
-	@if [ -d tests/browser ]; then tests/browser/run.sh; fi
+	@if [ -d tests/browser ]; then $(WITHIN) 15m tests/browser/run.sh; fi
 
 # What is in deploy/, as far as one machine can run it.
 deploy: needs
-	tests/deploy/check.sh
+	$(WITHIN) 10m tests/deploy/check.sh
 
 bench:
 	$(CARGO) run --release -p sakshi-benches

@@ -57,7 +57,7 @@ async fn a_revoked_key_is_refused_on_every_worker_within_a_second() {
     let universe = Universe::with(&[("SERVER__WORKERS", "4")]).await;
     let (backend, operator) = (universe.backend(10).await, universe.operator());
     // A connection belongs to one worker, so each request takes a new one.
-    let fresh = || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
+    let fresh = || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).timeout(PLENTY).build().unwrap();
     let ask = || {
         let request = fresh().get(universe.reach.public("/api/v1/nationalid-ovse/result/x"));
         Answer::to(request.header("X-API-KEY", &backend.key).header("X-API-APP-ID", &backend.app))

@@ -1,6 +1,8 @@
 //! A whole node for a test: the sandbox profile in a directory of its own, on ports that the
 //! system chooses, with its first client.
 
+use std::time::Duration;
+
 use metrics_exporter_prometheus::PrometheusBuilder;
 use reqwest::{Client, Method, RequestBuilder};
 use sakshi_domain::clock::{Clock as _, SystemClock};
@@ -42,7 +44,8 @@ impl LiveNode {
         let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;
         let node = Node::start(&settings, PrometheusBuilder::new().build_recorder().handle()).await.unwrap();
         let first = first_client::ensure(&*node.store, SystemClock.now()).await.unwrap().unwrap();
-        let http = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        let http = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+        let http = http.timeout(Duration::from_secs(60)).build().unwrap();
         Self { node, first, http, _directory: directory }
     }
 
