@@ -142,7 +142,7 @@ async fn disabling_stops_the_next_scan_at_once_and_a_credential_that_is_under_wa
 
 #[tokio::test]
 async fn an_abandoned_scan_costs_a_credit_and_takes_no_place() {
-    let universe = Universe::with(&[("OVSE__WINDOW_S", "2")]).await;
+    let universe = Universe::with(&[("OVSE__WINDOW_S", "8")]).await;
     let (organiser, phone) = (universe.backend(10).await, universe.phone());
     let venue = Venue::open(&universe, &organiser, &crate::harness::venue::terms(1)).await;
     let abandoned = venue.scan().await;

@@ -73,7 +73,7 @@ async fn an_ended_flow_is_polled_in_the_bytes_of_its_webhook() {
 #[tokio::test]
 async fn an_invitation_that_ends_expires_the_document_by_the_services_clock_with_one_webhook() {
     let office = Office::registered().await;
-    let begun = begin_short(&office.backend, Duration::from_secs(3)).await;
+    let begun = begin_short(&office.backend, Duration::from_secs(8)).await;
     office.connector.tell("esign", &half_signed(&begun)).await;
     assert_eq!(office.backend.poll(&begun).await.text, begun.sent(ESIGN_PENDING));
     let poll = expired(&office.backend, &begun).await;
@@ -89,7 +89,7 @@ async fn an_invitation_that_ends_expires_the_document_by_the_services_clock_with
 #[tokio::test]
 async fn an_invitation_that_ends_while_the_process_is_down_expires_when_it_is_back() {
     let mut office = Office::registered().await;
-    let begun = begin_short(&office.backend, Duration::from_secs(2)).await;
+    let begun = begin_short(&office.backend, Duration::from_secs(5)).await;
     office.universe.kill().await;
     eventually("the end of the invitation", PLENTY, || async { (within(Duration::ZERO) > begun.until()[1]).then_some(()) }).await;
     office.universe.launch().await;
@@ -107,7 +107,7 @@ async fn an_invitation_that_ends_while_the_process_is_down_expires_when_it_is_ba
 #[tokio::test]
 async fn a_document_that_expires_without_a_url_can_be_fetched_as_expired() {
     let office = Office::open().await;
-    let begun = begin_short(&office.backend, Duration::from_secs(1)).await;
+    let begun = begin_short(&office.backend, Duration::from_secs(3)).await;
     expired(&office.backend, &begun).await;
     assert!(office.universe.operator().deliveries(&begun.id).await.is_empty());
 }

@@ -69,7 +69,7 @@ async fn another_apps_or_an_unknown_transaction_is_a_404() {
 
 #[tokio::test]
 async fn a_completed_transaction_is_a_409_and_an_expired_one_a_410() {
-    let universe = Universe::with(&[("OVSE__WINDOW_S", "4")]).await;
+    let universe = Universe::with(&[("OVSE__WINDOW_S", "8")]).await;
     let (backend, phone) = (universe.backend(2).await, universe.phone());
     let completed = backend.open(&["name"]).await;
     phone.approve(&completed, "asha").await;

@@ -117,7 +117,7 @@ async fn of_contradicting_reports_on_two_nodes_one_stands_everywhere() {
 async fn a_document_lapses_once_though_three_nodes_look_for_it() {
     let site = Site::open(&[]).await;
     let mut all = Vec::new();
-    let until = json!(within(Duration::from_secs(3)));
+    let until = json!(within(Duration::from_secs(12)));
     for number in 0..24 {
         let body = Flow::Esign.body_with(&[("/signerInfo/1/invitationExpireTimeStamp", Some(until.clone()))]);
         let begun = site.at(number).0.begin_with(Flow::Esign, &body).await;

@@ -38,7 +38,7 @@ pub struct CreateEventResponse {
 /// 400 with every field that is not acceptable; 422 when the `Idempotency-Key` came with another body.
 #[utoipa::path(
     post, path = "/api/v1/nationalid-ovse/events", tag = "Events", request_body = CreateEventRequest,
-    params(("Idempotency-Key" = Option<String>, Header, description = "Repeats of the request under this key get the first answer for 24 hours.")),
+    params(("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, body = CreateEventResponse, description = "Print `qr_url` as a QR code.")),
     security(("api_key" = [], "app_id" = []))
 )]

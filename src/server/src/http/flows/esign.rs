@@ -60,15 +60,8 @@ pub struct InvitedSigner {
 /// 400, 401, 408, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
 #[utoipa::path(
     post, path = "/api/v1/esign/request", tag = "eSign", operation_id = "esign_request", request_body = EsignRequestBody,
-    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255,
-        description = "Repeats of the request under this key get the first answer for 24 hours; nothing is opened again.")),
-    responses((status = 200, body = EsignResponse, description = "The document waits for its signers.",
-               headers(("Idempotency-Replayed" = String, description = "`true` on an answer that was given before."))),
-              (status = 422, description = "The Idempotency-Key came before with another request."),
-              (status = 429, description = "The app opens more per second than it may."),
-              (status = 501, description = "This service has no upstream for it."),
-              (status = 502, description = "The upstream did not take the order; nothing was opened."),
-              (status = 504, description = "The upstream did not answer in time; nothing was opened.")),
+    params(("Idempotency-Key" = Option<String>, Header)),
+    responses((status = 200, body = EsignResponse, description = "The document waits for its signers.")),
     security(("api_key" = [], "app_id" = []))
 )]
 pub async fn request(

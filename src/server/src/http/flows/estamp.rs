@@ -37,15 +37,8 @@ pub struct EStampResponse {
 /// 400, 401, 408, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
 #[utoipa::path(
     post, path = "/api/v1/estamp/init", tag = "E-stamp", operation_id = "estamp_init", request_body = EStampInitRequest,
-    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255,
-        description = "Repeats of the request under this key get the first answer for 24 hours; nothing is opened again.")),
-    responses((status = 200, body = EStampResponse, description = "The e-stamp is on its way.",
-               headers(("Idempotency-Replayed" = String, description = "`true` on an answer that was given before."))),
-              (status = 422, description = "The Idempotency-Key came before with another request."),
-              (status = 429, description = "The app opens more per second than it may."),
-              (status = 501, description = "This service has no upstream for it."),
-              (status = 502, description = "The upstream did not take the order; nothing was opened."),
-              (status = 504, description = "The upstream did not answer in time; nothing was opened.")),
+    params(("Idempotency-Key" = Option<String>, Header)),
+    responses((status = 200, body = EStampResponse, description = "The e-stamp is on its way.")),
     security(("api_key" = [], "app_id" = []))
 )]
 pub async fn init(

@@ -12,6 +12,7 @@ mod webhook;
 use actix_web::HttpResponse;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::web::{Bytes, Data};
+use sakshi_domain::limits::IDEMPOTENCY_KEY_CHARS_MAX;
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
@@ -27,6 +28,8 @@ Times are RFC 3339 in UTC with milliseconds. Every answer that is neither 2xx no
 JSON included; its `code` for what is not there is `transaction_not_found` for a transaction and `not_found` for everything else, an event \
 and a path among it. What is kept for an `Idempotency-Key` is the answer to the first request that succeeded; \
 it is given again only to a request with the same body byte for byte.";
+
+const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 /// What the handlers declare.
 #[derive(OpenApi)]
@@ -118,9 +121,14 @@ fn describe(public_base: &str) -> Value {
         "description": "A correlation id of your own. It is echoed, stands in `errorId` of a refusal, and is the `request_id` of the \
             webhook of what this request starts. Absent: one is made.",
         "schema": { "type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[!-~]+$" }, "example": "order-42-try-1",
+    }, "IdempotencyKey": {
+        "name": IDEMPOTENCY_KEY, "in": "header", "required": false,
+        "description": "Repeats of the request under this key get the first answer for 24 hours; nothing is opened or debited again.",
+        "schema": { "type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARS_MAX, "pattern": "^[!-~]+$" },
     } });
     components["headers"] = json!({
         "RequestId": { "description": "The request's id: yours, or one that was made.", "schema": { "type": "string" } },
+        "Replayed": { "description": "`true` on an answer that was given before.", "schema": { "type": "string" } },
         "RetryAfter": { "description": "Whole seconds after which it is worth coming again.", "schema": { "type": "integer", "minimum": 1 } },
         "Allow": { "description": "The methods that the path takes; with 405.", "schema": { "type": "string" } },
     });
@@ -148,12 +156,15 @@ fn common(operation: &mut Value) {
     if operation["security"].is_null() {
         operation["security"] = json!([]);
     }
-    let parameter = json!({ "$ref": "#/components/parameters/RequestId" });
-    match operation["parameters"].as_array_mut() {
-        Some(parameters) => parameters.push(parameter),
-        None => operation["parameters"] = json!([parameter]),
+    let mut headers = json!({ "X-Request-ID": { "$ref": "#/components/headers/RequestId" } });
+    let mut parameters = operation["parameters"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    for parameter in parameters.iter_mut().filter(|parameter| parameter["name"] == IDEMPOTENCY_KEY) {
+        *parameter = json!({ "$ref": "#/components/parameters/IdempotencyKey" });
+        headers["Idempotency-Replayed"] = json!({ "$ref": "#/components/headers/Replayed" });
     }
-    operation["responses"]["200"]["headers"]["X-Request-ID"] = json!({ "$ref": "#/components/headers/RequestId" });
+    parameters.push(json!({ "$ref": "#/components/parameters/RequestId" }));
+    operation["parameters"] = json!(parameters);
+    operation["responses"]["200"]["headers"] = headers;
 }
 
 #[cfg(test)]

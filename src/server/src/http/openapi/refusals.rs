@@ -20,7 +20,7 @@ struct Shared {
 }
 
 /// Which operations meet which refusals, beyond those that they declare themselves.
-const SHARED: [Shared; 7] = [
+const SHARED: [Shared; 12] = [
     Shared { status: "400", name: "BadRequest", description: "A field, header or parameter is not acceptable.", meets: always },
     Shared {
         status: "401",
@@ -30,12 +30,27 @@ const SHARED: [Shared; 7] = [
     },
     Shared { status: "413", name: "BodyTooLarge", description: "The body is larger than is read.", meets: has_body },
     Shared { status: "415", name: "UnsupportedMediaType", description: "The body is not uncompressed application/json.", meets: has_body },
+    Shared { status: "422", name: "KeyReused", description: "The Idempotency-Key came before with another request.", meets: opens_flow },
+    Shared { status: "429", name: "TooMany", description: "The app opens more per second than it may.", meets: opens_flow },
     Shared { status: "500", name: "InternalError", description: "Something broke; quote `errorId`.", meets: is_secured },
+    Shared { status: "501", name: "NotOffered", description: "This service has no upstream for it.", meets: opens_flow },
+    Shared {
+        status: "502",
+        name: "UpstreamFailed",
+        description: "The upstream did not take the order; nothing was opened.",
+        meets: opens_flow,
+    },
     Shared {
         status: "503",
         name: "Unavailable",
         description: "Something that the request needs is away, or too much is under way.",
         meets: is_secured,
+    },
+    Shared {
+        status: "504",
+        name: "UpstreamTimedOut",
+        description: "The upstream did not answer in time; nothing was opened.",
+        meets: opens_flow,
     },
     Shared {
         status: "default",
@@ -55,6 +70,11 @@ fn is_secured(operation: &Value) -> bool {
 
 fn has_body(operation: &Value) -> bool {
     !operation["requestBody"].is_null()
+}
+
+/// Whether it places an order with an upstream and opens a flow with its answer.
+fn opens_flow(operation: &Value) -> bool {
+    matches!(operation["operationId"].as_str(), Some("esign_request" | "doclocker_init" | "estamp_init" | "wealth_consent"))
 }
 
 /// The shared refusals as components.

@@ -51,10 +51,8 @@ pub struct InitResponse {
 /// 400, 401, 402, 422, 429 and 503 of the error table; only an answer of 200 has cost a credit.
 #[utoipa::path(
     post, path = "/api/v1/nationalid-ovse/init", tag = "OVSE", request_body = InitRequest,
-    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255,
-        description = "Repeats of the request under this key get the first answer for 24 hours; nothing is debited again.")),
-    responses((status = 200, body = InitResponse, description = "The transaction is open and one credit was debited.",
-               headers(("Idempotency-Replayed" = String, description = "`true` on an answer that was given before."))),
+    params(("Idempotency-Key" = Option<String>, Header)),
+    responses((status = 200, body = InitResponse, description = "The transaction is open and one credit was debited."),
               (status = 400, description = "Unknown claim, invalid channel, or another field that is not acceptable."),
               (status = 402, description = "Insufficient credits."),
               (status = 422, description = "The Idempotency-Key came before with another body."),
