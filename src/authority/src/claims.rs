@@ -97,11 +97,12 @@ pub fn from_credential_name(name: &str) -> Option<Claim> {
 /// characters and never shorter than the table.
 #[must_use]
 pub fn scope_bitmap(claims: ClaimSet, length: usize) -> String {
-    let mut bitmap = "0".repeat(length.max(ROWS)).into_bytes();
+    let mut bitmap = vec![b'0'; length.max(ROWS)];
     for claim in claims.iter() {
         bitmap[ROW_OF[claim as usize]] = b'1';
     }
-    bitmap.into_iter().map(char::from).collect()
+    // Zeroes and ones are text.
+    String::from_utf8(bitmap).unwrap_or_default()
 }
 
 /// The claims that a scope bitmap asks for; bits without a claim of the API are passed over.

@@ -34,6 +34,19 @@ impl WebAddress {
     /// # Errors
     /// What a URL must look like, when this one does not.
     pub fn parse(text: &str, schemes: Schemes) -> Result<Self, &'static str> {
+        Self::parse_url(text, schemes).map(|url| Self(url.as_str().into()))
+    }
+
+    /// Accepts a client's URL if this holds for its parts.
+    ///
+    /// # Errors
+    /// What a URL must look like, or `refusal` when it does not hold.
+    pub fn parse_if(text: &str, schemes: Schemes, holds: impl FnOnce(&Url) -> bool, refusal: &'static str) -> Result<Self, &'static str> {
+        let url = Self::parse_url(text, schemes)?;
+        if holds(&url) { Ok(Self(url.as_str().into())) } else { Err(refusal) }
+    }
+
+    fn parse_url(text: &str, schemes: Schemes) -> Result<Url, &'static str> {
         if text.chars().count() > URL_CHARS_MAX {
             return Err("must be at most 2048 characters");
         }
@@ -58,7 +71,7 @@ impl WebAddress {
         if url.port() == Some(0) {
             return Err("must not name port 0");
         }
-        Ok(Self(url.as_str().into()))
+        Ok(url)
     }
 
     /// The URL in its normalised form.
@@ -70,7 +83,9 @@ impl WebAddress {
     /// Scheme, host and port: the unit of fairness between webhook receivers.
     #[must_use]
     pub fn origin(&self) -> String {
-        Url::parse(&self.0).map_or_else(|_| String::new(), |url| url.origin().ascii_serialization())
+        // In the normalised form of a URL without credentials it is all that stands before the path.
+        let end = self.0.match_indices('/').nth(2).map_or(self.0.len(), |(at, _)| at);
+        self.0[..end].to_owned()
     }
 }
 
@@ -111,6 +126,22 @@ mod tests {
             &long,
         ] {
             assert!(WebAddress::parse(text, Schemes::HttpAndHttps).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_origin_is_that_of_the_url_standard() {
+        for text in [
+            "https://a.example",
+            "https://A.Example:443/hook",
+            "https://a.example:8443?x=/y",
+            "http://a.example:80/a//b",
+            "https://b\u{fc}cher.example/",
+            "https://[2606:4700::1]:8443/x",
+            "https:a.example/x/",
+        ] {
+            let address = WebAddress::parse(text, Schemes::HttpAndHttps).unwrap();
+            assert_eq!(address.origin(), Url::parse(text).unwrap().origin().ascii_serialization(), "{text}");
         }
     }
 

@@ -8,7 +8,6 @@ use sakshi_domain::clock::Clock;
 use sakshi_domain::web_address::{Schemes, WebAddress, WebhookUrl};
 use sakshi_outbound::guard::AddressPolicy;
 use sakshi_store::{Store, Vault};
-use url::Url;
 
 use crate::agreement::Agreement;
 use crate::drain::Drain;
@@ -87,9 +86,8 @@ impl GivenAddresses {
     /// # Errors
     /// What such a URL must look like.
     pub fn webhook(self, text: &str) -> Result<WebhookUrl, &'static str> {
-        let address = WebAddress::parse(text, self.schemes)?;
-        let permitted = Url::parse(address.as_str()).is_ok_and(|url| self.targets.permits_host(&url));
-        permitted.then_some(address).ok_or("must not name a loopback, private, link-local or otherwise internal address")
+        let refusal = "must not name a loopback, private, link-local or otherwise internal address";
+        WebAddress::parse_if(text, self.schemes, |url| self.targets.permits_host(url), refusal)
     }
 }
 

@@ -3,21 +3,22 @@
 //! The standard hook walks the stack on every panic, which stalls neighbours of a crashing actor;
 //! and a panic's text may hold what must not be logged.
 
-use std::io::BufWriter;
+mod json_line;
+mod paced;
+
 use std::panic::{PanicHookInfo, set_hook};
 
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
+use self::json_line::JsonLine;
+use self::paced::Paced;
 use crate::settings::LogFormat;
 
 /// Lines that may wait to be written; further ones are dropped, because a service that waits for
 /// whoever reads its log stands still with them.
 const LINES_MAX: usize = 64_000;
-
-/// Bytes of lines that are written with one call when many wait.
-const BATCH_BYTES: usize = 64 * 1_024;
 
 /// Keeps the log's writer alive; what waits is written when it is dropped.
 #[derive(Debug)]
@@ -37,13 +38,12 @@ pub fn start(format: LogFormat) -> LogWriter {
 pub fn start_at(format: LogFormat, default: &str) -> LogWriter {
     let level = std::env::var("SAKSHI_LOG").or_else(|_| std::env::var("RUST_LOG")).unwrap_or_default();
     let filter = EnvFilter::new(if level.is_empty() { default } else { &level });
-    // The writer's thread flushes whenever no line waits, so a line is held back only by lines behind it.
-    let stderr = BufWriter::with_capacity(BATCH_BYTES, std::io::stderr());
+    let stderr = Paced::new(std::io::stderr());
     let (writer, guard) = NonBlockingBuilder::default().buffered_lines_limit(LINES_MAX).lossy(true).thread_name("log").finish(stderr);
     let builder = fmt().with_env_filter(filter).with_writer(writer).with_target(true);
     let started = match format {
         LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init(),
+        LogFormat::Json => builder.event_format(JsonLine).try_init(),
     };
     if started.is_ok() {
         set_hook(Box::new(report));

@@ -14,10 +14,12 @@ use sakshi_domain::transaction::Terms;
 use sakshi_domain::web_address::WebhookUrl;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use zeroize::Zeroizing;
 
 use crate::error::StoreError;
 use crate::vault::{Sealed, Vault, VaultError};
+
+/// Room for what is sealed; most of it is smaller.
+const JSON_BYTES: usize = 512;
 
 /// A box that its vault does not open.
 fn not_opened(error: VaultError) -> StoreError {
@@ -25,8 +27,8 @@ fn not_opened(error: VaultError) -> StoreError {
 }
 
 fn seal(vault: &Vault, owner: &[u8], value: &impl Serialize, what: &str) -> Result<Vec<u8>, StoreError> {
-    let json = serde_json::to_vec(value).map(Zeroizing::new).map_err(|_| StoreError::Unavailable(format!("{what} cannot be written")))?;
-    Ok(vault.seal(owner, &json).to_bytes())
+    let write = |bytes: &mut Vec<u8>| serde_json::to_writer(bytes, value);
+    vault.seal_written(owner, JSON_BYTES, write).map_err(|_| StoreError::Unavailable(format!("{what} cannot be written")))
 }
 
 fn open<T: DeserializeOwned>(vault: &Vault, owner: &[u8], sealed: &Sealed, what: &str) -> Result<T, StoreError> {

@@ -65,6 +65,13 @@ pub enum VaultError {
     NotAuthentic,
 }
 
+#[allow(clippy::expect_used)] // As in `Vault::seal`.
+fn fresh_nonce() -> [u8; NONCE_LEN] {
+    let mut nonce = [0; NONCE_LEN];
+    rand::fill(&mut nonce).expect("the system's random source answers");
+    nonce
+}
+
 /// Seals and opens boxes.
 pub struct Vault {
     keys: Vec<([u8; 4], LessSafeKey)>,
@@ -96,8 +103,7 @@ impl Vault {
     #[allow(clippy::expect_used)]
     pub fn seal(&self, owner: &[u8], plain: &[u8]) -> Sealed {
         let (key_id, key) = &self.keys[0];
-        let mut nonce = [0; NONCE_LEN];
-        rand::fill(&mut nonce).expect("the system's random source answers");
+        let nonce = fresh_nonce();
         let mut ciphertext = Vec::with_capacity(plain.len() + AES_256_GCM.tag_len());
         ciphertext.extend_from_slice(plain);
         key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(owner), &mut ciphertext)
@@ -121,9 +127,9 @@ impl Vault {
         length: usize,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Vec<u8>, E> {
-        let Sealed { key_id, nonce, .. } = self.seal(owner, &[]);
+        let nonce = fresh_nonce();
         let mut bytes = Vec::with_capacity(HEAD + length + AES_256_GCM.tag_len());
-        bytes.extend_from_slice(&key_id);
+        bytes.extend_from_slice(&self.keys[0].0);
         bytes.extend_from_slice(&nonce);
         write(&mut bytes)?;
         Ok(self.close(owner, nonce, bytes))

@@ -14,6 +14,9 @@ use crate::callback_address::CallbackAddress;
 use crate::claims::scope_bitmap;
 use crate::encoding::{base64url, push_base64url};
 
+/// Room for a payload; few are larger.
+const PAYLOAD_BYTES: usize = 768;
+
 /// What every intent of a deployment has in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntentSettings {
@@ -74,10 +77,11 @@ impl IntentSigner {
     pub fn sign(&self, pending: &Pending, callback: &CallbackAddress, now: Timestamp) -> Result<String, IntentError> {
         let scope = scope_bitmap(pending.terms.claims, self.settings.scope_length);
         let payload = IntentPayload::new(&self.settings, pending, &scope, callback, now);
-        let payload = serde_json::to_vec(&payload).map_err(|_| IntentError::Serialisation)?;
-        let mut jwt = String::with_capacity(self.prefix.len() + payload.len() * 4 / 3 + 400);
+        let mut json = Vec::with_capacity(PAYLOAD_BYTES);
+        serde_json::to_writer(&mut json, &payload).map_err(|_| IntentError::Serialisation)?;
+        let mut jwt = String::with_capacity(self.prefix.len() + json.len() * 4 / 3 + 400);
         jwt.push_str(&self.prefix);
-        push_base64url(&payload, &mut jwt);
+        push_base64url(&json, &mut jwt);
         let signature = self.key.sign(jwt.as_bytes()).ok_or(IntentError::Signature)?;
         jwt.push('.');
         push_base64url(&signature, &mut jwt);

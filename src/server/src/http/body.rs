@@ -4,8 +4,9 @@
 
 use actix_web::dev::Payload;
 use actix_web::http::header::{self, HeaderMap};
-use actix_web::web::Bytes;
+use actix_web::web::{Bytes, BytesMut};
 use actix_web::{FromRequest, HttpRequest, web};
+use futures_util::StreamExt as _;
 use futures_util::future::LocalBoxFuture;
 use sakshi_domain::limits::SMALL_BODY_ARRIVAL_MAX;
 use tokio::time::timeout;
@@ -54,13 +55,27 @@ pub fn bounded(request: &HttpRequest, payload: &mut Payload, limit: usize) -> im
             return Err(ApiError::BodyTooLarge { limit });
         }
         let payload = payload.map_err(|_| unreadable())?;
-        match timeout(SMALL_BODY_ARRIVAL_MAX, payload.to_bytes_limited(limit)).await {
-            Ok(Ok(Ok(bytes))) => Ok(bytes),
-            Ok(Ok(Err(_))) => Err(unreadable()),
-            Ok(Err(_)) => Err(ApiError::BodyTooLarge { limit }),
-            Err(_) => Err(ApiError::BodyTooSlow),
-        }
+        timeout(SMALL_BODY_ARRIVAL_MAX, whole(payload, limit)).await.unwrap_or(Err(ApiError::BodyTooSlow))
     }
+}
+
+/// All chunks as one. Most bodies are a single one, which is not copied.
+async fn whole(mut payload: web::Payload, limit: usize) -> Result<Bytes, ApiError> {
+    let mut whole = Bytes::new();
+    while let Some(chunk) = payload.next().await {
+        let chunk = chunk.map_err(|_| unreadable())?;
+        if chunk.len() > limit - whole.len() {
+            return Err(ApiError::BodyTooLarge { limit });
+        }
+        whole = if whole.is_empty() { chunk } else { joined(whole, &chunk) };
+    }
+    Ok(whole)
+}
+
+fn joined(begun: Bytes, more: &[u8]) -> Bytes {
+    let mut bytes = BytesMut::from(begun);
+    bytes.extend_from_slice(more);
+    bytes.freeze()
 }
 
 fn unreadable() -> ApiError {

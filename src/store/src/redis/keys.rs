@@ -4,8 +4,6 @@
 //! that a script finds all of it in one slot. The partition is readable from the ids of transactions
 //! and events. What is looked up across clients has a slot of its own.
 
-use std::fmt::Write;
-
 use sakshi_domain::delivery::Subject;
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -91,15 +89,15 @@ pub(super) fn partitions() -> impl Iterator<Item = Partition> {
 }
 
 fn tagged(partition: Partition, kind: &str, id: &str) -> Vec<u8> {
-    format!("{{p{:02}}}{kind}{id}", partition.number()).into_bytes()
+    // A call names up to nine keys, so they are put together without a formatter.
+    let number = partition.number();
+    let tag = [b'{', b'p', b'0' + number / 10, b'0' + number % 10, b'}'];
+    [&tag, kind.as_bytes(), id.as_bytes()].concat()
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 pub(super) fn transaction(id: TxnId) -> Vec<u8> {

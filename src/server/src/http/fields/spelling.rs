@@ -57,7 +57,8 @@ fn is_within(path: &str, whole: &str) -> bool {
 
 /// Whether `sent` is the name, or the name in the other of `face_auth` and `faceAuth`.
 pub(super) fn is_spelling(sent: &str, name: &str) -> bool {
-    sent == name || snake(name).eq(sent.chars()) || camel(name).eq(sent.chars())
+    // Both begin alike, and most fields of a request do not: every name is held against every field.
+    sent == name || (sent.as_bytes().first() == name.as_bytes().first() && (snake(name).eq(sent.chars()) || camel(name).eq(sent.chars())))
 }
 
 /// The name as `face_auth`; letters that are all capitals are one word, as in `emailID`.

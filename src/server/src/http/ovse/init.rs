@@ -142,7 +142,9 @@ pub(crate) async fn open(service: &Service, opening: OpenTransaction) -> Result<
 }
 
 fn written(answer: &InitResponse) -> Result<Vec<u8>, ApiError> {
-    serde_json::to_vec(answer).map_err(|error| ApiError::Internal(error.to_string()))
+    let mut json = Vec::with_capacity(answer.intent_jwt.len() * 2 + 512);
+    serde_json::to_writer(&mut json, answer).map_err(|error| ApiError::Internal(error.to_string()))?;
+    Ok(json)
 }
 
 fn answer(service: &Service, pending: &Pending, now: Timestamp) -> Result<InitResponse, ApiError> {

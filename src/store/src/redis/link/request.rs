@@ -15,6 +15,9 @@ pub(super) struct Request {
     pub(super) traffic: Traffic,
 }
 
+/// Bytes of a script's call before its first key: the command, a digest, and a number of keys.
+const HEAD_BYTES: usize = 7 + 40 + 2;
+
 /// How a script is named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Form {
@@ -34,8 +37,9 @@ pub(super) struct Wait {
 
 impl Request {
     pub(super) fn script(script: &'static Script, keys: &[Vec<u8>], args: &[Vec<u8>], wait: Option<Wait>) -> Self {
-        let mut command = cmd("EVALSHA");
-        command.arg(script.sha()).arg(keys.len()).arg(keys).arg(args);
+        let bytes: usize = keys.iter().chain(args).map(Vec::len).sum();
+        let mut command = Cmd::with_capacity(3 + keys.len() + args.len(), HEAD_BYTES + bytes);
+        command.arg("EVALSHA").arg(script.sha()).arg(keys.len()).arg(keys).arg(args);
         let traffic = if script.writes && wait.is_some() { Traffic::Waiting } else { Traffic::Plain };
         Self { command, script: Some(script), slot: keys.first().map_or(0, |key| slot_of(key)), traffic }
     }
