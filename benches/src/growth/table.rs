@@ -12,6 +12,9 @@ const COST_MOST: f64 = 1.3;
 /// The same for waiting times, which the machine spreads more.
 const TIME_MOST: f64 = 1.5;
 
+/// The share of late requests beyond which a turn was no longer an open loop.
+const LATE_MOST: f64 = 0.05;
+
 /// The table of one series.
 pub(super) struct Table {
     title: &'static str,
@@ -84,8 +87,14 @@ impl Table {
     /// Says it when the machine was too busy for the times to mean what they say.
     pub(super) fn note_late<'a>(&mut self, turns: impl IntoIterator<Item = &'a Vec<Turn>>) {
         let late: Vec<f64> = turns.into_iter().flatten().map(|turn| turn.late).collect();
-        let most = late.iter().copied().fold(0.0, f64::max) * 100.0;
-        self.note(format!("In the worst turn {most:.1} % of the requests were sent late, because their connection was still waiting."));
+        let (usual, worst) = (median(&late), late.iter().copied().fold(0.0, f64::max));
+        let (usual_percent, worst_percent) = (usual * 100.0, worst * 100.0);
+        self.note(format!(
+            "{usual_percent:.1} % of the requests were sent late because their connection was still waiting, in the worst turn {worst_percent:.1} %."
+        ));
+        if usual > LATE_MOST {
+            self.note("**That is too many: the machine was too busy, and the times say nothing about growth.**");
+        }
     }
 }
 
