@@ -5,7 +5,7 @@ CARGO ?= cargo
 # A run that hangs ends with the names of the tests that were running, long before anyone's patience does.
 WITHIN = timeout --kill-after=30
 
-.PHONY: test check needs rust contract browser deploy bench load demo
+.PHONY: test check needs rust contract browser deploy bench growth load demo
 
 test: needs check rust contract browser deploy
 
@@ -49,6 +49,10 @@ deploy: needs
 
 bench:
 	$(CARGO) run --release -p sakshi-benches
+
+# What a request costs as the node holds more and more; 25 minutes.
+growth:
+	$(CARGO) run --release -p sakshi-benches -- growth
 
 # Guests through a sandbox node that runs on this machine: make load LOAD="storm --guests 5000 --report report.html".
 LOAD ?= kiosk --guests 2000 --minutes 1

@@ -61,7 +61,7 @@ fn bare(directory: &Path, checks: &Checks, answer: &str) -> Result<Server, Failu
 }
 
 /// The identity app's side.
-struct Wallet {
+pub(crate) struct Wallet {
     issuer: SandboxIssuer,
     holder: HolderKey,
     resident: &'static Resident,
@@ -69,7 +69,7 @@ struct Wallet {
 }
 
 impl Wallet {
-    fn new(service: &Service) -> Result<Self, Failure> {
+    pub(crate) fn new(service: &Service) -> Result<Self, Failure> {
         let issuer = SandboxIssuer::from_pkcs8("https://issuer.sandbox.invalid", &std::fs::read(service.kept("issuer.p8"))?)?;
         let resident = Resident::find(RESIDENT).ok_or("no such resident")?;
         Ok(Self { issuer, holder: HolderKey::generate()?, resident, claims: ClaimSet::parse(&requests::CLAIMS)? })
@@ -79,18 +79,23 @@ impl Wallet {
     fn callbacks(&self, service: &Service, scale: Scale) -> Result<Requests, Failure> {
         let inits = vec![requests::init_without_webhook(&service.server)?; scale.callbacks];
         let (_, opened) = load::each_once(&service.server, Arc::new(inits), scale, true)?;
+        self.answers(&opened).map(Arc::new)
+    }
+
+    /// A callback with a credential of its own for each that was opened: the body of an init's answer, or an intent.
+    pub(crate) fn answers(&self, opened: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Failure> {
         let share = opened.len().div_ceil(load::cores()).max(1);
         let prepared = std::thread::scope(|scope| {
             let prepare = |bodies: &[Vec<u8>]| bodies.iter().map(|body| self.callback(body)).collect::<Result<Vec<_>, Failure>>();
             let threads: Vec<_> = opened.chunks(share).map(|bodies| scope.spawn(move || prepare(bodies))).collect();
             threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked")?).collect::<Result<Vec<_>, Failure>>()
         })?;
-        Ok(Arc::new(prepared.concat()))
+        Ok(prepared.concat())
     }
 
     fn callback(&self, opened: &[u8]) -> Result<Vec<u8>, Failure> {
-        let opened: Value = serde_json::from_slice(opened)?;
-        let intent = decode_unverified(opened["intentJwt"].as_str().unwrap_or_default())?;
+        let opened: Value = serde_json::from_slice(opened).or_else(|_| std::str::from_utf8(opened).map(Value::from))?;
+        let intent = decode_unverified(opened["intentJwt"].as_str().or(opened.as_str()).unwrap_or_default())?;
         let now = SystemClock.now();
         let credential = self.issuer.issue(self.resident, self.claims, &self.holder, now)?;
         requests::callback(&intent.cb, &intent.txn, &self.holder.bind(&credential, &intent.txn, &intent.aud, now)?)

@@ -8,6 +8,7 @@ mod bare;
 mod completion;
 mod connection;
 mod crypto;
+mod growth;
 mod guests;
 mod init;
 mod latency;
@@ -75,7 +76,12 @@ enum What {
     Guests,
     /// Inits of nodes that share a Redis, against a bare server on the same Redis.
     Nodes,
-    /// All of them.
+    /// Cost per request as what the node holds grows: one series or all of them.
+    Growth {
+        #[command(subcommand)]
+        series: Option<growth::Series>,
+    },
+    /// All of them but growth.
     All,
     /// What a child process does.
     #[command(subcommand, hide = true)]
@@ -95,6 +101,7 @@ fn main() -> ExitCode {
         What::Latency => show(&cli, &[latency::run], scale),
         What::Guests => show(&cli, &[guests::run], scale),
         What::Nodes => show(&cli, &[nodes::run], scale),
+        What::Growth { series } => growth::show(*series, cli.quick, cli.write),
         What::All => show(&cli, &[init::run, poll::run, completion::run, nodes::run, guests::run, memory::run, latency::run], scale),
     };
     match done {

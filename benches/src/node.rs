@@ -16,6 +16,7 @@ use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
 use serde_json::json;
 
+use crate::growth::Filler;
 use crate::process::Server;
 use crate::role::{say, told};
 use crate::transactions::Opener;
@@ -28,7 +29,7 @@ const KEY: &str = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";
 const OPENING: usize = 512;
 
 /// Plays the role.
-pub(crate) async fn serve(directory: &Path, intent_key: Option<&Path>, redis: Option<&str>) -> Result<(), Failure> {
+pub(crate) async fn serve(directory: &Path, intent_key: Option<&Path>, redis: Option<&str>, others: &[String]) -> Result<(), Failure> {
     let set = |key: &str, value: String| (key.to_owned(), value);
     let mut overrides = vec![
         set("profile", "sandbox".into()),
@@ -42,6 +43,7 @@ pub(crate) async fn serve(directory: &Path, intent_key: Option<&Path>, redis: Op
     if let Some(url) = redis {
         overrides.extend([set("store.kind", "redis".into()), set("store.redis_url", url.into()), set("store.encryption_key", KEY.into())]);
     }
+    overrides.extend(others.iter().filter_map(|other| other.split_once('=')).map(|(key, value)| set(key, value.to_owned())));
     let settings = load(&Sources { overrides, ..Sources::default() })?.settings;
     let _log = telemetry::start(settings.telemetry.log_format);
     let node = Node::start(&settings, serve::recorder()?).await?;
@@ -56,8 +58,13 @@ pub(crate) async fn serve(directory: &Path, intent_key: Option<&Path>, redis: Op
     say(&json!({ "address": node.public_addr, "key": key.reveal(), "app": app.as_str() }))?;
 
     let opener = Arc::new(Opener::new(client, app)?);
+    let filler = Filler { node: &node, opener: &opener, window: settings.ovse.window };
     let mut orders = told();
     while let Some(order) = orders.recv().await {
+        if order["fill"].is_string() {
+            say(&filler.carry_out(&order).await?)?;
+            continue;
+        }
         let count = usize::try_from(order["open"].as_u64().unwrap_or(0))?;
         let doors: Vec<Transactions> = (0..load::cores()).map(|shard| node.tree.doors(shard).transactions).collect();
         open(&doors, &opener, count).await?;
@@ -87,18 +94,24 @@ impl Service {
     /// A node on a fresh store, with the default RSA intent key or another one.
     pub(crate) fn start(intent_key: Option<&Path>) -> Result<Self, Failure> {
         let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
-        Ok(Self { server: node(directory.path(), intent_key, None)?, directory })
+        Ok(Self { server: node(directory.path(), intent_key, None, &[])?, directory })
+    }
+
+    /// The same with other settings than usual.
+    pub(crate) fn set(intent_key: Option<&Path>, settings: &[(&str, &str)]) -> Result<Self, Failure> {
+        let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
+        Ok(Self { server: node(directory.path(), intent_key, None, settings)?, directory })
     }
 
     /// A node on a Redis that holds nothing yet.
     pub(crate) fn on_redis(url: &str, intent_key: Option<&Path>) -> Result<Self, Failure> {
         let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
-        Ok(Self { server: node(directory.path(), intent_key, Some(url))?, directory })
+        Ok(Self { server: node(directory.path(), intent_key, Some(url), &[])?, directory })
     }
 
     /// Another node on the same Redis, with the same keys.
     pub(crate) fn beside(&self, url: &str, intent_key: Option<&Path>) -> Result<Server, Failure> {
-        node(self.directory.path(), intent_key, Some(url))
+        node(self.directory.path(), intent_key, Some(url), &[])
     }
 
     /// Opens so many transactions without HTTP.
@@ -112,7 +125,7 @@ impl Service {
     }
 }
 
-fn node(directory: &Path, intent_key: Option<&Path>, redis: Option<&str>) -> Result<Server, Failure> {
+fn node(directory: &Path, intent_key: Option<&Path>, redis: Option<&str>, settings: &[(&str, &str)]) -> Result<Server, Failure> {
     let path = directory.join("store").display().to_string();
     let key = intent_key.map(|path| path.display().to_string());
     let mut role = vec!["node", &*path];
@@ -122,5 +135,7 @@ fn node(directory: &Path, intent_key: Option<&Path>, redis: Option<&str>) -> Res
     if let Some(url) = redis {
         role.extend(["--redis", url]);
     }
+    let settings: Vec<String> = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    role.extend(settings.iter().flat_map(|setting| ["--set", setting]));
     Server::start(&role)
 }

@@ -57,6 +57,11 @@ impl Server {
         self.listen()
     }
 
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Processor time that it has used so far, user and system.
     pub(crate) fn processor_time(&self) -> Result<Duration, Failure> {
         let [user, system, ..] = ticks(&format!("/proc/{}/stat", self.child.id()))?;

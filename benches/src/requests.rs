@@ -23,6 +23,11 @@ pub(crate) fn init_without_webhook(service: &Server) -> Result<Vec<u8>, Failure>
     init_with(service, &json!({ "claims": CLAIMS, "channel": "web", "client_reference_id": "order-12345" }))
 }
 
+/// An init whose completion is reported to this URL.
+pub(crate) fn init_with_webhook(service: &Server, url: &str) -> Result<Vec<u8>, Failure> {
+    init_with(service, &json!({ "claims": CLAIMS, "channel": "web", "client_reference_id": "order-12345", "webhook_url": url }))
+}
+
 fn init_with(service: &Server, body: &Value) -> Result<Vec<u8>, Failure> {
     let head = format!("POST {PREFIX}/init HTTP/1.1\r\n{}", credentials(service)?);
     Ok(with_body(&head, "application/json", body.to_string().as_bytes()))
@@ -31,6 +36,25 @@ fn init_with(service: &Server, body: &Value) -> Result<Vec<u8>, Failure> {
 /// A poll of a transaction.
 pub(crate) fn poll(service: &Server, txn: &str) -> Result<Vec<u8>, Failure> {
     Ok(format!("GET {PREFIX}/result/{txn} HTTP/1.1\r\n{}\r\n", credentials(service)?).into_bytes())
+}
+
+/// A client's request of a path behind the prefix.
+pub(crate) fn signed(service: &Server, method: &str, path: &str, body: Option<&Value>) -> Result<Vec<u8>, Failure> {
+    let head = format!("{method} {PREFIX}{path} HTTP/1.1\r\n{}", credentials(service)?);
+    Ok(match body {
+        Some(body) => with_body(&head, "application/json", body.to_string().as_bytes()),
+        None => format!("{head}\r\n").into_bytes(),
+    })
+}
+
+/// A guest's request of an event's page, or of a path below it.
+pub(crate) fn page(service: &Server, method: &str, path: &str) -> Vec<u8> {
+    format!("{method} /e/{path} HTTP/1.1\r\nHost: {}\r\nAccept: text/html\r\nContent-Length: 0\r\n\r\n", service.address).into_bytes()
+}
+
+/// What the identity app sends that has scanned an event's code: it starts a verification.
+pub(crate) fn intent(service: &Server, event: &str) -> Vec<u8> {
+    format!("GET /e/{event} HTTP/1.1\r\nHost: {}\r\nAccept: application/jwt\r\n\r\n", service.address).into_bytes()
 }
 
 /// A callback with a credential, in the authority's XML form.

@@ -25,6 +25,9 @@ pub(crate) enum Role {
         /// Where everything is kept, if not in the directory.
         #[arg(long)]
         redis: Option<String>,
+        /// Other settings than a bench's node usually has, as `key=value`.
+        #[arg(long)]
+        set: Vec<String>,
     },
     /// A bare server that signs.
     Sign {
@@ -55,7 +58,9 @@ impl Role {
     pub(crate) fn play(&self) -> Result<(), Failure> {
         actix_rt::System::new().block_on(async {
             match self {
-                Self::Node { directory, intent_key, redis } => node::serve(directory, intent_key.as_deref(), redis.as_deref()).await,
+                Self::Node { directory, intent_key, redis, set } => {
+                    node::serve(directory, intent_key.as_deref(), redis.as_deref(), set).await
+                }
                 Self::Record { key, redis, answer } => recording::serve(key, redis, *answer).await,
                 Self::Sign { key, answer } => bare::serve(Bare::signing(key)?, *answer).await,
                 Self::Authenticate { key, app, answer } => bare::serve(Bare::authenticating(key, app), *answer).await,

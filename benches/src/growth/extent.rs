@@ -1,0 +1,63 @@
+//! How far things grow, and how long the node is measured at each size.
+
+use std::time::Duration;
+
+/// Sizes and lengths of one run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    /// Live transactions.
+    pub(super) live: &'static [usize],
+    /// Events of one app.
+    pub(super) events: &'static [usize],
+    /// Registrations of one event.
+    pub(super) registrations: &'static [usize],
+    /// Deliveries that wait for one receiver.
+    pub(super) backlog: &'static [usize],
+    /// Live transactions that end together and are opened again.
+    pub(super) churned: usize,
+    /// The window of those transactions: longer than it takes to open them all.
+    pub(super) churn_window: Duration,
+    /// Requests of one kind per second; little enough that they do not wait for each other.
+    pub(super) rate: f64,
+    /// How long one kind of request is sent before the next kind has its turn.
+    pub(super) span: Duration,
+    /// How often each kind has its turn.
+    pub(super) rounds: usize,
+}
+
+impl Extent {
+    /// What the verdicts are stated for.
+    pub(super) const FULL: Self = Self {
+        live: &[1_000, 10_000, 100_000, 1_000_000],
+        events: &[1, 100, 1_000, 10_000],
+        registrations: &[1_000, 10_000, 100_000, 1_000_000],
+        backlog: &[0, 1_000, 10_000, 100_000],
+        churned: 1_000_000,
+        churn_window: Duration::from_secs(240),
+        rate: 500.0,
+        span: Duration::from_secs(3),
+        rounds: 3,
+    };
+    /// Enough to see that it works.
+    pub(super) const QUICK: Self = Self {
+        live: &[1_000, 10_000],
+        events: &[1, 100, 500],
+        registrations: &[500, 5_000],
+        backlog: &[0, 500, 3_000],
+        churned: 10_000,
+        churn_window: Duration::from_secs(10),
+        rate: 300.0,
+        span: Duration::from_secs(1),
+        rounds: 1,
+    };
+
+    /// Requests of one kind in one turn.
+    pub(super) fn of_a_turn(&self) -> usize {
+        (self.rate * self.span.as_secs_f64()) as usize
+    }
+
+    /// Requests of one kind at one size.
+    pub(super) fn of_a_size(&self) -> usize {
+        self.of_a_turn() * self.rounds
+    }
+}

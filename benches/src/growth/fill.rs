@@ -1,0 +1,150 @@
+//! What fills a node faster than HTTP could: the same doors that its handlers ask, from inside the
+//! process, without signatures and credentials to check. Everything behind the doors is the service:
+//! actors, store, outbox, dispatcher.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use sakshi::node::Node;
+use sakshi_actors::{Complete, CompleteReply, Transactions};
+use sakshi_authority::callback::failure_answer;
+use sakshi_authority::claims::credential_name;
+use sakshi_domain::claims::ClaimSet;
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
+use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, Failure as Declined, VerifiedClaims};
+use sakshi_domain::web_address::{Schemes, WebhookUrl};
+use sakshi_sandbox::residents::Resident;
+use sakshi_store::OpenOutcome;
+use serde_json::{Value, json};
+use tikv_jemalloc_ctl::{epoch, stats};
+use uuid::Uuid;
+
+use crate::process::own_memory;
+use crate::requests::CLAIMS;
+use crate::transactions::Opener;
+use crate::{Failure, load};
+
+/// Opened, or opened and completed, at the same time.
+const LANES: usize = 512;
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Fills the node of this process.
+pub(crate) struct Filler<'a> {
+    pub(crate) node: &'a Node,
+    pub(crate) opener: &'a Opener,
+    /// How long what is opened may be completed.
+    pub(crate) window: Duration,
+}
+
+impl Filler<'_> {
+    /// Does what is ordered and says how the node stands then; `ids` are those of some transactions
+    /// that were opened, spread over all of them.
+    pub(crate) async fn carry_out(&self, order: &Value) -> Result<Value, Failure> {
+        let count = usize::try_from(order["count"].as_u64().unwrap_or(0))?;
+        let ids = match order["fill"].as_str() {
+            Some("live") => self.open(count, usize::try_from(order["sample"].as_u64().unwrap_or(0))?).await?,
+            Some("guests") => self.register(order["event"].as_str().unwrap_or_default().parse()?, count).await?,
+            Some("backlog") => self.queue(order["url"].as_str().unwrap_or_default(), count).await?,
+            _ => Vec::new(),
+        };
+        epoch::advance()?;
+        Ok(json!({
+            "ids": ids.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "live": self.node.tree.live_transactions(),
+            "resident": own_memory("VmRSS")?,
+            "allocated": stats::allocated::read()?,
+        }))
+    }
+
+    async fn open(&self, count: usize, sample: usize) -> Result<Vec<TxnId>, Failure> {
+        let every = count.checked_div(sample).unwrap_or(usize::MAX).max(1);
+        let opened = self.spread(count, async |door, turn| {
+            let id = self.opened(door, None, None).await?;
+            Ok((turn % every == 0).then_some(id))
+        });
+        opened.await
+    }
+
+    async fn register(&self, event: EventId, count: usize) -> Result<Vec<TxnId>, Failure> {
+        let claims = claims()?;
+        let registered = self.spread(count, async |door, _| {
+            let id = self.opened(door, Some(event), None).await?;
+            let answer = Answer::Credential {
+                claims: claims.clone().into(),
+                missing: ClaimSet::default(),
+                malformed: ClaimSet::default(),
+                holder_bound: true,
+                identity: CredentialIdentity(random()),
+                digest: AnswerDigest(random()),
+            };
+            complete(door, id, answer).await.map(|()| None)
+        });
+        registered.await
+    }
+
+    async fn queue(&self, url: &str, count: usize) -> Result<Vec<TxnId>, Failure> {
+        let url = WebhookUrl::parse(url, Schemes::HttpAndHttps)?;
+        let queued = self.spread(count, async |door, _| {
+            let id = self.opened(door, None, Some(url.clone())).await?;
+            complete(door, id, failure_answer(id, Declined::new("User Reject", Some("301")))).await.map(|()| None)
+        });
+        queued.await
+    }
+
+    async fn opened(&self, door: &Transactions, event: Option<EventId>, webhook: Option<WebhookUrl>) -> Result<TxnId, Failure> {
+        let mut opening = self.opener.opening(door, CREDITS_PER_VERIFICATION);
+        let pending = &mut opening.pending;
+        pending.expires_at = pending.opened_at + self.window;
+        pending.event = event;
+        pending.terms.webhook_url = webhook;
+        let id = pending.id;
+        match door.open(opening).await? {
+            OpenOutcome::Opened { .. } => Ok(id),
+            other => Err(format!("a transaction was not opened: {other:?}").into()),
+        }
+    }
+
+    /// Does something so many times, in many lanes over the doors of all shards.
+    async fn spread(
+        &self,
+        count: usize,
+        one: impl AsyncFn(&Transactions, usize) -> Result<Option<TxnId>, Failure>,
+    ) -> Result<Vec<TxnId>, Failure> {
+        let doors: Vec<Transactions> = (0..load::cores()).map(|shard| self.node.tree.doors(shard).transactions).collect();
+        let (doors, one) = (&doors, &one);
+        let lane = |lane: usize| async move {
+            let door = &doors[lane % doors.len()];
+            let mut ids = Vec::new();
+            for turn in (lane..count).step_by(LANES) {
+                ids.extend(one(door, turn).await?);
+            }
+            Ok::<_, Failure>(ids)
+        };
+        let lanes: Result<Vec<Vec<TxnId>>, Failure> = join_all((0..LANES).map(lane)).await.into_iter().collect();
+        Ok(lanes?.concat())
+    }
+}
+
+async fn complete(door: &Transactions, id: TxnId, answer: Answer) -> Result<(), Failure> {
+    match door.complete(id, Complete { answer, replay_window: DAY, result_ttl: DAY }).await? {
+        CompleteReply::Accepted => Ok(()),
+        other => Err(format!("a transaction was not completed: {other:?}").into()),
+    }
+}
+
+/// What a guest's credential discloses.
+fn claims() -> Result<VerifiedClaims, Failure> {
+    let (resident, now) = (Resident::find("asha").ok_or("no such resident")?, SystemClock.now());
+    let disclosed = ClaimSet::parse(&CLAIMS)?;
+    let disclosed = disclosed.iter().filter_map(|claim| Some((credential_name(claim).to_owned(), resident.claim(claim, now)?)));
+    Ok(VerifiedClaims::new(disclosed.collect()))
+}
+
+fn random() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes[..16].copy_from_slice(Uuid::new_v4().as_bytes());
+    bytes[16..].copy_from_slice(Uuid::new_v4().as_bytes());
+    bytes
+}

@@ -1,0 +1,175 @@
+//! Requests at a steady rate: due at times that do not depend on the answers, and timed from when
+//! they were due; beside it, the processor time that the node spent on them.
+
+use std::collections::HashMap;
+use std::fs::{read_dir, read_to_string};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::extent::Extent;
+use crate::connection::answer;
+use crate::process::Server;
+use crate::{Failure, load};
+
+/// Connections that take turns; more than ever wait at once.
+const CONNECTIONS: usize = 32;
+/// The share of a turn that is not looked at.
+const WARM: f64 = 0.2;
+
+/// What is sent, and how it must be answered.
+#[derive(Clone, Copy)]
+pub(super) struct Requests<'a> {
+    pub(super) bytes: &'a [Vec<u8>],
+    /// Each is good for one time; otherwise they are sent again and again, in turn.
+    pub(super) once: bool,
+    pub(super) status: u16,
+}
+
+/// What a turn showed.
+#[derive(Clone, Debug)]
+pub(super) struct Turn {
+    /// Time until the answer, in milliseconds, sorted.
+    millis: Vec<f64>,
+    /// Processor time of the node for one request, in microseconds.
+    pub(super) micros: f64,
+    /// The share that was sent late.
+    pub(super) late: f64,
+    /// When each request that was looked at was due, by its place among the requests.
+    pub(super) due: Vec<(usize, Instant)>,
+}
+
+/// A quantile of sorted figures.
+pub(super) fn quantile(sorted: &[f64], at: f64) -> f64 {
+    let index = (sorted.len() as f64 * at) as usize;
+    sorted.get(index.min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
+}
+
+impl Turn {
+    pub(super) fn quantile(&self, at: f64) -> f64 {
+        quantile(&self.millis, at)
+    }
+}
+
+/// As many turns as there are rounds; requests that are good for one time are shared out between them.
+pub(super) fn turns(server: &Server, requests: Requests<'_>, extent: Extent) -> Result<Vec<Turn>, Failure> {
+    if !requests.once {
+        return (0..extent.rounds).map(|_| turn(server, requests, extent)).collect();
+    }
+    let parts = requests.bytes.chunks(requests.bytes.len().div_ceil(extent.rounds).max(1));
+    parts.map(|bytes| turn(server, Requests { bytes, ..requests }, extent)).collect()
+}
+
+/// One turn. Requests that are good for one time set its length.
+pub(super) fn turn(server: &Server, requests: Requests<'_>, extent: Extent) -> Result<Turn, Failure> {
+    if requests.bytes.is_empty() {
+        return Err("there is nothing to send".into());
+    }
+    let span = if requests.once { Duration::from_secs_f64(requests.bytes.len() as f64 / extent.rate) } else { extent.span };
+    let every = Duration::from_secs_f64(CONNECTIONS as f64 / extent.rate);
+    let begin = Instant::now() + Duration::from_millis(20);
+    let (from, end) = (begin + span.mul_f64(WARM), begin + span);
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let start = |number: usize| {
+            let due = begin + every.mul_f64(number as f64 / CONNECTIONS as f64);
+            let driver = Driver { due, every, state: number as u64 + 1, from, end, seen: Vec::new(), late: 0 };
+            let next = &next;
+            scope.spawn(move || driver.drive(server, requests, next))
+        };
+        let threads: Vec<_> = (0..CONNECTIONS).map(start).collect();
+        load::pause(from.saturating_duration_since(Instant::now()));
+        let before = processor_nanos(server)?;
+        let parts = threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked")?);
+        let parts: Vec<Driver> = parts.collect::<Result<_, Failure>>()?;
+        let used = processor_nanos_since(server, &before)?;
+        let late: usize = parts.iter().map(|part| part.late).sum();
+        let seen: Vec<(usize, Instant, f64)> = parts.into_iter().flat_map(|part| part.seen).collect();
+        let count = seen.len().max(1) as f64;
+        let mut millis: Vec<f64> = seen.iter().map(|(_, _, millis)| *millis).collect();
+        millis.sort_by(f64::total_cmp);
+        let due = seen.iter().map(|(place, due, _)| (*place, *due)).collect();
+        Ok(Turn { millis, micros: used as f64 / 1e3 / count, late: late as f64 / count, due })
+    })
+}
+
+/// One connection: its requests are due about `every` apart, never in step with others.
+struct Driver {
+    due: Instant,
+    every: Duration,
+    state: u64,
+    from: Instant,
+    end: Instant,
+    seen: Vec<(usize, Instant, f64)>,
+    late: usize,
+}
+
+impl Driver {
+    fn drive(mut self, server: &Server, requests: Requests<'_>, next: &AtomicUsize) -> Result<Self, Failure> {
+        let mut stream = TcpStream::connect(server.address)?;
+        stream.set_nodelay(true)?;
+        let mut buffer = vec![0; 256 * 1_024];
+        while self.due < self.end {
+            let now = Instant::now();
+            if self.due > now {
+                load::pause(self.due - now);
+            } else if self.due >= self.from {
+                self.late += 1;
+            }
+            let turn = next.fetch_add(1, Ordering::Relaxed);
+            let place = if requests.once { turn } else { turn % requests.bytes.len() };
+            let Some(bytes) = requests.bytes.get(place) else { break };
+            let status = exchange(&mut stream, bytes, &mut buffer)?;
+            if status != requests.status {
+                return Err(format!("answered with {status}: {}", String::from_utf8_lossy(bytes.get(..80).unwrap_or(bytes))).into());
+            }
+            if self.due >= self.from {
+                self.seen.push((place, self.due, self.due.elapsed().as_secs_f64() * 1e3));
+            }
+            self.advance();
+        }
+        Ok(self)
+    }
+
+    fn advance(&mut self) {
+        // Knuth's linear congruential generator: good enough to keep connections out of step.
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let share = (self.state >> 40) as f64 / f64::from(1_u32 << 24);
+        self.due += self.every.mul_f64(0.5 + share);
+    }
+}
+
+fn exchange(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) -> Result<u16, Failure> {
+    stream.write_all(request)?;
+    let mut length = 0;
+    loop {
+        let read = stream.read(&mut buffer[length..])?;
+        length += read;
+        match answer(&buffer[..length])? {
+            Some(answer) => return Ok(answer.status),
+            None if read == 0 => return Err("the server closed a connection, or its answer is too long".into()),
+            None => {}
+        }
+    }
+}
+
+/// Processor time of each thread of the node so far, in nanoseconds: finer than the ticks of the process.
+pub(super) fn processor_nanos(server: &Server) -> Result<HashMap<String, u64>, Failure> {
+    let mut nanos = HashMap::new();
+    for task in read_dir(format!("/proc/{}/task", server.id()))? {
+        let task = task?;
+        // A thread may end between being listed and being read.
+        let Ok(text) = read_to_string(task.path().join("schedstat")) else { continue };
+        let used = text.split_whitespace().next().and_then(|used| used.parse().ok()).ok_or("no processor time in /proc")?;
+        nanos.insert(task.file_name().to_string_lossy().into_owned(), used);
+    }
+    Ok(nanos)
+}
+
+/// Processor time of the node since then, in nanoseconds; that of threads that ended meanwhile is lost.
+pub(super) fn processor_nanos_since(server: &Server, before: &HashMap<String, u64>) -> Result<u64, Failure> {
+    let now = processor_nanos(server)?;
+    Ok(now.iter().map(|(task, used)| used.saturating_sub(before.get(task).copied().unwrap_or(0))).sum())
+}

@@ -1,0 +1,73 @@
+//! Two receivers of webhooks on a runtime of their own: one that never answers, and a healthy one
+//! that notes when each webhook arrives.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sakshi_sandbox::receiver::{Arrival, Behaviour, WebhookReceiver, listen};
+use serde_json::Value;
+
+use crate::Failure;
+
+type Arrivals = Arc<(Mutex<HashMap<String, Instant>>, Condvar)>;
+
+/// Both, until this is dropped.
+pub(super) struct Receivers {
+    pub(super) silent: String,
+    pub(super) healthy: String,
+    arrivals: Arrivals,
+    _end: tokio::sync::oneshot::Sender<()>,
+}
+
+impl Receivers {
+    pub(super) fn start() -> Result<Self, Failure> {
+        let arrivals = Arrivals::default();
+        let noted = Arc::clone(&arrivals);
+        let (end, ended) = tokio::sync::oneshot::channel();
+        let (say, said) = mpsc::channel();
+        std::thread::spawn(move || {
+            actix_rt::System::new().block_on(async {
+                // Whoever waits for the addresses is told by the silence that there are none.
+                let Ok(silent) = WebhookReceiver::start(Behaviour::Hang).await else { return };
+                let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
+                let Ok((healthy, mut arrived)) = listen(anywhere).await else { return };
+                let _ = say.send((silent.url("/hook"), healthy.url("/hook")));
+                let taking = async {
+                    while let Some(arrival) = arrived.recv().await {
+                        take(arrival, &noted);
+                    }
+                };
+                tokio::select! { () = taking => {}, _ = ended => {} }
+            });
+        });
+        let (silent, healthy) = said.recv()?;
+        Ok(Self { silent, healthy, arrivals, _end: end })
+    }
+
+    /// When the webhook of each of these transactions arrived, once all have.
+    ///
+    /// # Errors
+    /// Some have not arrived within this time.
+    pub(super) fn arrivals(&self, txns: &[String], patience: Duration) -> Result<Vec<Instant>, Failure> {
+        let (arrivals, more) = &*self.arrivals;
+        let missing = |arrivals: &mut HashMap<String, Instant>| !txns.iter().all(|txn| arrivals.contains_key(txn));
+        let guard = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        let (arrived, _) = more.wait_timeout_while(guard, patience, missing).unwrap_or_else(PoisonError::into_inner);
+        let found: Option<Vec<Instant>> = txns.iter().map(|txn| arrived.get(txn).copied()).collect();
+        found.ok_or_else(|| "a webhook to the healthy receiver did not arrive".into())
+    }
+}
+
+fn take(arrival: Arrival, noted: &Arrivals) {
+    let now = Instant::now();
+    let body: Value = serde_json::from_slice(&arrival.request.body).unwrap_or_default();
+    arrival.treat(Behaviour::Answer(200));
+    if let Some(txn) = body["data"]["txn_id"].as_str().or_else(|| body["data"]["txnId"].as_str()) {
+        let (arrivals, more) = &**noted;
+        arrivals.lock().unwrap_or_else(PoisonError::into_inner).entry(txn.to_owned()).or_insert(now);
+        more.notify_all();
+    }
+}
