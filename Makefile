@@ -47,8 +47,9 @@ browser: needs rust
 deploy: needs
 	$(WITHIN) 10m tests/deploy/check.sh
 
-bench:
-	$(CARGO) run --release -p sakshi-benches
+# Everything in benches/, with the tables written into its README; about twenty-five minutes of a quiet machine.
+bench: needs
+	$(CARGO) run --release -p sakshi-benches -- all --write
 
 # Guests through a sandbox node that runs on this machine: make load LOAD="storm --guests 5000 --report report.html".
 LOAD ?= kiosk --guests 2000 --minutes 1
