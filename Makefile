@@ -47,8 +47,9 @@ browser: needs rust
 deploy: needs
 	$(WITHIN) 10m tests/deploy/check.sh
 
-bench:
-	$(CARGO) run --release -p sakshi-benches
+# Everything in benches/, with the tables written into its README; about twenty-five minutes of a quiet machine.
+bench: needs
+	$(CARGO) run --release -p sakshi-benches -- all --write
 
 # What a request costs as the node holds more and more; 25 minutes.
 growth:

@@ -17,6 +17,7 @@ use crate::node::Service;
 use crate::process::Server;
 use crate::report::{Report, Target};
 use crate::scale::Scale;
+use crate::summary::Line;
 use crate::{Failure, load, requests};
 
 const LEAST: f64 = 0.8;
@@ -46,6 +47,10 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     report.figure("both verifications alone on all cores, per s", &alone);
     let ratios: Vec<f64> = ours.iter().zip(&alone).map(|(ours, alone)| ours.rate / alone).collect();
     report.judged("**completion ÷ both verifications alone**", &ratios, Target::AtLeast(LEAST));
+    let rates: Vec<f64> = ours.iter().map(|turn| turn.rate).collect();
+    let against = ("both verifications alone, per s", &*alone);
+    report.lines.push(Line::of(("completion, per s", &rates), against, Some(Target::AtLeast(LEAST))));
+    report.lines.push(Line::of_rates(("completion", &ours), ("bare verifying handler", &limit), None));
     report.note(
         "The target is held against the two ES256 verifications alone, on all cores, without HTTP and without the load generator that shares \
          the cores with the service. The bare handler does the same two verifications for each request of the same bytes, under the same load. \

@@ -10,6 +10,7 @@ use crate::node::Service;
 use crate::process::Server;
 use crate::report::{Report, Target};
 use crate::scale::Scale;
+use crate::summary::Line;
 use crate::{Failure, load, requests};
 
 const LEAST: f64 = 0.85;
@@ -51,6 +52,9 @@ fn measure(
         alone.push(rate_of_all_cores(scale.span, || signer.sign().map(drop))?);
     }
     report.compare((&format!("init {algorithm}"), &ours), (&format!("bare {algorithm} signer"), &limit), target);
+    if target.is_some() {
+        report.lines.push(Line::of_rates((&format!("init {algorithm}"), &ours), (&format!("bare {algorithm} signer"), &limit), target));
+    }
     report.figure(&format!("{algorithm} signatures alone, per s"), &alone);
     let ratios: Vec<f64> = ours.iter().zip(&alone).map(|(ours, alone)| ours.rate / alone).collect();
     report.figure(&format!("init {algorithm} ÷ signatures alone"), &ratios);

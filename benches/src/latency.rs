@@ -13,6 +13,7 @@ use crate::connection::answer;
 use crate::node::Service;
 use crate::report::{Report, Target, median};
 use crate::scale::Scale;
+use crate::summary::Line;
 use crate::{Failure, load, requests};
 
 const MOST: f64 = 1.3;
@@ -51,7 +52,11 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         report.figure(&format!("{name} of init with {} live, ms", scale.live), &many);
         let ratios: Vec<f64> = many.iter().zip(&few).map(|(many, few)| many / few).collect();
         match target {
-            Some(target) => report.judged(&format!("**{name} with many ÷ with few**"), &ratios, target),
+            Some(target) => {
+                report.judged(&format!("**{name} with many ÷ with few**"), &ratios, target);
+                let work = format!("{name} of init with {} live, ms", scale.live);
+                report.lines.push(Line::of((&work, &many), (&format!("the same with {FEW} live, ms"), &few), Some(target)));
+            }
             None => report.figure(&format!("{name} with many ÷ with few"), &ratios),
         }
     }

@@ -28,7 +28,7 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    fn of(answers: u64, took: Duration, server: Duration) -> Self {
+    pub(crate) fn of(answers: u64, took: Duration, server: Duration) -> Self {
         let answers = answers.max(1) as f64;
         Self { rate: answers / took.as_secs_f64(), server_micros: server.as_secs_f64() * 1e6 / answers }
     }

@@ -12,12 +12,14 @@ mod growth;
 mod guests;
 mod init;
 mod latency;
+mod limits;
 mod load;
 mod memory;
 mod node;
 mod nodes;
 mod poll;
 mod process;
+mod readme;
 mod recording;
 #[path = "../../tests/harness/redis.rs"]
 #[allow(clippy::expect_used, clippy::panic, reason = "the test suites' own server; without it there is nothing to measure")]
@@ -26,7 +28,9 @@ mod report;
 mod requests;
 mod role;
 mod scale;
+mod summary;
 mod transactions;
+mod webhooks;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -37,6 +41,7 @@ use self::process::Usage;
 use self::report::Report;
 use self::role::Role;
 use self::scale::Scale;
+use self::summary::Summary;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -81,7 +86,11 @@ enum What {
         #[command(subcommand)]
         series: Option<growth::Series>,
     },
-    /// All of them but growth.
+    /// Webhooks from the outbox against a bare client that posts the same bytes.
+    Webhooks,
+    /// What this machine can do alone: signatures, bare handlers, scripts, POSTs, fdatasync.
+    Limits,
+    /// All of them but growth, and a summary.
     All,
     /// What a child process does.
     #[command(subcommand, hide = true)]
@@ -94,15 +103,17 @@ fn main() -> ExitCode {
     scale.connections = cli.connections.unwrap_or(scale.connections).max(1);
     let done = match &cli.what {
         What::Role(role) => role.play(),
-        What::Init => show(&cli, &[init::run], scale),
-        What::Poll => show(&cli, &[poll::run], scale),
-        What::Completion => show(&cli, &[completion::run], scale),
-        What::Memory => show(&cli, &[memory::run], scale),
-        What::Latency => show(&cli, &[latency::run], scale),
-        What::Guests => show(&cli, &[guests::run], scale),
-        What::Nodes => show(&cli, &[nodes::run], scale),
+        What::Init => one(&cli, init::run, scale),
+        What::Poll => one(&cli, poll::run, scale),
+        What::Completion => one(&cli, completion::run, scale),
+        What::Memory => one(&cli, memory::run, scale),
+        What::Latency => one(&cli, latency::run, scale),
+        What::Guests => one(&cli, guests::run, scale),
+        What::Nodes => one(&cli, nodes::run, scale),
+        What::Webhooks => one(&cli, webhooks::run, scale),
+        What::Limits => one(&cli, limits::run, scale),
         What::Growth { series } => growth::show(*series, cli.quick, cli.write),
-        What::All => show(&cli, &[init::run, poll::run, completion::run, nodes::run, guests::run, memory::run, latency::run], scale),
+        What::All => all(&cli, Scale { store_alone: false, ..scale }),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -114,20 +125,45 @@ fn main() -> ExitCode {
     }
 }
 
-fn show(cli: &Cli, benches: &[Bench], scale: Scale) -> Result<(), Failure> {
-    let mut out = io::stdout();
-    let mut text = report::machine()?;
-    writeln!(out, "{text}")?;
-    for bench in benches {
-        let before = Usage::now()?;
-        let mut report = bench(scale)?;
-        let share = Usage::now()?.foreign_share_since(before) * 100.0;
-        report.note(format!("Other processes of the machine used {share:.1} % of its processor time meanwhile."));
-        let table = report.to_string();
-        writeln!(out, "{table}")?;
-        out.flush()?;
+/// In the order in which they are run.
+const ALL: [Bench; 9] =
+    [limits::run, init::run, poll::run, completion::run, nodes::run, webhooks::run, guests::run, memory::run, latency::run];
+
+fn one(cli: &Cli, bench: Bench, scale: Scale) -> Result<(), Failure> {
+    let mut report = measure(bench, scale)?;
+    report.note(format!("Measured by itself: {}.", readme::run()));
+    let section = show(&report)?;
+    if cli.write { readme::write_section(&report.title, &section) } else { Ok(()) }
+}
+
+fn all(cli: &Cli, scale: Scale) -> Result<(), Failure> {
+    let mut text = show(&readme::machine()?)?;
+    let mut lines = Vec::new();
+    for bench in ALL {
+        let mut report = measure(bench, scale)?;
         text.push('\n');
-        text.push_str(&table);
+        text.push_str(&show(&report)?);
+        lines.append(&mut report.lines);
     }
-    if cli.write { report::write(&text) } else { Ok(()) }
+    text.push('\n');
+    text.push_str(&show(&Summary(&lines))?);
+    if cli.write { readme::write_all(&text) } else { Ok(()) }
+}
+
+/// Runs a bench and notes how much others disturbed it.
+fn measure(bench: Bench, scale: Scale) -> Result<Report, Failure> {
+    let before = Usage::now()?;
+    let mut report = bench(scale)?;
+    let share = Usage::now()?.foreign_share_since(before) * 100.0;
+    report.note(format!("Other processes of the machine used {share:.1} % of its processor time meanwhile."));
+    Ok(report)
+}
+
+/// Writes it to stdout and returns it.
+fn show(what: &impl std::fmt::Display) -> Result<String, Failure> {
+    let text = what.to_string();
+    let mut out = io::stdout();
+    writeln!(out, "{text}")?;
+    out.flush()?;
+    Ok(text)
 }

@@ -1,6 +1,6 @@
 //! The service in a child process: a whole node with its log, metrics, listeners and store, as
-//! `sakshi serve` runs it, plus one thing that a service cannot be asked for over HTTP: to open
-//! many transactions at once without a signature for each.
+//! `sakshi serve` runs it, plus two things that a service cannot be asked for over HTTP: to open
+//! many transactions at once without a signature for each, and to fill its outbox.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use crate::growth::Filler;
 use crate::process::Server;
 use crate::role::{say, told};
 use crate::transactions::Opener;
+use crate::webhooks::backlog::Backlog;
 use crate::{Failure, load};
 
 const CREDITS: i64 = 1_000_000_000;
@@ -60,15 +61,21 @@ pub(crate) async fn serve(directory: &Path, intent_key: Option<&Path>, redis: Op
     let opener = Arc::new(Opener::new(client, app)?);
     let filler = Filler { node: &node, opener: &opener, window: settings.ovse.window };
     let mut orders = told();
+    let mut backlog = Backlog::default();
+    let doors: Vec<Transactions> = (0..load::cores()).map(|shard| node.tree.doors(shard).transactions).collect();
     while let Some(order) = orders.recv().await {
+        let count = |name: &str| order[name].as_u64().and_then(|count| usize::try_from(count).ok());
         if order["fill"].is_string() {
             say(&filler.carry_out(&order).await?)?;
-            continue;
+        } else if let (Some(count), Some(to)) = (count("deliver"), order["to"].as_str()) {
+            backlog.queue(&doors, &opener, count, to).await?;
+            say(&json!({ "queued": count }))?;
+        } else if let Some(count) = count("open") {
+            open(&doors, &opener, count).await?;
+            say(&json!({ "live": node.tree.live_transactions() }))?;
+        } else {
+            say(&json!({ "delivered": backlog.settled(&node).await? }))?;
         }
-        let count = usize::try_from(order["open"].as_u64().unwrap_or(0))?;
-        let doors: Vec<Transactions> = (0..load::cores()).map(|shard| node.tree.doors(shard).transactions).collect();
-        open(&doors, &opener, count).await?;
-        say(&json!({ "live": node.tree.live_transactions() }))?;
     }
     Ok(())
 }

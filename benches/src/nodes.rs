@@ -8,9 +8,10 @@ use sakshi_authority::intent::IntentKey;
 
 use crate::node::Service;
 use crate::process::Server;
-use crate::redis_server::RedisServer;
+use crate::recording::redis;
 use crate::report::{Report, Target};
 use crate::scale::Scale;
+use crate::summary::Line;
 use crate::{Failure, load, requests};
 
 const LEAST: f64 = 0.8;
@@ -36,10 +37,6 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn redis(fsync: &str) -> RedisServer {
-    RedisServer::start(&["appendonly yes", &format!("appendfsync {fsync}"), "hash-max-listpack-value 1024"])
-}
-
 fn one(report: &mut Report, what: &str, key: &Path, fsync: &str, target: Option<Target>, scale: Scale) -> Result<(), Failure> {
     let redis = redis(fsync);
     let service = Service::on_redis(&redis.url(), Some(key))?;
@@ -53,6 +50,10 @@ fn one(report: &mut Report, what: &str, key: &Path, fsync: &str, target: Option<
         limit.push(load::cycle(&bare, &requests, scale)?);
     }
     report.compare((&format!("init {what}"), &ours), (&format!("bare {what}"), &limit), target);
+    if target.is_some() {
+        let against = "bare handler with signature and script";
+        report.lines.push(Line::of_rates((&format!("init {what}"), &ours), (against, &limit), target));
+    }
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use crate::node::Service;
 use crate::process::Server;
 use crate::report::{Report, Target};
 use crate::scale::Scale;
+use crate::summary::Line;
 use crate::{Failure, load, requests};
 
 const LEAST: f64 = 0.7;
@@ -32,6 +33,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     }
     let mut report = Report::new("poll");
     report.compare(("poll", &ours), ("bare authenticated handler", &limit), Some(Target::AtLeast(LEAST)));
+    report.lines.push(Line::of_rates(("result poll", &ours), ("bare authenticated handler", &limit), Some(Target::AtLeast(LEAST))));
     report.note(format!(
         "{POLLED} pending transactions in turn. The bare handler computes the SHA-256 of key and app, looks it up, and answers with as many bytes."
     ));

@@ -42,12 +42,19 @@ impl Server {
     }
 
     /// The next line that it says.
+    ///
+    /// # Errors
+    /// That it has ended, or what it says has failed.
     pub(crate) fn listen(&mut self) -> Result<Value, Failure> {
         let mut line = String::new();
         if self.stdout.read_line(&mut line)? == 0 {
             return Err("a child process ended early; run its role by hand to see why".into());
         }
-        Ok(serde_json::from_str(&line)?)
+        let said: Value = serde_json::from_str(&line)?;
+        if let Some(why) = said["failed"].as_str() {
+            return Err(why.into());
+        }
+        Ok(said)
     }
 
     /// Tells it something and waits for the answer.

@@ -14,6 +14,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::crypto::Signer;
+use crate::redis_server::RedisServer;
 use crate::role::{say, told};
 use crate::{Failure, load};
 
@@ -22,22 +23,48 @@ const SCRIPT: &str = "if redis.call('DECR', KEYS[1]) < 0 then redis.call('INCR',
 /// Bytes of a record: about what sealed terms come to.
 const RECORD: usize = 300;
 
+/// The script as a Redis knows it.
+pub(crate) struct Script {
+    name: String,
+    record: Vec<u8>,
+}
+
+impl Script {
+    /// Gives it to a Redis, with credits to debit.
+    pub(crate) async fn load(connection: &mut MultiplexedConnection) -> Result<Self, Failure> {
+        redis::cmd("SET").arg("{bench}credits").arg(1_000_000_000).query_async::<()>(connection).await?;
+        let name = redis::cmd("SCRIPT").arg("LOAD").arg(SCRIPT).query_async(connection).await?;
+        Ok(Self { name, record: vec![7; RECORD] })
+    }
+
+    /// Debits and records once.
+    pub(crate) async fn call(&self, connection: &mut MultiplexedConnection) -> Result<(), Failure> {
+        let mut call = redis::cmd("EVALSHA");
+        call.arg(&self.name).arg(2).arg("{bench}credits").arg(format!("{{bench}}{}", Uuid::new_v4()));
+        match call.arg(&self.record[..]).arg(RECORD).query_async(connection).await? {
+            1_u8 => Ok(()),
+            _ => Err("no credits are left".into()),
+        }
+    }
+}
+
+/// A Redis of its own that writes every change to a file and calls fsync as told.
+pub(crate) fn redis(fsync: &str) -> RedisServer {
+    RedisServer::start(&["appendonly yes", &format!("appendfsync {fsync}"), "hash-max-listpack-value 1024"])
+}
+
 struct Shared {
     signer: Signer,
-    /// The name that Redis gave the script.
-    script: String,
-    record: Vec<u8>,
+    script: Script,
     filling: String,
 }
 
 /// Serves with answers of so many bytes; each worker has one connection on its own runtime.
 pub(crate) async fn serve(key: &Path, url: &str, answer: usize) -> Result<(), Failure> {
     let client = redis::Client::open(url)?;
-    let mut first = client.get_multiplexed_async_connection().await?;
-    redis::cmd("SET").arg("{bench}credits").arg(1_000_000_000).query_async::<()>(&mut first).await?;
-    let script = redis::cmd("SCRIPT").arg("LOAD").arg(SCRIPT).query_async(&mut first).await?;
+    let script = Script::load(&mut client.get_multiplexed_async_connection().await?).await?;
     let signer = Signer::read(key)?;
-    let shared = Data::from(Arc::new(Shared { signer, script, record: vec![7; RECORD], filling: "x".repeat(answer) }));
+    let shared = Data::from(Arc::new(Shared { signer, script, filling: "x".repeat(answer) }));
     let server = HttpServer::new(move || {
         let (shared, client) = (shared.clone(), client.clone());
         let connect = move || {
@@ -60,11 +87,9 @@ pub(crate) async fn serve(key: &Path, url: &str, answer: usize) -> Result<(), Fa
 async fn handle(_body: Bytes, shared: Data<Shared>, connection: Data<Rc<MultiplexedConnection>>) -> HttpResponse {
     let Ok(signature) = shared.signer.sign() else { return HttpResponse::InternalServerError().finish() };
     let mut connection = MultiplexedConnection::clone(&connection);
-    let mut call = redis::cmd("EVALSHA");
-    call.arg(&shared.script).arg(2).arg("{bench}credits").arg(format!("{{bench}}{}", Uuid::new_v4()));
-    let Ok(1_u8) = call.arg(&shared.record[..]).arg(RECORD).query_async(&mut connection).await else {
+    if shared.script.call(&mut connection).await.is_err() {
         return HttpResponse::ServiceUnavailable().finish();
-    };
+    }
     let mut body = shared.filling.clone();
     let length = body.len();
     URL_SAFE_NO_PAD.encode_string(signature, &mut body);

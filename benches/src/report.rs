@@ -1,12 +1,9 @@
 //! Tables of what was measured: Markdown, so that a terminal and a README show the same.
 
 use std::fmt;
-use std::path::PathBuf;
 
-use sakshi_domain::clock::{Clock as _, SystemClock};
-
-use crate::Failure;
-use crate::load::{self, Measured};
+use crate::load::Measured;
+use crate::summary::Line;
 
 /// What a ratio should reach.
 #[derive(Clone, Copy, Debug)]
@@ -15,9 +12,23 @@ pub(crate) enum Target {
     AtMost(f64),
 }
 
+impl Target {
+    /// What is wanted, and whether a figure is that.
+    pub(crate) fn judge(self, figure: f64) -> [String; 2] {
+        let (wanted, met) = match self {
+            Self::AtLeast(least) => (format!("≥ {}", number(least)), figure >= least),
+            Self::AtMost(most) => (format!("≤ {}", number(most)), figure <= most),
+        };
+        [wanted, if met { "met" } else { "SHORT" }.to_owned()]
+    }
+}
+
 /// One bench's table.
 pub(crate) struct Report {
-    title: String,
+    /// Its heading.
+    pub(crate) title: String,
+    /// What the summary tells of it.
+    pub(crate) lines: Vec<Line>,
     rows: Vec<[String; 5]>,
     notes: Vec<String>,
 }
@@ -33,7 +44,7 @@ pub(crate) fn median(figures: &[f64]) -> f64 {
     }
 }
 
-fn number(figure: f64) -> String {
+pub(crate) fn number(figure: f64) -> String {
     match figure.abs() {
         large if large >= 100.0 => format!("{figure:.0}"),
         middle if middle >= 10.0 => format!("{figure:.1}"),
@@ -43,7 +54,7 @@ fn number(figure: f64) -> String {
 
 impl Report {
     pub(crate) fn new(title: &str) -> Self {
-        Self { title: title.to_owned(), rows: Vec::new(), notes: Vec::new() }
+        Self { title: title.to_owned(), lines: Vec::new(), rows: Vec::new(), notes: Vec::new() }
     }
 
     /// A figure of each round, without a target.
@@ -53,12 +64,8 @@ impl Report {
 
     /// A ratio or another figure that has a target.
     pub(crate) fn judged(&mut self, what: &str, figures: &[f64], target: Target) {
-        let middle = median(figures);
-        let (wanted, met) = match target {
-            Target::AtLeast(least) => (format!("≥ {}", number(least)), middle >= least),
-            Target::AtMost(most) => (format!("≤ {}", number(most)), middle <= most),
-        };
-        self.row(what, figures, wanted, if met { "met" } else { "SHORT" }.to_owned());
+        let [wanted, verdict] = target.judge(median(figures));
+        self.row(what, figures, wanted, verdict);
     }
 
     /// A sentence below the table.
@@ -72,10 +79,20 @@ impl Report {
         self.rows.push([what.to_owned(), number(median(figures)), spread, target, verdict]);
     }
 
+    /// Rate and processor time of one server.
+    pub(crate) fn rates(&mut self, what: &str, turns: &[Measured]) {
+        self.figure(&format!("{what}, per s"), &turns.iter().map(|turn| turn.rate).collect::<Vec<_>>());
+        self.micros(what, turns);
+    }
+
+    fn micros(&mut self, what: &str, turns: &[Measured]) {
+        let micros: Vec<f64> = turns.iter().map(|turn| turn.server_micros).collect();
+        self.figure(&format!("server CPU of {what}, µs each"), &micros);
+    }
+
     /// Rate and processor time of two servers that took turns, and their ratio.
     pub(crate) fn compare(&mut self, (ours, of_us): (&str, &[Measured]), (limit, of_it): (&str, &[Measured]), target: Option<Target>) {
         let rates = |turns: &[Measured]| turns.iter().map(|turn| turn.rate).collect::<Vec<_>>();
-        let micros = |turns: &[Measured]| turns.iter().map(|turn| turn.server_micros).collect::<Vec<_>>();
         self.figure(&format!("{ours}, per s"), &rates(of_us));
         self.figure(&format!("{limit}, per s"), &rates(of_it));
         let ratios: Vec<f64> = of_us.iter().zip(of_it).map(|(us, it)| us.rate / it.rate).collect();
@@ -84,18 +101,28 @@ impl Report {
             Some(target) => self.judged(&what, &ratios, target),
             None => self.figure(&what, &ratios),
         }
-        self.figure(&format!("server CPU of {ours}, µs each"), &micros(of_us));
-        self.figure(&format!("server CPU of {limit}, µs each"), &micros(of_it));
+        self.micros(ours, of_us);
+        self.micros(limit, of_it);
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let head = ["", "median", "least – most", "target", ""].map(str::to_owned);
-        let width = |column: usize| self.rows.iter().chain([&head]).map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..5).map(width).collect();
-        writeln!(f, "### {}\n", self.title)?;
-        for (index, row) in std::iter::once(&head).chain(&self.rows).enumerate() {
+        write!(f, "### {}\n\n{}", self.title, Table(&head, &self.rows))?;
+        self.notes.iter().try_for_each(|note| writeln!(f, "\n{note}"))
+    }
+}
+
+/// A Markdown table: its head and its rows.
+pub(crate) struct Table<'a, const COLUMNS: usize>(pub(crate) &'a [String; COLUMNS], pub(crate) &'a [[String; COLUMNS]]);
+
+impl<const COLUMNS: usize> fmt::Display for Table<'_, COLUMNS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(head, rows) = self;
+        let width = |column: usize| rows.iter().chain([*head]).map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..COLUMNS).map(width).collect();
+        for (index, row) in std::iter::once(*head).chain(*rows).enumerate() {
             for (cell, width) in row.iter().zip(&widths) {
                 write!(f, "| {cell:width$} ")?;
             }
@@ -104,30 +131,8 @@ impl fmt::Display for Report {
                 writeln!(f, "|{}", widths.iter().map(|width| format!("{}|", "-".repeat(width + 2))).collect::<String>())?;
             }
         }
-        self.notes.iter().try_for_each(|note| writeln!(f, "\n{note}"))
+        Ok(())
     }
-}
-
-/// When, on what, and by which command.
-pub(crate) fn machine() -> Result<String, Failure> {
-    let information = std::fs::read_to_string("/proc/cpuinfo")?;
-    let model =
-        information.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':')).map_or("unknown", |(_, name)| name.trim());
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let date = SystemClock.now();
-    Ok(format!("{date}, {} cores of {model}: `cargo run --release -p sakshi-benches -- {}`\n", load::cores(), arguments.join(" ")))
-}
-
-const BEGIN: &str = "<!-- results -->\n";
-const END: &str = "<!-- end of results -->";
-
-/// Replaces the results in benches/README.md.
-pub(crate) fn write(results: &str) -> Result<(), Failure> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let text = std::fs::read_to_string(&path)?;
-    let place = text.find(BEGIN).map(|at| at + BEGIN.len()).zip(text.find(END));
-    let (from, to) = place.filter(|(from, to)| from <= to).ok_or("README.md has no place for results")?;
-    std::fs::write(path, format!("{}\n{results}\n{}", &text[..from], &text[to..])).map_err(Into::into)
 }
 
 #[cfg(test)]

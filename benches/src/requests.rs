@@ -57,6 +57,12 @@ pub(crate) fn intent(service: &Server, event: &str) -> Vec<u8> {
     format!("GET /e/{event} HTTP/1.1\r\nHost: {}\r\nAccept: application/jwt\r\n\r\n", service.address).into_bytes()
 }
 
+/// A poll of no transaction in particular, for a server that knows none.
+pub(crate) fn poll_as(key: &str, app: &str) -> Vec<u8> {
+    let txn = "00000000-0000-4000-8000-000000000000";
+    format!("GET {PREFIX}/result/{txn} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-KEY: {key}\r\nX-API-APP-ID: {app}\r\n\r\n").into_bytes()
+}
+
 /// A callback with a credential, in the authority's XML form.
 pub(crate) fn callback(address: &str, txn: &str, credential: &str) -> Result<Vec<u8>, Failure> {
     let (_, behind) = address.split_once("://").ok_or("the callback address is no URL")?;

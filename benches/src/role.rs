@@ -10,6 +10,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::Failure;
 use crate::bare::{self, Bare};
+use crate::webhooks::{receiver, sender};
 use crate::{memory, node, recording};
 
 /// A role and what it needs.
@@ -29,6 +30,15 @@ pub(crate) enum Role {
         #[arg(long)]
         set: Vec<String>,
     },
+    /// A bare server that does nothing but answer.
+    Answer {
+        /// Bytes of its answers.
+        answer: usize,
+    },
+    /// A receiver of webhooks that counts and measures.
+    Receive,
+    /// A sender of what webhooks are compared with.
+    Send,
     /// A bare server that signs.
     Sign {
         key: PathBuf,
@@ -56,8 +66,16 @@ pub(crate) enum Role {
 
 impl Role {
     pub(crate) fn play(&self) -> Result<(), Failure> {
+        // These two run on runtimes of their own.
+        match self {
+            Self::Receive => return receiver::serve(),
+            Self::Send => return sender::serve(),
+            _ => {}
+        }
         actix_rt::System::new().block_on(async {
             match self {
+                Self::Receive | Self::Send => Ok(()),
+                Self::Answer { answer } => bare::serve(Bare::Answering, *answer).await,
                 Self::Node { directory, intent_key, redis, set } => {
                     node::serve(directory, intent_key.as_deref(), redis.as_deref(), set).await
                 }

@@ -15,6 +15,8 @@ pub(crate) struct Scale {
     pub(crate) connections: usize,
     /// Callbacks in one turn.
     pub(crate) callbacks: usize,
+    /// Webhooks in one turn.
+    pub(crate) deliveries: usize,
     /// Guests of the event.
     pub(crate) guests: usize,
     /// The time over which they arrive.
@@ -23,6 +25,8 @@ pub(crate) struct Scale {
     pub(crate) live: usize,
     /// Transactions replaced before memory is measured again.
     pub(crate) churned: usize,
+    /// Memory of the store alone is measured too, which takes as long once more.
+    pub(crate) store_alone: bool,
 }
 
 impl Scale {
@@ -33,10 +37,12 @@ impl Scale {
         warm: Duration::from_millis(500),
         connections: 64,
         callbacks: 30_000,
+        deliveries: 20_000,
         guests: 5_000,
         arrivals: Duration::from_secs(60),
         live: 1_000_000,
         churned: 3_000_000,
+        store_alone: true,
     };
     /// Enough to see that it works.
     pub(crate) const QUICK: Self = Self {
@@ -45,9 +51,11 @@ impl Scale {
         warm: Duration::from_millis(300),
         connections: 64,
         callbacks: 4_000,
+        deliveries: 3_000,
         guests: 400,
         arrivals: Duration::from_secs(5),
         live: 50_000,
         churned: 150_000,
+        store_alone: true,
     };
 }

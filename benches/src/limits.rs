@@ -1,0 +1,83 @@
+//! What this machine can do alone, measured in the run whose tables are held against it.
+
+mod disk;
+mod script;
+
+use std::sync::Arc;
+
+use sakshi_authority::intent::IntentKey;
+
+use crate::crypto::{Checks, Signer, rate_of_all_cores};
+use crate::load::Measured;
+use crate::process::Server;
+use crate::report::Report;
+use crate::scale::Scale;
+use crate::webhooks::Post;
+use crate::{Failure, load, requests};
+
+/// Bytes of the bare handler's answers: about a poll's.
+const ANSWER: usize = 120;
+/// Credentials of the length that the service gives its clients.
+const KEY: &str = "a-key-of-the-length-that-clients-are-given-0123456789";
+const APP: &str = "an-app-of-the-usual-length-0123456789";
+
+pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
+    let mut report = Report::new("limits");
+    signatures(&mut report, scale)?;
+    handlers(&mut report, scale)?;
+    for fsync in ["everysec", "always"] {
+        let [many, one] = script::rates(fsync, scale)?;
+        report.figure(&format!("scripts on Redis, AOF {fsync}, a connection per core, per s"), &many);
+        report.figure(&format!("the same one after another, AOF {fsync}, per s"), &one);
+    }
+    let mut post = Post::start()?;
+    for (how, name) in [("new", "hyper POST, new connection"), ("kept", "hyper POST, kept connections")] {
+        let turns = (0..scale.rounds).map(|_| post.send(how, scale.deliveries)).collect::<Result<Vec<Measured>, _>>()?;
+        report.rates(name, &turns);
+    }
+    let [alone, grouped] = disk::rates(scale)?;
+    report.figure("appends of 8 KiB with an fdatasync each, per s", &alone);
+    report.figure(&format!("appends of 8 KiB, {} to an fdatasync, per s", disk::GROUP), &grouped);
+    report.note(
+        "Signatures on all cores in loops. The bare handler is actix-web with a worker per core that answers the same bytes to the same \
+         load generator as in the other tables; with authentication it hashes key and app and looks them up. The script is the one that the \
+         bare server of the table \"nodes\" runs, called 64 at a time over as many connections as cores. hyper posts 600 bytes, \
+         64 at a time; its server CPU is the sender's. The file is in the directory for temporary files, where the stores of all benches are.",
+    );
+    Ok(report)
+}
+
+fn signatures(report: &mut Report, scale: Scale) -> Result<(), Failure> {
+    let files = tempfile::tempdir()?;
+    for (algorithm, pem) in [("RS256", IntentKey::generate_rs256()?.1), ("ES256", IntentKey::generate_es256()?.1)] {
+        let path = files.path().join(algorithm);
+        std::fs::write(&path, pem)?;
+        let signer = Signer::read(&path)?;
+        let rates = turns(scale, || rate_of_all_cores(scale.span, || signer.sign().map(drop)))?;
+        report.figure(&format!("{algorithm} signatures, per s"), &rates);
+    }
+    let checks = Checks::any()?;
+    // Each of them is two.
+    let rates = turns(scale, || Ok(rate_of_all_cores(scale.span, || checks.verify())? * 2.0))?;
+    report.figure("ES256 verifications, per s", &rates);
+    Ok(())
+}
+
+fn handlers(report: &mut Report, scale: Scale) -> Result<(), Failure> {
+    let answer = ANSWER.to_string();
+    let bare = Server::start(&["answer", &answer])?;
+    let authenticating = Server::start(&["authenticate", KEY, APP, &answer])?;
+    let requests = Arc::new(vec![requests::poll_as(KEY, APP)]);
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    for _ in 0..scale.rounds {
+        without.push(load::cycle(&bare, &requests, scale)?);
+        with.push(load::cycle(&authenticating, &requests, scale)?);
+    }
+    report.rates("bare actix-web handler", &without);
+    report.rates("bare handler with authentication", &with);
+    Ok(())
+}
+
+fn turns(scale: Scale, turn: impl Fn() -> Result<f64, Failure>) -> Result<Vec<f64>, Failure> {
+    (0..scale.rounds).map(|_| turn()).collect()
+}

@@ -1,0 +1,38 @@
+//! Durable appends to a file: what every commit of the embedded store pays, alone and shared.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::time::Instant;
+
+use crate::Failure;
+use crate::scale::Scale;
+
+/// Two pages of the store.
+const APPENDED: usize = 8 * 1_024;
+/// Appends that share an fdatasync.
+pub(super) const GROUP: usize = 64;
+
+/// Appends per second with an fdatasync each and with one for a group, in turns.
+pub(super) fn rates(scale: Scale) -> Result<[Vec<f64>; 2], Failure> {
+    let mut rates = [Vec::new(), Vec::new()];
+    for _ in 0..scale.rounds {
+        for (group, rates) in [1, GROUP].into_iter().zip(&mut rates) {
+            rates.push(rate(group, scale)?);
+        }
+    }
+    Ok(rates)
+}
+
+fn rate(group: usize, scale: Scale) -> Result<f64, Failure> {
+    let mut file: File = tempfile::tempfile()?;
+    let page = vec![7_u8; APPENDED];
+    let (began, mut appended) = (Instant::now(), 0_u64);
+    while began.elapsed() < scale.span {
+        for _ in 0..group {
+            file.write_all(&page)?;
+        }
+        file.sync_data()?;
+        appended += group as u64;
+    }
+    Ok(appended as f64 / began.elapsed().as_secs_f64())
+}

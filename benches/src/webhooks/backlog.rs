@@ -1,0 +1,106 @@
+//! Fills the outbox of a node: transactions opened and completed with eight claims each, without
+//! HTTP and without signatures, and a look at what became of their webhooks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use sakshi::node::Node;
+use sakshi_actors::{Complete, CompleteReply, Transactions};
+use sakshi_authority::claims::credential_name;
+use sakshi_domain::claims::ClaimSet;
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_domain::delivery::{DeliveryOutcome, Subject};
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
+use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, VerifiedClaims};
+use sakshi_domain::web_address::{Schemes, WebhookUrl};
+use sakshi_sandbox::residents::Resident;
+use sakshi_store::OpenOutcome;
+use tokio::time::{Instant, sleep};
+
+use crate::transactions::Opener;
+use crate::{Failure, requests};
+
+const RESIDENT: &str = "asha";
+/// Opened and completed at the same time.
+const LANES: usize = 256;
+const DAY: Duration = Duration::from_secs(86_400);
+/// How long the last records may take, and how often they are looked for.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Transactions whose webhooks have not been looked at yet.
+#[derive(Default)]
+pub(crate) struct Backlog(Vec<TxnId>);
+
+impl Backlog {
+    /// Opens and completes so many transactions with a webhook to this address.
+    pub(crate) async fn queue(&mut self, doors: &[Transactions], opener: &Opener, count: usize, to: &str) -> Result<(), Failure> {
+        let url = WebhookUrl::parse(to, Schemes::HttpAndHttps).map_err(|_| "not a webhook's address")?;
+        let claims = claims()?;
+        let lanes = (0..LANES).map(|lane| {
+            let (door, url, claims) = (&doors[lane % doors.len()], &url, &claims);
+            async move {
+                let mut ids = Vec::new();
+                for _ in 0..count / LANES + usize::from(lane < count % LANES) {
+                    ids.push(one(door, opener, url, claims).await?);
+                }
+                Ok::<_, Failure>(ids)
+            }
+        });
+        for ids in join_all(lanes).await {
+            self.0.append(&mut ids?);
+        }
+        Ok(())
+    }
+
+    /// Waits until every attempt is recorded and tells how many were delivered.
+    pub(crate) async fn settled(&mut self, node: &Node) -> Result<usize, Failure> {
+        let until = Instant::now() + PATIENCE;
+        let mut delivered = 0;
+        for id in self.0.drain(..) {
+            let attempt = loop {
+                let record = node.store.load_delivery(Subject::Transaction(id)).await?;
+                match record.and_then(|record| record.attempt) {
+                    Some(attempt) => break attempt,
+                    None if Instant::now() > until => return Err("a webhook's attempt was never recorded".into()),
+                    None => sleep(LOOK).await,
+                }
+            };
+            delivered += usize::from(attempt.outcome == DeliveryOutcome::Delivered);
+        }
+        Ok(delivered)
+    }
+}
+
+fn claims() -> Result<Arc<VerifiedClaims>, Failure> {
+    let resident = Resident::find(RESIDENT).ok_or("no such resident")?;
+    let now = SystemClock.now();
+    let shared = ClaimSet::parse(&requests::CLAIMS)?;
+    let shared = shared.iter().filter_map(|claim| Some((credential_name(claim).to_owned(), resident.claim(claim, now)?)));
+    Ok(Arc::new(VerifiedClaims::new(shared.collect())))
+}
+
+async fn one(door: &Transactions, opener: &Opener, url: &WebhookUrl, claims: &Arc<VerifiedClaims>) -> Result<TxnId, Failure> {
+    let mut opening = opener.opening(door, CREDITS_PER_VERIFICATION);
+    opening.pending.terms.webhook_url = Some(url.clone());
+    let id = opening.pending.id;
+    if !matches!(door.open(opening).await?, OpenOutcome::Opened { .. }) {
+        return Err("a transaction was not opened".into());
+    }
+    let mut distinct = [0; 32];
+    distinct[..16].copy_from_slice(id.as_bytes());
+    let answer = Answer::Credential {
+        claims: Arc::clone(claims),
+        missing: ClaimSet::default(),
+        malformed: ClaimSet::default(),
+        holder_bound: true,
+        identity: CredentialIdentity(distinct),
+        digest: AnswerDigest(distinct),
+    };
+    match door.complete(id, Complete { answer, replay_window: DAY, result_ttl: DAY }).await? {
+        CompleteReply::Accepted => Ok(id),
+        other => Err(format!("a transaction was not completed: {other:?}").into()),
+    }
+}
