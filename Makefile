@@ -16,7 +16,7 @@ needs:
 	need() { command -v "$$1" >/dev/null 2>&1 || missing="$$missing $$2"; }; \
 	need cc build-essential; need python3 python3; need node nodejs; need npm npm; need flock util-linux; \
 	python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing="$$missing python3-venv"; \
-	if [ -d tests/browser ]; then need chromium chromium; need zbarimg zbar-tools; \
+	if [ -d tests/browser ]; then need chromium chromium; need zbarimg zbar-tools; need gs ghostscript; \
 		[ -n "$$(fc-list :lang=ur family 2>/dev/null)" ] || missing="$$missing fontconfig fonts-noto-core"; fi; \
 	need redis-server redis-server; need redis-cli redis-tools; need haproxy haproxy; \
 	if [ -d tests/deploy ]; then need kubectl kubernetes-client; need systemd-analyze systemd; need openssl openssl; fi; \

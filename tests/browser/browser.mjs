@@ -1,7 +1,7 @@
 // Chromium as Debian packages it, the devices that the pages know, and what is asked of a page.
 
 import { execFile } from "node:child_process";
-import { readFile, rm } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 
 const installed = createRequire(new URL("../../target/browser/", import.meta.url));
 const { chromium } = installed("playwright-core");
-const axe = installed.resolve("axe-core");
+export const axe = installed.resolve("axe-core/axe.min.js");
 
 const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync"];
@@ -25,21 +25,26 @@ export const devices = {
 
 export const launch = () => chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: flags });
 
-// Opens a page and gathers its troubles: scripts that throw, breaches of the policy, and, unless
-// it `mayLeave`, requests to elsewhere. `kept` is an answer to be shown in place of a fresh one; a
-// `still` page never goes on to another by itself.
-export async function visit(browser, device, url, { mayLeave = false, kept, still = false, ...more } = {}) {
+// A blank page that gathers its troubles: scripts that throw, breaches of the policy and, unless it
+// `mayLeave`, what it loads from elsewhere. A `still` page never goes on to another by itself.
+export async function open(browser, device, { mayLeave = false, still = false, ...more } = {}) {
   const context = await browser.newContext({ ...devices[device], ...more });
   const page = await context.newPage();
   if (still) await page.addInitScript(refuseLongWaits);
-  if (kept) await page.route(url, (route) => route.fulfill(kept));
   page.troubles = [];
   page.on("pageerror", (error) => page.troubles.push(String(error)));
   page.on("console", (message) => { if (/Content Security Policy/i.test(message.text())) page.troubles.push(message.text()); });
   page.on("request", (request) => {
-    const foreign = !request.url().startsWith(new URL(url).origin) && !request.url().startsWith("data:");
-    if (foreign && !mayLeave) page.troubles.push(`asked for ${request.url()}`);
+    if (mayLeave || request.isNavigationRequest() || request.url().startsWith("data:")) return;
+    if (new URL(request.url()).origin !== new URL(request.frame().url()).origin) page.troubles.push(`asked for ${request.url()}`);
   });
+  return page;
+}
+
+// Opens a page at an address. `kept` is an answer to be shown in place of a fresh one.
+export async function visit(browser, device, url, { kept, ...more } = {}) {
+  const page = await open(browser, device, more);
+  if (kept) await page.route(url, (route) => route.fulfill(kept));
   page.answer = await page.goto(url);
   return page;
 }
@@ -49,22 +54,58 @@ function refuseLongWaits() {
   window.setTimeout = (what, millis, ...rest) => millis >= 1000 ? 0 : setTimeout(what, millis, ...rest);
 }
 
-export async function accessibilityProblems(page) {
-  await page.evaluate(await readFile(axe, "utf8"));
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  return violations.map((found) => `${found.id}: ${found.nodes.map((node) => node.html).join(" | ")}`);
-}
-
 let pictures = 0;
 
-// What a scanner reads from an element of the page, as it is really drawn.
-export async function scan(page, selector) {
-  const path = join(tmpdir(), `sakshi-code-${process.pid}-${pictures++}.png`);
-  await page.locator(selector).screenshot({ path });
+// Runs a program on bytes in a file of its own; resolves to what it wrote on stdout.
+async function onFile(suffix, bytes, program, args, options = {}) {
+  const path = join(tmpdir(), `sakshi-picture-${process.pid}-${pictures++}${suffix}`);
+  await writeFile(path, bytes);
   try {
-    const { stdout } = await promisify(execFile)("zbarimg", ["--quiet", "--raw", "-Sdisable", "-Sqrcode.enable", path]);
-    return stdout.trim();
+    return (await promisify(execFile)(program, [...args, path], { maxBuffer: 64 * 1_024 * 1_024, ...options })).stdout;
   } finally {
     await rm(path, { force: true });
   }
+}
+
+// What a scanner reads from a picture in PNG.
+async function read(png) {
+  return (await onFile(".png", png, "zbarimg", ["--quiet", "--raw", "-Sdisable", "-Sqrcode.enable"])).trim();
+}
+
+// What a scanner reads from an element of the page, as it is really drawn.
+export async function scan(page, selector) {
+  return read(await page.locator(selector).screenshot());
+}
+
+// What a scanner reads from a printed page at 150 dots per inch.
+export async function scanPrint(pdf) {
+  return read(await onFile(".pdf", pdf, "gs", ["-q", "-dSAFER", "-dBATCH", "-dNOPAUSE", "-sDEVICE=pnggray", "-r150", "-sOutputFile=-"], { encoding: "buffer" }));
+}
+
+// How the code within an element is drawn: grey values of its darkest and lightest point and of the darkest one in its quiet
+// zone, four modules wide, all of 255.
+export async function greys(page, selector) {
+  const code = page.locator(`${selector} svg`);
+  const modules = await code.evaluate((svg) => svg.viewBox.baseVal.width);
+  const png = (await code.screenshot()).toString("base64");
+  return page.evaluate(async ([png, modules]) => {
+    const bytes = Uint8Array.from(atob(png), (letter) => letter.charCodeAt(0));
+    const picture = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
+    const { width, height } = picture;
+    const canvas = new OffscreenCanvas(width, height).getContext("2d");
+    canvas.drawImage(picture, 0, 0);
+    const { data } = canvas.getImageData(0, 0, width, height);
+    const found = { darkest: 255, lightest: 0, quiet: 255 };
+    // The rounded frame around it may touch the outermost module's corners.
+    const edge = width / modules, zone = 4 * edge - 1;
+    for (let y = edge; y < height - edge; y += 1) {
+      for (let x = edge; x < width - edge; x += 1) {
+        const grey = data[4 * (Math.floor(y) * width + Math.floor(x)) + 1];
+        found.darkest = Math.min(found.darkest, grey);
+        found.lightest = Math.max(found.lightest, grey);
+        if (x < zone || y < zone || x >= width - zone || y >= height - zone) found.quiet = Math.min(found.quiet, grey);
+      }
+    }
+    return found;
+  }, [png, modules]);
 }

@@ -3,14 +3,14 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { accessibilityProblems, launch, scan, visit } from "./browser.mjs";
+import { launch, scan, visit } from "./browser.mjs";
 import { Service } from "./service.mjs";
 
 const IN_A_WEEK = new Date(Date.now() + 7 * 86_400_000).toISOString();
 const NAME = "Open day 2026 (Hall B)!";
 const LANGUAGES = [
-  { language: "hindi", lang: "hi", dir: "ltr", script: /[\u0900-\u097f]/u },
-  { language: "urdu", lang: "ur", dir: "rtl", script: /[\u0600-\u06ff]/u },
+  { language: "hindi", lang: "hi", dir: "ltr" },
+  { language: "urdu", lang: "ur", dir: "rtl" },
 ];
 
 let service, browser;
@@ -27,39 +27,13 @@ async function print({ event_id }, file) {
   return answer.text();
 }
 
-const rootOf = (page) => page.evaluate(() => {
-  const { lang, dir, scrollWidth } = document.documentElement;
-  return { lang, dir, fits: scrollWidth <= innerWidth };
-});
-
 // Where an element is seen, from 0 at the left of the screen to 1 at its right.
 async function across(page, selector) {
   const { x, width } = await page.locator(selector).first().boundingBox();
   return (x + width / 2) / page.viewportSize().width;
 }
 
-for (const { language, lang, dir, script } of LANGUAGES) {
-  test(`every page speaks ${language}, runs ${dir}, fits and is accessible`, async () => {
-    const [made, opened] = await Promise.all([event(language), service.open({ language, redirect_url: "https://shop.example/a" })]);
-    const ended = await service.open({ language, redirect_url: "https://shop.example/a" });
-    await service.answer(ended, "decline");
-    const poster = { body: await print(made, "poster"), contentType: "text/html; charset=utf-8" };
-    const pages = [[made.qr_url], [`${made.qr_url}/kiosk?places=1`], [opened.requestUrl], [`${opened.requestUrl}?help=1`], [ended.requestUrl],
-      [`${service.base}/v/none`], [made.qr_url, poster]];
-    for (const [url, kept] of pages) {
-      for (const device of kept ? ["desktop"] : ["narrow", "android", "desktop"]) {
-        const page = await visit(browser, device, url, { kept, still: true, locale: lang });
-        const state = `${url} on ${device}`;
-        assert.deepEqual(await rootOf(page), { lang, dir, fits: true }, state);
-        assert.match(await page.locator("body").innerText(), script, state);
-        // The elements are the same on every screen.
-        if (device === "android" || kept) assert.deepEqual(await accessibilityProblems(page), [], state);
-        assert.deepEqual(page.troubles, [], state);
-        await page.context().close();
-      }
-    }
-  });
-
+for (const { language, lang, dir } of LANGUAGES) {
   test(`codes on pages and posters in ${language} are read by a scanner`, async () => {
     const [made, opened] = await Promise.all([event(language), service.open({ language })]);
     const svg = await print(made, "poster.svg");

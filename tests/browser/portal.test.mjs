@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
 import { launch, scan, visit } from "./browser.mjs";
+import { press, tabTo } from "./keyboard.mjs";
 import { Service } from "./service.mjs";
 
 const SOON = { timeout: 20_000 };
@@ -95,6 +96,56 @@ for (const [manner, more] of [["with JavaScript", {}], ["without JavaScript", { 
   });
 }
 
+test("by the keyboard alone, from the sign-in through the sandbox's app to the claims and the very bytes of the webhook", async () => {
+  const { createServer } = await import("node:http");
+  const { once } = await import("node:events");
+  const { buffer } = await import("node:stream/consumers");
+  const got = [];
+  let arrive;
+  const arrived = new Promise((resolve) => { arrive = resolve; });
+  const backend = createServer(async (request, answer) => {
+    got.push({ method: request.method, url: request.url, body: await buffer(request) });
+    answer.end();
+    arrive();
+  });
+  await once(backend.listen(0, "127.0.0.1"), "listening");
+  try {
+    const page = await signedIn();
+    await press(page, page.getByLabel("Photo"), "Space");
+    await press(page, page.getByRole("radio", { checked: true }), "ArrowDown");
+    await press(page, page.getByText("More options"));
+    await tabTo(page, page.getByLabel("Webhook URL"));
+    await page.keyboard.type(`http://127.0.0.1:${backend.address().port}/hook?for=me`);
+    await press(page, page.getByRole("button", { name: "Start" }));
+    await heading(page, "Scan it with a phone");
+    const txn = new URL(page.url()).pathname.split("/").pop();
+    assert.deepEqual(got, []);
+    const opening = page.context().waitForEvent("page");
+    await press(page, page.locator("#sandbox"));
+    const app = await opening;
+    await app.waitForLoadState();
+    await press(app, app.getByRole("button", { name: /^Face matches/ }));
+    await app.getByRole("heading", { name: "Your details were shared" }).waitFor(SOON);
+    await app.close();
+    await heading(page, "Verified");
+    await page.getByText("Asha Rao", { exact: true }).waitFor(SOON);
+    await arrived;
+    const [{ method, url, body }, ...more] = got;
+    assert.deepEqual([method, url, more], ["POST", "/hook?for=me", []]);
+    assert.equal(await page.locator("#body").textContent(), body.toString());
+    const polled = await fetch(`${service.base}/api/v1/nationalid-ovse/result/${txn}`, { headers: service.headers });
+    assert.equal(await polled.text(), body.toString());
+    const { data } = JSON.parse(body);
+    assert.equal(data.verification_passed, true);
+    assert.ok(body.includes("Asha Rao"));
+    assert.deepEqual(page.troubles, []);
+    await page.context().close();
+  } finally {
+    backend.close();
+    backend.closeAllConnections();
+  }
+});
+
 test("what is copied is the command, and it works with the credentials put in", async () => {
   const page = await signedIn();
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"], { origin: service.base });
@@ -155,7 +206,7 @@ test("nothing of the key is in a page, in the browser's storage or in a cookie t
 });
 
 test("a revoked key ends its sessions within a second, also on a page that is open", async () => {
-  const mortal = await Service.start({ SAKSHI__ADMIN__TOKEN: "a-token-for-this-one-test-of-32-characters" });
+  const mortal = await Service.start();
   try {
     const event = await mortal.call("events", { name: "Talks", claims: ["name"], max_guests: 5, expires_at: new Date(Date.now() + 3_600_000).toISOString() });
     const page = await visit(browser, "desktop", `${mortal.base}/portal`);
@@ -165,7 +216,7 @@ test("a revoked key ends its sessions within a second, also on a page that is op
     await heading(page, "Try a verification");
     await page.goto(`${mortal.base}/portal/events/${event.event_id}`);
     await heading(page, "Talks");
-    await mortal.revokeKeys("a-token-for-this-one-test-of-32-characters");
+    await mortal.revokeKeys();
     const revoked = Date.now();
     let status;
     do {

@@ -4,69 +4,106 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { accessibilityProblems, devices, launch, visit } from "./browser.mjs";
+import { devices, launch, open } from "./browser.mjs";
+import { layoutProblems, problemsInBothSchemes } from "./inspect.mjs";
+import { focusProblems } from "./keyboard.mjs";
 import { Service } from "./service.mjs";
+import { event } from "./states.mjs";
 
-let service, browser, paths;
+// A window of 1280 pixels at 400 % has room for so many.
+const NARROW = { width: 320, height: 256 };
+const PHONE = { width: 390, height: 844 };
+
+let service, strict, browser, paths;
 before(async () => {
-  [service, browser] = await Promise.all([Service.start(), launch()]);
-  const tomorrow = new Date(Date.now() + 86_400_000).toISOString();
-  const event = await service.call("events", { name: "A name that goes on for quite a while and has Wortzusammensetzungsungetüme in it", claims: ["name"], max_guests: 5, expires_at: tomorrow, webhook_url: `https://client.example/${"a".repeat(120)}` });
-  const jwt = await fetch(`${service.base}/e/${event.event_id}`, { headers: { Accept: "application/jwt" } });
-  await service.answer({ intentJwt: await jwt.text() }, "approve");
+  [service, strict, browser] = await Promise.all([Service.start(), Service.start({ SAKSHI__LIMITS__SIGN_INS_PER_MINUTE_PER_ADDRESS: "1" }), launch()]);
+  const made = await event(service, { name: "A name that goes on for quite a while and has Wortzusammensetzungsungetüme in it", webhook_url: `https://client.example/${"a".repeat(120)}` });
+  await service.attend(made);
   const [waiting, verified, declined, app] = await Promise.all([
     service.open({ channel: "qr" }), service.open({ claims: ["name", "photo", "address"] }), service.open(), service.open({ channel: "app" }),
   ]);
   await Promise.all([service.answer(verified, "approve"), service.answer(declined, "decline")]);
-  paths = ["", "/events", "/events/new", `/events/${event.event_id}`, "/webhooks", "/credits", "/events/none",
+  paths = ["", "/events", "/events/new", `/events/${made.event_id}`, "/webhooks", "/credits", "/events/none",
     ...[waiting, verified, declined, app].map((opened) => `/transactions/${opened.txnId}`)];
 });
-after(() => Promise.all([service?.stop(), browser?.close()]));
+after(() => Promise.all([service?.stop(), strict?.stop(), browser?.close()]));
+
+async function fillIn(page, { base, headers }, key = headers["X-API-KEY"]) {
+  await page.goto(`${base}/portal/sign-in`);
+  await page.getByLabel("App id").fill(headers["X-API-APP-ID"]);
+  await page.getByLabel("API key").fill(key);
+  await page.getByRole("button", { name: "Sign in" }).click();
+}
 
 async function signedIn(device, more) {
-  const page = await visit(browser, device, `${service.base}/portal/sign-in`, more);
-  await page.getByLabel("App id").fill(service.headers["X-API-APP-ID"]);
-  await page.getByLabel("API key").fill(service.headers["X-API-KEY"]);
-  await page.getByRole("button", { name: "Sign in" }).click();
+  const page = await open(browser, device, more);
+  await fillIn(page, service);
   await page.waitForURL("**/portal");
   return page;
 }
 
-async function looksWell(page, state) {
+async function unfold(page) {
   await page.evaluate(() => document.querySelectorAll("details").forEach((details) => { details.open = true; }));
-  assert.deepEqual(await accessibilityProblems(page), [], state);
-  assert.equal(await page.locator("h1").count(), 1, state);
-  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${state} scrolls sideways`);
-  assert.deepEqual(page.troubles, [], state);
 }
 
-for (const device of ["desktop", "android", "narrow"]) {
-  for (const colorScheme of ["light", "dark"]) {
-    test(`no page has an accessibility violation, a broken policy or a sideways scroll, on ${device}, ${colorScheme}`, async () => {
-      const page = await signedIn(device, { colorScheme });
-      for (const path of paths) {
-        await page.goto(`${service.base}/portal${path}`);
-        await looksWell(page, path);
-      }
-      await page.goto(`${service.base}/portal/events/new`);
-      await page.locator("form[action='/portal/events']").evaluate((form) => { form.noValidate = true; });
-      await page.getByRole("button", { name: "Create the event" }).click();
-      await page.getByText("Some fields are not acceptable.").waitFor();
-      await looksWell(page, "what is wrong");
-      await page.context().clearCookies();
-      await page.goto(`${service.base}/portal/sign-in?ended=1`);
-      await looksWell(page, "sign-in");
-      await page.context().close();
-    });
-  }
+// What is wrong with a page as it stands, in either scheme and in windows of every size.
+async function problemsOf(page, state) {
+  await unfold(page);
+  const wrong = [...await problemsInBothSchemes(page)];
+  for (const size of [page.viewportSize(), PHONE, NARROW]) wrong.push(...await layoutProblems(page, size));
+  if (await page.locator("h1").count() !== 1) wrong.push("has not one heading");
+  return [...wrong, ...page.troubles.splice(0)].map((words) => `${state}: ${words}`);
 }
 
-test("four times as large, every page still needs no sideways scroll", async () => {
-  // A window of 1280 pixels at 400 % has room for 320.
-  const page = await signedIn("desktop", { viewport: { width: 320, height: 256 } });
+test("no page has an accessibility violation in either scheme, breaks the policy, or is cut off, covered or too wide in any window", async () => {
+  const page = await signedIn("desktop", { still: true });
+  const problems = [];
   for (const path of paths) {
     await page.goto(`${service.base}/portal${path}`);
-    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), path);
+    problems.push(...await problemsOf(page, path));
+  }
+  await page.goto(`${service.base}/portal/events/new`);
+  await page.locator("form[action='/portal/events']").evaluate((form) => { form.noValidate = true; });
+  await page.getByRole("button", { name: "Create the event" }).click();
+  await page.getByText("Some fields are not acceptable.").waitFor();
+  problems.push(...await problemsOf(page, "what is wrong"));
+  await page.goto(`${service.base}/portal/transactions/${paths.at(-4).split("/").pop()}`);
+  await page.context().setOffline(true);
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await page.locator("#trouble:not(:empty)").waitFor();
+  await page.context().setOffline(false);
+  problems.push(...await problemsOf(page, "offline"));
+  await page.context().clearCookies();
+  await page.goto(`${service.base}/portal/sign-in?ended=1`);
+  problems.push(...await problemsOf(page, "sign-in"));
+  await fillIn(page, service, "sk_none");
+  await page.getByText("do not go together").waitFor();
+  problems.push(...await problemsOf(page, "a wrong key"));
+  do await fillIn(page, strict, "sk_none"); while (!await page.getByText("Too many attempts").count());
+  problems.push(...await problemsOf(page, "too many tries"));
+  assert.equal(problems.join("\n"), "");
+  await page.context().close();
+});
+
+test("on every page the Tab key stops at everything in order, seen, and gets out again", async () => {
+  const page = await signedIn("desktop", { still: true });
+  const problems = [];
+  for (const path of paths) {
+    await page.goto(`${service.base}/portal${path}`);
+    await unfold(page);
+    problems.push(...(await focusProblems(page)).map((words) => `${path}: ${words}`));
+  }
+  assert.equal(problems.join("\n"), "");
+  await page.context().close();
+});
+
+test("without JavaScript every page has its heading, its ways and no dead button", async () => {
+  const page = await signedIn("desktop", { javaScriptEnabled: false });
+  for (const path of paths) {
+    await page.goto(`${service.base}/portal${path}`);
+    await page.locator("h1").waitFor();
+    assert.equal(await page.locator("button[type=button]:visible").count(), 0, `${path} has a button that only a script would hear`);
+    assert.ok(await page.locator("nav a").count() === 4 || path === "/events/none", path);
   }
   await page.context().close();
 });

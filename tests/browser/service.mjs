@@ -19,9 +19,14 @@ export class Service {
     return service;
   }
 
-  // Ends the process without warning and starts another one on its store and address.
+  // Ends the process without warning and starts another one.
   async killAndRestart() {
     await this.end("SIGKILL");
+    await this.restart();
+  }
+
+  // Starts a process on the store and the address of one that has ended.
+  async restart() {
     await this.run({ SAKSHI__SERVER__PUBLIC_ADDR: new URL(this.base).host }, {});
   }
 
@@ -57,10 +62,14 @@ export class Service {
     return Object.fromEntries(await Promise.race([told, ended]));
   }
 
-  async call(path, body) {
+  call(path, body) {
+    return this.ask(`nationalid-ovse/${path}`, body);
+  }
+
+  async ask(path, body) {
     const init = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
     const headers = { ...this.headers, "Content-Type": "application/json" };
-    const answer = await fetch(`${this.base}/api/v1/nationalid-ovse/${path}`, { ...init, headers });
+    const answer = await fetch(`${this.base}/api/v1/${path}`, { ...init, headers });
     if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
     return answer.json();
   }
@@ -77,16 +86,38 @@ export class Service {
     if (!answer.ok) throw new Error(`answer: ${answer.status} ${await answer.text()}`);
   }
 
-  // Revokes every key of every client, as the operator would.
-  async revokeKeys(token) {
-    const ask = async (method, path) => {
-      const answer = await fetch(`${this.internal}/admin/v1/${path}`, { method, headers: { Authorization: `Bearer ${token}` } });
-      if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
-      return answer.json();
-    };
-    for (const { client_id: client } of (await ask("GET", "clients")).clients) {
-      for (const { key_id: key } of (await ask("GET", `clients/${client}/keys`)).keys) await ask("DELETE", `keys/${key}`);
+  // Registers a guest at an event.
+  async attend({ qr_url: address }) {
+    const intent = await fetch(address, { headers: { Accept: "application/jwt" } });
+    await this.answer({ intentJwt: await intent.text() }, "approve");
+  }
+
+  async patch({ event_id: event }, change) {
+    const init = { method: "PATCH", headers: { ...this.headers, "Content-Type": "application/json" }, body: JSON.stringify(change) };
+    const answer = await fetch(`${this.base}/api/v1/nationalid-ovse/events/${event}`, init);
+    if (!answer.ok) throw new Error(`${event}: ${answer.status} ${await answer.text()}`);
+  }
+
+  // Asks as the operator, with the sandbox's own token.
+  async operate(method, path, body) {
+    const headers = { Authorization: "Bearer sandbox-admin-token-never-in-production", "Content-Type": "application/json" };
+    const answer = await fetch(`${this.internal}/admin/v1/${path}`, { method, headers, body: body && JSON.stringify(body) });
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+    return answer.json();
+  }
+
+  // Revokes every key of every client.
+  async revokeKeys() {
+    for (const { client_id: client } of (await this.operate("GET", "clients")).clients) {
+      for (const { key_id: key } of (await this.operate("GET", `clients/${client}/keys`)).keys) await this.operate("DELETE", `keys/${key}`);
     }
+  }
+
+  // Takes what the first client has.
+  async leaveNoCredits() {
+    const [{ client_id: client }] = (await this.operate("GET", "clients")).clients;
+    const { balance } = await this.operate("GET", `clients/${client}/credits`);
+    await this.operate("POST", `clients/${client}/credits`, { kind: "adjust", amount: -balance, reference: "to the last one" });
   }
 
   async end(signal) {

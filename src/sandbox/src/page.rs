@@ -16,6 +16,7 @@ pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse
             .insert_header((CONTENT_SECURITY_POLICY, POLICY))
             .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
             .insert_header((REFERRER_POLICY, "no-referrer"))
+            .insert_header(("x-robots-tag", "noindex"))
             .insert_header((CACHE_CONTROL, "no-store"))
             .body(html),
         Err(error) => {

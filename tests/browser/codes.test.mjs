@@ -1,0 +1,77 @@
+// Codes on screens and on paper: read by a scanner, dark on white in either scheme, large enough in print.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { greys, launch, open, scan, scanPrint } from "./browser.mjs";
+import { Service } from "./service.mjs";
+import { event, poster } from "./states.mjs";
+
+const MM = 96 / 25.4;
+const PHONE = { width: 390, height: 844 };
+
+let service, browser;
+before(async () => { [service, browser] = await Promise.all([Service.start(), launch()]); });
+after(() => Promise.all([service?.stop(), browser?.close()]));
+
+async function signIn(page) {
+  await page.goto(`${service.base}/portal/sign-in`);
+  await page.getByLabel("App id").fill(service.headers["X-API-APP-ID"]);
+  await page.getByLabel("API key").fill(service.headers["X-API-KEY"]);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.waitForURL("**/portal");
+}
+
+for (const colorScheme of ["light", "dark"]) {
+  test(`every code is read from a desktop's and from a phone's screen, dark on white within its quiet zone, in ${colorScheme}`, async () => {
+    const page = await open(browser, "desktop", { colorScheme, deviceScaleFactor: 2 });
+    await signIn(page);
+    const [waiting, tried, made] = await Promise.all([service.open(), service.open({ channel: "qr" }), event(service)]);
+    const shown = [
+      [waiting.requestUrl, "#page-code", waiting.requestUrl],
+      [`${made.qr_url}/kiosk`, ".code", made.qr_url],
+      [`${service.base}/portal/transactions/${tried.txnId}`, "#page-code", tried.requestUrl],
+      [`${service.base}/portal/events/${made.event_id}`, ".code", made.qr_url],
+      [`${service.base}/portal/events/${made.event_id}/poster`, ".code", made.qr_url],
+    ];
+    for (const [url, selector, value] of shown) {
+      await page.goto(url);
+      for (const size of [PHONE, { width: 1280, height: 800 }]) {
+        await page.setViewportSize(size);
+        const state = `${new URL(url).pathname} ${size.width} wide`;
+        assert.equal(await scan(page, selector), value, state);
+        const { darkest, lightest, quiet } = await greys(page, selector);
+        assert.ok(darkest < 40 && lightest === 255 && quiet === 255, `${state}: ${JSON.stringify({ darkest, lightest, quiet })}`);
+      }
+    }
+    await page.context().close();
+  });
+}
+
+for (const colorScheme of ["light", "dark"]) {
+  test(`a printed page has its code, 30 mm wide or more, and nothing to press, where the screen is ${colorScheme}`, async () => {
+    const page = await open(browser, "desktop", { colorScheme });
+    const [opened, made] = await Promise.all([service.open({ language: "urdu" }), event(service, { language: "tamil" })]);
+    for (const [name, show, value] of [
+      ["verify page", () => page.goto(opened.requestUrl), opened.requestUrl],
+      ["kiosk", () => page.goto(`${made.qr_url}/kiosk`), made.qr_url],
+      ["poster", () => poster(page, service, made), made.qr_url],
+    ]) {
+      await show();
+      await page.emulateMedia({ media: "print" });
+      const pressed = await page.locator("nav, a, button, summary, input").evaluateAll((all) => all.filter((element) => element.checkVisibility()).map((element) => element.textContent));
+      assert.deepEqual(pressed, [], name);
+      // The sheet of A4 without Chromium's own margins of 10 mm; it shrinks nothing that fits.
+      await page.setViewportSize({ width: Math.floor(190 * MM), height: Math.floor(277 * MM) });
+      const { width } = await page.locator(".code svg").first().boundingBox();
+      const modules = await page.locator(".code svg").first().evaluate((svg) => svg.viewBox.baseVal.width);
+      assert.ok(width / MM * (modules - 8) / modules >= 30, `${name}: ${width / MM} mm with its quiet zone`);
+      const pdf = await page.pdf({ preferCSSPageSize: true, format: "A4", printBackground: name === "poster", margin: name === "poster" ? {} : { top: "10mm", right: "10mm", bottom: "10mm", left: "10mm" } });
+      assert.equal(pdf.toString("latin1").match(/\/Type\s*\/Page\b(?!s)/g).length, 1, `${name} is one sheet`);
+      assert.equal(await scanPrint(pdf), value, name);
+      await page.emulateMedia({ media: null });
+      await page.setViewportSize({ width: 1280, height: 800 });
+    }
+    await page.context().close();
+  });
+}

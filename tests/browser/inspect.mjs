@@ -1,0 +1,117 @@
+// What is asked of a page that stands open: that axe finds nothing in either scheme, that nothing is
+// cut off, covered or wider than its window, and that every word is of the page's language.
+
+import { readFile } from "node:fs/promises";
+
+import { axe } from "./browser.mjs";
+
+let source;
+
+// What axe finds wrong with the page as it stands.
+export async function accessibilityProblems(page, options = {}) {
+  source ??= await readFile(axe, "utf8");
+  if (!await page.evaluate(() => "axe" in window)) await page.evaluate(source);
+  return page.evaluate(async (options) => {
+    const { violations, incomplete } = await window.axe.run(document, { resultTypes: ["violations", "incomplete"], ...options });
+    const told = ({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 200)).join(" | ")}`;
+    // Contrast that axe cannot judge is a problem too, but where the rest of a text has to be scrolled to, and in a mark
+    // of one sign, which it takes for a picture.
+    const judged = ({ any, target }) => any.every(({ data }) => ["shortTextContent", "nonBmp"].includes(data?.messageKey)) || document.querySelector(target[0])?.closest("pre");
+    const unclear = incomplete.filter(({ id, nodes }) => id === "color-contrast" && !nodes.every(judged));
+    return [...violations, ...unclear].map(told);
+  }, options);
+}
+
+
+// Every rule in light, and in dark the one rule that colours matter to.
+export async function problemsInBothSchemes(page) {
+  await page.emulateMedia({ colorScheme: "dark" });
+  const dark = await accessibilityProblems(page, { runOnly: ["color-contrast"] });
+  await page.emulateMedia({ colorScheme: "light" });
+  return [...await accessibilityProblems(page), ...dark.map((words) => `in dark: ${words}`)];
+}
+
+// What is wrong with how the page lies in a window of such a size.
+export async function layoutProblems(page, size = page.viewportSize()) {
+  const before = page.viewportSize();
+  if (size.width !== before.width || size.height !== before.height) await page.setViewportSize(size);
+  const problems = await page.evaluate(layout, size.width);
+  await page.setViewportSize(before);
+  return problems.map((words) => `${size.width} by ${size.height}: ${words}`);
+}
+
+// Runs in the page. `wide` is the window's width: a phone's browser would widen `innerWidth` to what does not fit.
+function layout(wide) {
+  const problems = [];
+  const root = document.scrollingElement;
+  if (root.scrollWidth > wide) problems.push(`scrolls sideways to ${root.scrollWidth}`);
+  const named = (element) => `<${element.localName}${element.id ? ` id=${element.id}` : ""} class="${element.className.baseVal ?? element.className}"> ${element.textContent.trim().slice(0, 40)}`;
+  const style = new Map();
+  const styled = (element) => style.get(element) ?? style.set(element, getComputedStyle(element)).get(element);
+  // What is there for the ear alone is clipped on purpose.
+  const seen = [...document.body.querySelectorAll("*")].filter((element) =>
+    element.checkVisibility({ visibilityProperty: true }) && !element.closest(".unseen, .skip:not(:focus), svg *"));
+  const ownText = (element) => [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+  for (const element of seen) {
+    const { overflowX, overflowY, display } = styled(element);
+    const tooWide = element.scrollWidth > element.clientWidth + 1, tooHigh = element.scrollHeight > element.clientHeight + 1;
+    // What stands in a field moves along with the pen.
+    if (display === "inline" || element.matches("svg, input, textarea, select")) continue;
+    const hides = (overflow) => overflow === "hidden" || overflow === "clip";
+    if ((hides(overflowX) && tooWide) || (hides(overflowY) && tooHigh)) problems.push(`cut off: ${named(element)}`);
+    if (overflowX === "visible" && tooWide && ownText(element) && element.clientWidth > 0) problems.push(`spills over: ${named(element)}`);
+    if ((overflowX === "auto" || overflowX === "scroll") && tooWide && element.localName !== "pre") problems.push(`scrolls sideways inside: ${named(element)}`);
+  }
+  const boxes = seen.filter((element) => element.matches("[role=img], input, select, textarea, img, .mark") || (ownText(element) && styled(element).display !== "inline"))
+    .map((element) => ({ element, box: element.getBoundingClientRect() })).filter(({ box }) => box.width > 0 && box.height > 0);
+  for (const [at, one] of boxes.entries()) {
+    if ((one.box.left < -1 || one.box.right > wide + 1) && !one.element.closest("pre")) problems.push(`out of the window: ${named(one.element)}`);
+    for (const other of boxes.slice(at + 1)) {
+      if (one.element.contains(other.element) || other.element.contains(one.element)) continue;
+      const across = Math.min(one.box.right, other.box.right) - Math.max(one.box.left, other.box.left);
+      const down = Math.min(one.box.bottom, other.box.bottom) - Math.max(one.box.top, other.box.top);
+      if (across > 2 && down > 2) problems.push(`${named(one.element)} covers ${named(other.element)}`);
+    }
+  }
+  return problems;
+}
+
+// Words of a script that is not the language's: text, names of pictures and the title, also what only a script would show.
+// `names` are what people called things, in whatever language.
+export function foreignWords(page, script, names) {
+  return page.evaluate(([script, names]) => {
+    const own = new RegExp(`^[\\p{Script=${script}}\\p{Script=Inherited}\\p{Script=Common}]*$`, "u");
+    // Marks and names that are written in Latin letters everywhere.
+    const latin = new Set(["QR", "PIN", "UTC", "Android", "iPhone", "iPad", "iOS"]);
+    const texts = [document.title];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
+    while (walker.nextNode()) {
+      const node = walker.currentNode;
+      if (node.nodeType === Node.TEXT_NODE) {
+        const around = node.parentElement;
+        // A name of a language is in that language, and says so.
+        if (!around.closest("script, style, bdi, [lang]:not(html)") && (around.closest("noscript") === null)) texts.push(node.data);
+      } else {
+        for (const name of ["aria-label", "alt", "title", "data-words", "data-months"]) texts.push(node.getAttribute(name) ?? "");
+      }
+    }
+    // Nor do ids, addresses and the places of a pattern belong to a language.
+    const neutral = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|https?:\S+|\{\w+\}/g;
+    const bare = texts.map((text) => names.reduce((left, name) => left.replaceAll(name, ""), text.replaceAll(neutral, "")));
+    const words = bare.flatMap((text) => text.match(/[\p{L}\p{M}]+/gu) ?? []);
+    return [...new Set(words.filter((word) => !own.test(word) && !latin.has(word)))];
+  }, [script, names]);
+}
+
+// What an answer fails to say to browsers, crawlers and proxies.
+export function headerProblems(answer, { referrer = "no-referrer" } = {}) {
+  const headers = answer.headers();
+  const wanted = { "cache-control": /^no-store$/, "referrer-policy": new RegExp(`^${referrer}$`), "x-content-type-options": /^nosniff$/, "x-robots-tag": /^noindex$/ };
+  const wrong = Object.entries(wanted).filter(([name, value]) => !value.test(headers[name] ?? "")).map(([name]) => `${name}: ${headers[name]}`);
+  const policy = headers["content-security-policy"] ?? "";
+  for (const part of ["default-src 'none'", "base-uri 'none'", "frame-ancestors 'none'", "form-action '"]) {
+    if (!policy.includes(part)) wrong.push(`the policy lacks ${part}`);
+  }
+  for (const part of ["unsafe", "*", "https:", "blob:"]) if (policy.includes(part)) wrong.push(`the policy has ${part}`);
+  return wrong;
+}

@@ -1,0 +1,68 @@
+// Screens that lose their network or their service, and find back by themselves.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { launch, scan, visit } from "./browser.mjs";
+import { Service } from "./service.mjs";
+import { event } from "./states.mjs";
+
+// Silence is noticed after 25 seconds at the latest.
+const IN_TIME = { timeout: 60_000 };
+
+let browser;
+before(async () => { browser = await launch(); });
+after(() => browser?.close());
+
+const places = (page) => page.locator("#places").textContent();
+
+test("a kiosk whose network is gone says so, keeps its code, and comes back with the places that are left by then", async () => {
+  const service = await Service.start();
+  try {
+    const made = await event(service, { max_guests: 5 });
+    const page = await visit(browser, "desktop", `${made.qr_url}/kiosk?places=1`);
+    assert.equal(await places(page), "5");
+    await service.attend(made);
+    await page.locator("#places", { hasText: "4" }).waitFor(IN_TIME);
+
+    await page.context().setOffline(true);
+    await page.getByText("No connection").waitFor(IN_TIME);
+    assert.equal(await scan(page, ".code"), made.qr_url);
+    assert.equal(await places(page), "4");
+    await service.attend(made);
+    await page.context().setOffline(false);
+    await page.locator("#places", { hasText: "3" }).waitFor(IN_TIME);
+    await page.getByText("No connection").waitFor({ state: "hidden", ...IN_TIME });
+    await page.getByText("Open for guests").waitFor(IN_TIME);
+    assert.equal(await scan(page, ".code"), made.qr_url);
+    assert.deepEqual(page.troubles, []);
+    await page.context().close();
+  } finally {
+    await service.stop();
+  }
+});
+
+test("a kiosk and a waiting page outlive a service that is away for a while, and say so meanwhile", async () => {
+  const service = await Service.start();
+  try {
+    const [made, opened] = await Promise.all([event(service, { max_guests: 5 }), service.open()]);
+    const [kiosk, phone] = await Promise.all([visit(browser, "desktop", `${made.qr_url}/kiosk?places=1`), visit(browser, "android", opened.requestUrl)]);
+    await service.attend(made);
+    await kiosk.locator("#places", { hasText: "4" }).waitFor(IN_TIME);
+
+    await service.end("SIGTERM");
+    await Promise.all([kiosk.getByText("No connection").waitFor(IN_TIME), phone.getByText("The connection is interrupted").waitFor(IN_TIME)]);
+    assert.equal(await scan(kiosk, ".code"), made.qr_url);
+    assert.equal(await phone.locator("a.main").count(), 1, "the way to the app is still there");
+
+    await service.restart();
+    await service.attend(made);
+    await kiosk.locator("#places", { hasText: "3" }).waitFor(IN_TIME);
+    await Promise.all([kiosk, phone].map((page) => page.locator(".trouble:not(:empty)").waitFor({ state: "detached", ...IN_TIME })));
+    await service.answer(opened, "approve");
+    await phone.getByRole("heading", { name: "You are verified" }).waitFor(IN_TIME);
+    await Promise.all([kiosk.context().close(), phone.context().close()]);
+  } finally {
+    await service.stop();
+  }
+});

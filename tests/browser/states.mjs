@@ -1,0 +1,163 @@
+// Every state that residents and guests can see, brought about in a language of one's choice.
+
+import { Service } from "./service.mjs";
+
+// The languages of the specification, with the script that each is written in.
+export const LANGUAGES = [
+  ["assamese", "as", "Bengali"], ["bengali", "bn", "Bengali"], ["english", "en", "Latin"], ["gujarati", "gu", "Gujarati"], ["hindi", "hi", "Devanagari"],
+  ["kannada", "kn", "Kannada"], ["malayalam", "ml", "Malayalam"], ["marathi", "mr", "Devanagari"], ["nepali", "ne", "Devanagari"], ["oriya", "or", "Oriya"],
+  ["punjabi", "pa", "Gurmukhi"], ["tamil", "ta", "Tamil"], ["telugu", "te", "Telugu"], ["urdu", "ur", "Arabic"],
+].map(([language, lang, script]) => ({ language, lang, script, dir: lang === "ur" ? "rtl" : "ltr" }));
+
+export const IN_A_WEEK = new Date(Date.now() + 7 * 86_400_000).toISOString();
+export const SHOP = "https://shop.example/a";
+
+const EVERYTHING = "name local_name photo dob gender age_above_18 age_above_50 age_above_60 age_above_75 nri_status care_of \
+  enrolment_number enrolment_date credential_date address regional_address building locality street landmark vtc sub_district \
+  district state pincode po_name mobile masked_mobile email masked_email".split(/\s+/);
+
+// One service for what is well, and one for each trouble.
+export class Services {
+  static async start() {
+    const services = new Services();
+    const settings = {
+      well: {}, hasty: { SAKSHI__OVSE__WINDOW_S: "1" }, broke: {},
+      limited: { SAKSHI__LIMITS__PAGES_PER_SECOND_PER_ADDRESS: "1" }, crowded: { SAKSHI__LIMITS__EVENT_STARTS_PER_SECOND_PER_ADDRESS: "1" },
+    };
+    await Promise.all(Object.entries(settings).map(async ([name, more]) => { services[name] = await Service.start(more); }));
+    await services.broke.leaveNoCredits();
+    return services;
+  }
+
+  stop() {
+    return Promise.all(Object.values(this).map((service) => service.stop()));
+  }
+}
+
+export const event = (service, more = {}) =>
+  service.call("events", { name: "Open day 2026 (Hall B)!", claims: ["name", "age_above_18"], max_guests: 250, expires_at: IN_A_WEEK, ...more });
+
+// An event that ends as soon as it can; a busy machine takes longer than a second to create one.
+async function shortEvent(service, language, seconds = 1) {
+  try {
+    return await event(service, { language, expires_at: new Date(Date.now() + seconds * 1_000).toISOString() });
+  } catch (refusal) {
+    if (seconds > 60 || !/expires_at/.test(refusal)) throw refusal;
+    return shortEvent(service, language, seconds * 2);
+  }
+}
+
+async function fullEvent(service, language) {
+  const made = await event(service, { language, max_guests: 1 });
+  await service.attend(made);
+  return made;
+}
+
+// Each state has a name, the device that it is for, and a way to open it on a page; `status` where it is not 200.
+export async function statesIn(services, language) {
+  const { well, hasty, broke, limited, crowded } = services;
+  const open = (more) => well.open({ language, ...more });
+  const [waiting, everything, verified, onwards, declined, mismatch, expired, made, over, closed, full, unfunded, busy] = await Promise.all([
+    open(), open({ claims: EVERYTHING, redirect_url: SHOP }), open(), open({ redirect_url: SHOP }), open(), open({ redirect_url: SHOP }),
+    hasty.open({ language }), event(well, { language }), shortEvent(well, language), event(well, { language }), fullEvent(well, language),
+    event(broke, { language }), event(crowded, { language }),
+  ]);
+  await Promise.all([
+    well.answer(verified, "approve"), well.answer(onwards, "approve"), well.answer(declined, "decline"), well.answer(mismatch, "fail_match"),
+    well.patch(closed, { is_active: false }), ends(expired.requestUrl), ends(over.qr_url),
+  ]);
+  const at = (url) => (page) => page.goto(url);
+  const phone = (name, open, status = 200) => ({ name, device: "android", open: typeof open === "string" ? at(open) : open, status });
+  const desktop = (name, open, more = {}) => ({ name, device: "desktop", open: typeof open === "string" ? at(open) : open, status: 200, ...more });
+  return [
+    phone("waiting", waiting.requestUrl),
+    phone("waiting, with help, for every claim", `${everything.requestUrl}?help=1`),
+    phone("waiting, offline", (page) => offline(page, waiting.requestUrl)),
+    phone("verified", verified.requestUrl),
+    phone("verified, with a way on", onwards.requestUrl),
+    phone("declined", declined.requestUrl),
+    phone("not verified, with a way on", mismatch.requestUrl),
+    phone("expired", expired.requestUrl, 410),
+    phone("unknown link", `${well.base}/v/none`, 404),
+    phone("service busy", (page) => refused(page, () => page.goto(`${limited.base}/v/none`)), 429),
+    phone("event", made.qr_url),
+    phone("event, started", (page) => started(page, made.qr_url)),
+    phone("event full", full.qr_url, 409),
+    phone("event ended", over.qr_url, 410),
+    phone("event disabled", closed.qr_url, 410),
+    phone("event unavailable", unfunded.qr_url),
+    phone("event unknown", `${well.base}/e/none`, 404),
+    phone("event, sent from elsewhere", (page) => elsewhere(page, made.qr_url), 403),
+    phone("event, too many tries", (page) => refused(page, () => pressStart(page, busy.qr_url)), 429),
+    desktop("waiting", everything.requestUrl),
+    desktop("waiting, with help", `${waiting.requestUrl}?help=1`),
+    desktop("kiosk", `${made.qr_url}/kiosk?places=1`),
+    desktop("kiosk, offline", (page) => offline(page, `${made.qr_url}/kiosk?places=1`)),
+    desktop("kiosk of a full event", `${full.qr_url}/kiosk?places=1`),
+    desktop("kiosk of an ended event", `${over.qr_url}/kiosk`),
+    desktop("kiosk of a disabled event", `${closed.qr_url}/kiosk`),
+    desktop("kiosk of an unavailable event", `${unfunded.qr_url}/kiosk`),
+    desktop("poster", (page) => poster(page, well, made), { sheet: true }),
+  ];
+}
+
+async function ends(url) {
+  while ((await fetch(url)).status !== 410);
+}
+
+async function offline(page, url) {
+  // Nothing that is still on its way may say that all is well.
+  await page.route("**/events*", (route) => route.abort());
+  const answer = await page.goto(url);
+  await page.context().setOffline(true);
+  // As when the person comes back to the page.
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await page.locator(".trouble:not(:empty)").waitFor();
+  await page.unroute("**/events*");
+  await page.context().setOffline(false);
+  return answer;
+}
+
+async function refused(page, ask) {
+  for (;;) {
+    const answer = await ask();
+    if (answer.status() === 429) return answer;
+  }
+}
+
+async function pressStart(page, url) {
+  await page.context().clearCookies();
+  await page.goto(url);
+  return follow(page, () => page.locator("button.main").click());
+}
+
+async function started(page, url) {
+  await page.goto(url);
+  await follow(page, () => page.locator("button.main").click());
+  return page.goto(url);
+}
+
+async function elsewhere(page, url) {
+  await page.goto("about:blank");
+  await page.setContent(`<form method=post action="${url}/start"><button>Go</button></form>`);
+  return follow(page, () => page.getByRole("button").click());
+}
+
+// Does what leads to another page, and returns that page's answer.
+async function follow(page, act) {
+  const arrived = page.waitForResponse((answer) => answer.request().isNavigationRequest() && answer.status() !== 303);
+  await act();
+  const answer = await arrived;
+  await page.waitForLoadState("load");
+  return answer;
+}
+
+export async function poster(page, service, { event_id }) {
+  const url = `${service.base}/api/v1/nationalid-ovse/events/${event_id}/poster?utc_offset_minutes=330`;
+  await page.context().setExtraHTTPHeaders(service.headers);
+  try {
+    return await page.goto(url);
+  } finally {
+    await page.context().setExtraHTTPHeaders({});
+  }
+}
