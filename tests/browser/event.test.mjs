@@ -131,3 +131,13 @@ async function poster({ event_id }) {
   assert.equal(answer.status, 200);
   return answer.text();
 }
+
+test("a guest without a network is told so before the page is lost", async () => {
+  const made = await event();
+  const page = await visit(browser, "android", made.qr_url);
+  await page.context().setOffline(true);
+  await page.getByText("The connection is interrupted").waitFor(SOON);
+  await page.context().setOffline(false);
+  await page.getByText("The connection is interrupted").waitFor({ state: "detached", ...SOON });
+  await page.context().close();
+});
