@@ -110,3 +110,13 @@ test("the poster of an event with a long name is read by a scanner and prints on
   assert.ok(Math.abs(width - 595) < 2 && Math.abs(height - 842) < 2, `${width} by ${height} points`);
   await page.context().close();
 });
+
+test("a guest without a network is told so before the page is lost", async () => {
+  const made = await event();
+  const page = await visit(browser, "android", made.qr_url);
+  await page.context().setOffline(true);
+  await page.getByText("The connection is interrupted").waitFor(SOON);
+  await page.context().setOffline(false);
+  await page.getByText("The connection is interrupted").waitFor({ state: "detached", ...SOON });
+  await page.context().close();
+});

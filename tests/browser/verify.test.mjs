@@ -41,12 +41,12 @@ for (const [manner, more] of [["with JavaScript", {}], ["without JavaScript", { 
       await Promise.all([watching.context().close(), acting.context().close()]);
     });
 
-    test("a page turns to not verified with the reason when the person declines", async () => {
+    test("a page turns to declined with the reason when the person declines", async () => {
       const opened = await service.open();
       const watching = await visit(browser, "iphone", opened.requestUrl, more);
       const acting = await visit(browser, "iphone", opened.requestUrl, more);
       await decide(acting, "Decline");
-      await heading(watching, "You were not verified");
+      await heading(watching, "You declined");
       await watching.getByText("You declined the request in the identity app.").waitFor(SOON);
       assert.deepEqual(watching.troubles, []);
       await Promise.all([watching.context().close(), acting.context().close()]);
@@ -136,4 +136,30 @@ test("afterwards the person is taken to the redirect_url, and the way back does 
     shop.close();
     shop.closeAllConnections();
   }
+});
+
+test("who chooses another language keeps it when the page turns", async () => {
+  const opened = await service.open();
+  const page = await visit(browser, "android", opened.requestUrl);
+  await page.locator(".tongues summary").click();
+  await page.getByRole("link", { name: "தமிழ்" }).click();
+  await heading(page, "உங்கள் அடையாளத்தை உறுதிப்படுத்துங்கள்");
+  await service.answer(opened, "approve");
+  await heading(page, "உங்கள் அடையாளம் சரிபார்க்கப்பட்டது");
+  assert.deepEqual(page.troubles, []);
+  await page.context().close();
+});
+
+test("a page that was left for the app says so, and helps when the app does not come", async () => {
+  const opened = await service.open();
+  const page = await visit(browser, "android", opened.requestUrl);
+  await page.locator("a.main").evaluate((link) => {
+    link.addEventListener("click", (event) => event.preventDefault());
+    link.click();
+  });
+  await heading(page, "Continue in the identity app");
+  await page.getByRole("heading", { name: "If the app opens but refuses" }).waitFor(SOON);
+  await service.answer(opened, "approve");
+  await heading(page, "You are verified");
+  await page.context().close();
 });

@@ -3,11 +3,19 @@
 (() => {
   "use strict";
   const main = document.querySelector("main");
-  const { live, remaining, stale, retry } = main.dataset;
+  const { live, page, remaining, stale, retry } = main.dataset;
   const onward = document.querySelector("a[data-follow]");
-  const POLL_MS = 3000, PATIENCE_MS = 6000, FOLLOW_MS = 4000;
+  const POLL_MS = 3000, PATIENCE_MS = 6000, FOLLOW_MS = 4000, OPENING_MS = 2500;
 
   if (live) wait();
+  for (const link of document.querySelectorAll("a[data-opens]")) link.addEventListener("click", opened);
+  // A guest who starts without a network would lose the page to the browser's own words.
+  const trouble = document.getElementById("trouble");
+  const tell = () => { trouble.textContent = navigator.onLine ? "" : trouble.dataset.words; };
+  if (trouble && !live) for (const change of ["online", "offline"]) addEventListener(change, tell);
+  const tongues = document.querySelector(".tongues");
+  addEventListener("click", ({ target }) => tongues.contains(target) || tongues.removeAttribute("open"));
+  addEventListener("keydown", ({ key }) => key === "Escape" && tongues.removeAttribute("open"));
   // Two taps on a slow line are one start.
   const once = document.querySelector("form[data-once]");
   once?.addEventListener("submit", () => setTimeout(() => once.querySelector("button").disabled = true));
@@ -22,6 +30,14 @@
     document.getElementById("taken").hidden = false;
     setTimeout(() => location.replace(onward.href), FOLLOW_MS);
   });
+
+  // What comes next happens in the app. A page that is still in view a while later has not been left for it.
+  function opened() {
+    for (const told of document.querySelectorAll("[data-opened]")) told.textContent = told.dataset.opened;
+    const stayed = setTimeout(() => { document.getElementById("help").open = true; }, OPENING_MS);
+    const left = () => clearTimeout(stayed);
+    for (const going of ["visibilitychange", "blur", "pagehide"]) addEventListener(going, left, { once: true });
+  }
 
   // On this device's clock, in the digits of the page.
   function clockFace(at) {
@@ -41,14 +57,12 @@
     let asking = false, polling = 0, suspicion = 0;
 
     until.textContent = clockFace(new Date(until.dateTime));
-    // Tablets that present themselves as a Mac can have the identity app themselves.
-    if (navigator.maxTouchPoints > 1) document.getElementById("same-device")?.setAttribute("open", "");
     if (stale) setTimeout(() => location.reload(), Number(stale) * 1000);
 
     function hear(status) {
       suspicion = clearTimeout(suspicion);
       trouble.textContent = "";
-      if (status.state !== "waiting") return location.replace(live);
+      if (status.state !== "waiting") return location.replace(page);
       deadline = Date.now() + status.remaining_s * 1000;
     }
 
@@ -57,7 +71,7 @@
       asking = true;
       try {
         const answer = await fetch(`${live}/status`, { cache: "no-store" });
-        if (answer.status === 404) return location.replace(live);
+        if (answer.status === 404) return location.replace(page);
         if (!answer.ok) throw new Error(answer.status);
         hear(await answer.json());
       } catch {

@@ -25,6 +25,7 @@ use super::files::KIOSK;
 use super::picture::Picture;
 use super::render::{Frame, page as rendered, private};
 use super::text::Texts;
+use super::tongue::Tongue;
 use crate::drain::UnderWay;
 use crate::http::error::ApiError;
 use crate::http::rate::Rates;
@@ -61,9 +62,9 @@ struct State {
 }
 
 impl State {
-    fn of(event: &Event, places: bool, funded: bool, service: &Service) -> Self {
+    fn of(event: &Event, texts: &Texts, places: bool, funded: bool, service: &Service) -> Self {
         let status = event.status(service.clock.now());
-        let texts = &Texts::of(event.terms.language).event;
+        let texts = &texts.event;
         let unavailable = status == EventStatus::Active && !funded;
         Self {
             status: if unavailable { UNAVAILABLE } else { status.as_str() },
@@ -92,14 +93,16 @@ pub async fn page(path: Path<String>, request: HttpRequest, service: Data<Servic
 async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rates) -> Result<HttpResponse, Refusal> {
     rates.pages.take(&rates.address(request))?;
     let event = named(service, path).await?;
-    let texts = Texts::of(event.terms.language);
+    let tongue = Tongue::of(request, Texts::of(event.terms.language));
+    let Tongue { texts, .. } = tongue;
     let places = shows_places(request);
     let funded = is_funded(service, &event).await.map_err(|error| Refusal::at(&event, error))?;
     let code = Picture::printed(&service.agreement.event_url(event.id)).map_err(|error| ApiError::Internal(error.to_string()))?;
+    let asked = if places { "?places=1" } else { "" };
     let template = Kiosk {
-        frame: Frame { script: KIOSK.address(), ..Frame::new(texts, service.agreement.sandbox) },
-        stream: format!("/e/{}/kiosk/events{}", event.id, if places { "?places=1" } else { "" }),
-        state: State::of(&event, places, funded, service),
+        frame: Frame { script: KIOSK.address(), ..Frame::new(tongue, service.agreement.sandbox, &format!("/e/{}/kiosk{asked}", event.id)) },
+        stream: tongue.at(&format!("/e/{}/kiosk/events{asked}", event.id)),
+        state: State::of(&event, texts, places, funded, service),
         code: code.inline(),
         event,
     };
@@ -128,7 +131,8 @@ pub async fn events(
     }
     let ends = Instant::now() + STREAM;
     let places = shows_places(&request);
-    let screen = Screen { id, event, places, funded, told: None, ends, _under_way: service.drain.enter(), service };
+    let Tongue { texts, .. } = Tongue::of(&request, Texts::of(seen.terms.language));
+    let screen = Screen { id, event, texts, places, funded, told: None, ends, _under_way: service.drain.enter(), service };
     Ok(response.streaming(screen.stream()))
 }
 
@@ -141,6 +145,7 @@ struct Screen {
     service: Data<Service>,
     id: EventId,
     event: EventWatch,
+    texts: &'static Texts,
     places: bool,
     /// As of the stream's begin and of every change; a stream lasts a minute.
     funded: bool,
@@ -162,7 +167,7 @@ impl Screen {
     }
 
     fn state(&mut self) -> State {
-        State::of(&self.event.borrow_and_update(), self.places, self.funded, &self.service)
+        State::of(&self.event.borrow_and_update(), self.texts, self.places, self.funded, &self.service)
     }
 
     fn tell(&mut self) -> String {

@@ -19,6 +19,7 @@ pub(crate) mod site;
 mod standing;
 pub(crate) mod text;
 pub(crate) mod time_left;
+mod tongue;
 pub mod verify;
 mod waiting;
 

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::render::{Frame, page};
 use super::standing::Standing;
-use super::text::Texts;
+use super::tongue::Tongue;
 use crate::http::error::ApiError;
 
 /// The way on.
@@ -35,6 +35,9 @@ pub(super) const CLOCK: Look = Look { tone: "quiet", mark: "M24 14v11l7 4" };
 pub(super) const QUESTION: Look = Look { tone: "quiet asks", mark: "M18.8 19a5.3 5.3 0 1 1 8 4.6c-1.9 1.2-2.8 2.2-2.8 4.4M24 34h.1" };
 pub(super) const DOTS: Look = Look { tone: "quiet", mark: "M14.5 24h.1M24 24h.1M33.5 24h.1" };
 
+/// The identity app's code for a person who said no (authority protocol, error codes).
+const DECLINED: &str = "301";
+
 #[derive(Template)]
 #[template(path = "notice.html")]
 pub(super) struct Notice {
@@ -49,10 +52,14 @@ pub(super) struct Notice {
 }
 
 /// A transaction that is not waiting.
-pub(super) fn ended(standing: &Standing, texts: &'static Texts, sandbox: bool) -> HttpResponse {
+pub(super) fn ended(standing: &Standing, tongue: Tongue, path: &str, sandbox: bool) -> HttpResponse {
+    let Tongue { texts, .. } = tongue;
     let (status, look, heading, mut words) = match standing {
         Standing::Waiting(_) => (StatusCode::OK, CLOCK, texts.waiting_heading, vec![texts.waiting]),
         Standing::Verified(_) => (StatusCode::OK, CHECK, texts.verified_heading, vec![texts.verified]),
+        Standing::NotVerified(_, failure) if failure.code.as_deref() == Some(DECLINED) => {
+            (StatusCode::OK, CROSS, texts.declined_heading, vec![texts.reason(failure)])
+        }
         Standing::NotVerified(_, failure) => (StatusCode::OK, CROSS, texts.not_verified_heading, vec![texts.reason(failure)]),
         Standing::Expired(_) => (StatusCode::GONE, CLOCK, texts.expired_heading, vec![texts.expired]),
         Standing::Unknown => (StatusCode::NOT_FOUND, QUESTION, texts.unknown_heading, vec![texts.unknown]),
@@ -65,7 +72,7 @@ pub(super) fn ended(standing: &Standing, texts: &'static Texts, sandbox: bool) -
         _ => {}
     }
     let followed = matches!(standing, Standing::Verified(_) | Standing::NotVerified(..));
-    let back = |id| Link { address: format!("/e/{id}"), label: texts.event.to_event, site: None, followed: false };
+    let back = |id| Link { address: tongue.at(&format!("/e/{id}")), label: texts.event.to_event, site: None, followed: false };
     let link = standing.redirect_url().map(|address| Link {
         address: address.to_owned(),
         label: texts.continue_to.before,
@@ -80,7 +87,7 @@ pub(super) fn ended(standing: &Standing, texts: &'static Texts, sandbox: bool) -
         words.push(texts.close_page);
     }
     let reference = standing.opened().map(|opened| opened.id.to_string());
-    let frame = Frame::new(texts, sandbox);
+    let frame = Frame::new(tongue, sandbox, path);
     page(status, None, &Notice { frame, look, heading, words, link, retry_s: None, reference })
 }
 
@@ -94,17 +101,22 @@ pub(super) enum Again {
 }
 
 /// The service cannot answer now; the page is at `path`.
-pub(super) fn busy(error: &ApiError, texts: &'static Texts, path: &str, again: Again, sandbox: bool) -> HttpResponse {
+pub(super) fn busy(error: &ApiError, tongue: Tongue, path: &str, again: Again, sandbox: bool) -> HttpResponse {
+    let Tongue { texts, .. } = tongue;
     if let Some(detail) = error.detail() {
         tracing::error!(error.detail = detail.as_ref(), "a page could not be made");
     }
     let seconds = error.retry_after().unwrap_or(5);
+    let (look, heading, why) = match error {
+        ApiError::RateLimited { .. } => (CLOCK, texts.too_many_heading, texts.too_many),
+        _ => (DOTS, texts.busy_heading, texts.busy),
+    };
     let notice = Notice {
-        frame: Frame::new(texts, sandbox),
-        look: DOTS,
-        heading: texts.busy_heading,
-        words: if again == Again::ByItself { vec![texts.busy, texts.busy_again] } else { vec![texts.busy] },
-        link: Some(Link { address: path.to_owned(), label: texts.try_again, site: None, followed: false }),
+        frame: Frame::new(tongue, sandbox, path),
+        look,
+        heading,
+        words: if again == Again::ByItself { vec![why, texts.busy_again] } else { vec![why] },
+        link: Some(Link { address: tongue.at(path), label: texts.try_again, site: None, followed: false }),
         retry_s: (again == Again::ByItself).then_some(seconds),
         reference: None,
     };

@@ -9,6 +9,7 @@ use askama::Template;
 
 use super::files::{SCRIPT, STYLE};
 use super::text::Texts;
+use super::tongue::{Tongue, Version};
 
 /// Everything comes from this origin, nothing is inline, nothing frames the page.
 pub(crate) const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
@@ -19,13 +20,17 @@ pub(crate) const POLICY: &str = "default-src 'none'; style-src 'self'; script-sr
 pub(crate) struct Frame {
     pub(crate) texts: &'static Texts,
     pub(crate) sandbox: bool,
+    /// The same page in every language.
+    pub(crate) versions: Vec<Version>,
     pub(crate) style: String,
     pub(crate) script: String,
 }
 
 impl Frame {
-    pub(crate) fn new(texts: &'static Texts, sandbox: bool) -> Self {
-        Self { texts, sandbox, style: STYLE.address(), script: SCRIPT.address() }
+    /// Around the page at this address of ours.
+    pub(super) fn new(tongue: Tongue, sandbox: bool, address: &str) -> Self {
+        let Tongue { texts, .. } = tongue;
+        Self { texts, sandbox, versions: Version::all(address, texts), style: STYLE.address(), script: SCRIPT.address() }
     }
 }
 

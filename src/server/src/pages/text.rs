@@ -62,6 +62,8 @@ const fn around(before: &'static str, after: &'static str) -> Around {
 pub(crate) struct Texts {
     /// BCP 47 tag of these words.
     pub(super) tag: &'static str,
+    /// What its speakers call the language.
+    pub(super) endonym: &'static str,
     /// `ltr` or `rtl`.
     pub(super) direction: &'static str,
     /// Families that have the script in its usual style, as CSS and SVG name them. Nothing is loaded.
@@ -73,6 +75,8 @@ pub(crate) struct Texts {
     pub(super) brand: &'static str,
     pub(super) sandbox_badge: &'static str,
     pub(super) reference: &'static str,
+    /// The word "language".
+    pub(super) language: &'static str,
 
     pub(super) waiting_heading: &'static str,
     pub(super) requested_by: Around,
@@ -80,9 +84,13 @@ pub(crate) struct Texts {
     pub(super) lead_scan: &'static str,
     pub(super) face_scan: &'static str,
     pub(super) open_app: &'static str,
-    pub(super) app_did_not_open: &'static str,
+    pub(super) stuck: &'static str,
     pub(super) help_heading: &'static str,
     pub(super) help: &'static str,
+    pub(super) other_phone_heading: &'static str,
+    pub(super) other_phone: &'static str,
+    pub(super) refuses_heading: &'static str,
+    pub(super) refuses: &'static str,
     pub(super) qr_label: &'static str,
     pub(super) app_code: &'static str,
     pub(super) app_code_words: &'static str,
@@ -92,6 +100,9 @@ pub(crate) struct Texts {
     pub(super) open_on_ios: &'static str,
     pub(super) sandbox_words: &'static str,
     pub(super) open_sandbox: &'static str,
+    /// Once the person has gone to the app.
+    pub(super) opened_heading: &'static str,
+    pub(super) opened: &'static str,
     pub(super) waiting: &'static str,
     pub(super) time_left: &'static str,
     pub(super) valid_until: Around,
@@ -101,6 +112,7 @@ pub(crate) struct Texts {
 
     pub(super) verified_heading: &'static str,
     pub(super) verified: &'static str,
+    pub(super) declined_heading: &'static str,
     pub(super) not_verified_heading: &'static str,
     pub(super) start_again: &'static str,
     pub(super) expired_heading: &'static str,
@@ -110,6 +122,8 @@ pub(crate) struct Texts {
     pub(super) busy_heading: &'static str,
     pub(super) busy: &'static str,
     pub(super) busy_again: &'static str,
+    pub(super) too_many_heading: &'static str,
+    pub(super) too_many: &'static str,
     pub(super) try_again: &'static str,
     pub(super) close_page: &'static str,
     /// Around the name of a site.
@@ -202,7 +216,12 @@ impl Texts {
         known.unwrap_or(&english::TEXTS)
     }
 
-    fn tagged(tag: &str) -> Option<&'static Self> {
+    /// Every language that is spoken here.
+    pub(super) fn all() -> impl Iterator<Item = &'static Self> {
+        TABLES.into_iter()
+    }
+
+    pub(super) fn tagged(tag: &str) -> Option<&'static Self> {
         TABLES.iter().find(|texts| texts.tag.eq_ignore_ascii_case(tag)).copied()
     }
 

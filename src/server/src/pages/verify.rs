@@ -12,6 +12,7 @@ use super::platform::Platform;
 use super::render::private;
 use super::standing::Standing;
 use super::text::Texts;
+use super::tongue::Tongue;
 use super::waiting::waiting;
 use crate::http::error::ApiError;
 use crate::http::rate::Rates;
@@ -36,13 +37,14 @@ pub async fn verify(
     }
     let opened = standing.as_ref().ok().and_then(Standing::opened);
     let texts = opened.map_or_else(|| Texts::asked_for(&request), |opened| Texts::of(opened.terms.language));
+    let tongue = Tongue::of(&request, texts);
     let sandbox = service.agreement.sandbox;
     let shown = match standing {
-        Ok(Standing::Waiting(pending)) => waiting(&service, &pending, Platform::of(&request), asks_for_help(&request)).await,
-        Ok(other) => Ok(ended(&other, texts, sandbox)),
+        Ok(Standing::Waiting(pending)) => waiting(&service, &pending, tongue, Platform::of(&request), asks_for_help(&request)).await,
+        Ok(other) => Ok(ended(&other, tongue, request.path(), sandbox)),
         Err(error) => Err(error),
     };
-    Ok(shown.unwrap_or_else(|error| busy(&error, texts, request.path(), Again::ByItself, sandbox)))
+    Ok(shown.unwrap_or_else(|error| busy(&error, tongue, request.path(), Again::ByItself, sandbox)))
 }
 
 fn intent(service: &Service, standing: &Standing) -> Result<HttpResponse, ApiError> {

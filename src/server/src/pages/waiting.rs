@@ -11,8 +11,8 @@ use sakshi_domain::transaction::Pending;
 use super::picture::Picture;
 use super::platform::Platform;
 use super::render::{Frame, page};
-use super::text::Texts;
 use super::time_left::{TimeLeft, clock_face};
+use super::tongue::Tongue;
 use crate::http::error::ApiError;
 use crate::service::Service;
 
@@ -22,8 +22,8 @@ const STALE_MARGIN: i64 = 30;
 /// How the identity app is reached.
 #[derive(Debug)]
 enum Way {
-    /// A link of this phone.
-    Link(String),
+    /// A link of this phone, and a code for the case that the app is on another one.
+    Link { address: String, page_code: String },
     /// A code for another device, one for the app's own scanner, and links for tablets that
     /// present themselves as desktops.
     Scan { page_code: String, app_code: Option<String>, android: String, ios: String },
@@ -40,6 +40,8 @@ impl Way {
 struct Waiting<'a> {
     frame: Frame,
     path: String,
+    /// Where this page is.
+    page: String,
     asker: Option<String>,
     claims: Vec<&'static str>,
     face_scan: bool,
@@ -58,30 +60,39 @@ struct Waiting<'a> {
 ///
 /// # Errors
 /// An intent that cannot be signed or drawn.
-pub(super) async fn waiting(service: &Service, pending: &Pending, platform: Platform, help: bool) -> Result<HttpResponse, ApiError> {
+pub(super) async fn waiting(
+    service: &Service,
+    pending: &Pending,
+    tongue: Tongue,
+    platform: Platform,
+    help: bool,
+) -> Result<HttpResponse, ApiError> {
     let now = service.clock.now();
     let agreement = &service.agreement;
-    let texts = Texts::of(pending.terms.language);
+    let Tongue { texts, .. } = tongue;
     let intent = agreement.intent(pending, now).map_err(|error| ApiError::Internal(error.to_string()))?;
     let request_url = agreement.request_url(pending.id);
     // A page without the name is better than none, so a store in trouble does not matter here.
     let asker = service.store.load_app(pending.app.clone()).await.ok().flatten().map(|app| app.name);
     let shown = |text: &str| Picture::shown(text).map(|code| code.inline());
-    let android = || agreement.links.android_browser(&intent, &format!("{request_url}?help=1"));
+    let android = || agreement.links.android_browser(&intent, &tongue.at(&format!("{request_url}?help=1")));
+    let page_code = shown(&tongue.at(&request_url)).map_err(|error| ApiError::Internal(error.to_string()))?;
     let way = match platform {
-        Platform::Android => Way::Link(android()),
-        Platform::Ios => Way::Link(agreement.links.ios(&intent)),
+        Platform::Android => Way::Link { address: android(), page_code },
+        Platform::Ios => Way::Link { address: agreement.links.ios(&intent), page_code },
         Platform::Other => Way::Scan {
-            page_code: shown(&request_url).map_err(|error| ApiError::Internal(error.to_string()))?,
+            page_code,
             app_code: shown(&agreement.qr_payload(&intent)).ok(),
             android: android(),
             ios: agreement.links.ios(&intent),
         },
     };
     let reference = pending.id.to_string();
+    let path = format!("/v/{reference}");
     let template = Waiting {
-        frame: Frame::new(texts, agreement.sandbox),
-        path: format!("/v/{reference}"),
+        frame: Frame::new(tongue, agreement.sandbox, &path),
+        page: tongue.at(&path),
+        path,
         asker,
         claims: pending.terms.claims.iter().map(texts.claim).collect(),
         face_scan: pending.terms.face_auth,

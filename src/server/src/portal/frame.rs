@@ -32,16 +32,9 @@ impl Part {
 #[derive(Debug)]
 pub(super) struct Inside {
     pub(super) app: String,
+    pub(super) app_id: String,
     pub(super) form_word: String,
     part: Part,
-}
-
-impl Inside {
-    /// Address, words, and whether it is here.
-    pub(super) fn ways(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
-        let here = self.part;
-        Part::ALL.into_iter().map(move |(part, address, words)| (address, words, part == here))
-    }
 }
 
 /// What the frame around a page needs.
@@ -51,18 +44,33 @@ pub(super) struct Frame {
     pub(super) script: String,
     pub(super) sandbox: bool,
     pub(super) inside: Option<Inside>,
+    /// Whether the parts are named although it is not known who asks.
+    lost: bool,
 }
 
 impl Frame {
     /// Around a page for people who have not signed in.
     pub(super) fn outside(sandbox: bool) -> Self {
-        Self { style: PORTAL_STYLE.address(), script: PORTAL.address(), sandbox, inside: None }
+        Self { style: PORTAL_STYLE.address(), script: PORTAL.address(), sandbox, inside: None, lost: false }
+    }
+
+    /// Around a page that says why there is no other: the parts are ways back from it.
+    pub(super) fn lost() -> Self {
+        Self { lost: true, ..Self::outside(false) }
+    }
+
+    /// The parts: address, words, and whether it is here. None for people who have not signed in.
+    pub(super) fn ways(&self) -> Vec<(&'static str, &'static str, bool)> {
+        let here = self.inside.as_ref().map(|inside| inside.part);
+        let way = |(part, address, words)| (address, words, here == Some(part));
+        if here.is_some() || self.lost { Part::ALL.map(way).into() } else { Vec::new() }
     }
 
     /// Around a page of this part.
     pub(super) fn inside(visitor: &Visitor, part: Part, service: &Service) -> Self {
         let form_word = visitor.form_word.as_str().to_owned();
-        let inside = Inside { app: visitor.caller.app.name.clone(), form_word, part };
+        let inside =
+            Inside { app: visitor.caller.app.name.clone(), app_id: visitor.caller.app.app_id.as_str().to_owned(), form_word, part };
         Self { inside: Some(inside), ..Self::outside(service.agreement.sandbox) }
     }
 

@@ -18,6 +18,6 @@ pub mod sign_in;
 mod tests;
 pub mod transaction;
 pub mod trial;
-mod turned;
+pub mod turned;
 mod visitor;
 pub mod webhooks;

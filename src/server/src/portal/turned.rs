@@ -10,6 +10,7 @@ use sakshi_actors::AskError;
 use sakshi_store::StoreError;
 
 use super::frame::{Frame, page, see};
+use super::visitor::Visitor;
 use crate::http::error::ApiError;
 
 /// Why there is no page.
@@ -32,6 +33,8 @@ struct Problem {
     frame: Frame,
     heading: &'static str,
     words: String,
+    /// What to do about it.
+    next: &'static str,
 }
 
 impl fmt::Display for Turned {
@@ -54,26 +57,27 @@ impl ResponseError for Turned {
     }
 
     fn error_response(&self) -> HttpResponse {
-        let (heading, words) = match self {
+        let (heading, words, next) = match self {
             Self::SignIn { ended } => return see(if *ended { "/portal/sign-in?ended=1" } else { "/portal/sign-in" }),
             Self::ForeignForm | Self::Refused(ApiError::CrossSite) => (
                 "This form was not taken",
-                "It did not come from a page of this session, so nothing was done. Open the page again and send it from there.".to_owned(),
+                "It did not come from a page of this session, so nothing was done.".to_owned(),
+                "Open the page again and send it from there.",
             ),
             Self::Refused(error) => {
                 if let Some(detail) = error.detail() {
                     tracing::error!(error.detail = &*detail, "a page of the portal could not be made");
                 }
-                let heading = match error.status_code().as_u16() {
-                    404 => "There is nothing here",
-                    429 | 503 => "One moment, please",
-                    500.. => "Something went wrong",
-                    _ => "This cannot be done",
+                let (heading, next) = match error.status_code().as_u16() {
+                    404 => ("There is nothing here", "Check the address, or find it from one of the pages above."),
+                    429 | 503 => ("One moment, please", "Wait a little, then open the page again."),
+                    500.. => ("Something went wrong", "Open the page again. If it stays so, tell the people who run this service."),
+                    _ => ("This cannot be done", "Go back, change what was sent, and send it again."),
                 };
-                (heading, error.message())
+                (heading, error.message(), next)
             }
         };
-        let mut response = page(self.status_code(), &Problem { frame: Frame::outside(false), heading, words });
+        let mut response = page(self.status_code(), &Problem { frame: Frame::lost(), heading, words, next });
         if let Self::Refused(error) = self
             && let Some(seconds) = error.retry_after()
         {
@@ -81,6 +85,19 @@ impl ResponseError for Turned {
         }
         response
     }
+}
+
+/// `GET` where only forms are sent to, as by a reload: back to the start.
+pub async fn back(_: Visitor) -> HttpResponse {
+    see("/portal")
+}
+
+/// `GET /portal/…`: an address that no page has, for people who have signed in.
+///
+/// # Errors
+/// 404, always.
+pub async fn lost(_: Visitor) -> Result<HttpResponse, Turned> {
+    Err(ApiError::NotFound("page").into())
 }
 
 impl From<ApiError> for Turned {

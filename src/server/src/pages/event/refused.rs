@@ -11,6 +11,7 @@ use crate::pages::asked::wants_json;
 use crate::pages::notice::{Again, CLOCK, CROSS, DOTS, Link, Look, Notice, QUESTION, busy};
 use crate::pages::render::{Frame, page};
 use crate::pages::text::Texts;
+use crate::pages::tongue::Tongue;
 use crate::service::Service;
 
 /// A refusal, and the language of the event once that is known.
@@ -34,18 +35,19 @@ impl Refusal {
         if wants_json(request) {
             return Err(self.error);
         }
-        let texts = self.language.map_or_else(|| Texts::asked_for(request), Texts::of);
+        let tongue = Tongue::of(request, self.language.map_or_else(|| Texts::asked_for(request), Texts::of));
+        let Tongue { texts, .. } = tongue;
         let sandbox = service.agreement.sandbox;
         // Whatever stands in a path goes into a link only if it is an event's id.
         let path = event.parse::<sakshi_domain::ids::EventId>().map_or_else(|_| "/".to_owned(), |id| format!("/e/{id}"));
+        let here = if request.method().is_safe() { request.path() } else { &path };
         let Some(say) = Say::of(&self.error, texts) else {
             let again = if request.method().is_safe() { Again::ByItself } else { Again::ByHand };
-            let path = if again == Again::ByItself { request.path() } else { &path };
-            return Ok(busy(&self.error, texts, path, again, sandbox));
+            return Ok(busy(&self.error, tongue, here, again, sandbox));
         };
-        let link = say.link.map(|label| Link { address: path, label, site: None, followed: false });
+        let link = say.link.map(|label| Link { address: tongue.at(&path), label, site: None, followed: false });
         let notice = Notice {
-            frame: Frame::new(texts, sandbox),
+            frame: Frame::new(tongue, sandbox, here),
             look: say.look,
             heading: say.heading,
             words: vec![say.words],

@@ -7,7 +7,6 @@ use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_domain::event::{Event, EventRefusal};
-use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 
 use super::refused::Refusal;
@@ -19,6 +18,7 @@ use crate::pages::render::{Frame, page};
 use crate::pages::site;
 use crate::pages::text::Texts;
 use crate::pages::time_left::written;
+use crate::pages::tongue::Tongue;
 use crate::pages::verify::hand_over;
 use crate::service::Service;
 
@@ -30,8 +30,10 @@ struct Page<'a> {
     claims: Vec<&'static str>,
     until: String,
     expires_at: Timestamp,
-    /// What this browser has started already.
-    under_way: Option<TxnId>,
+    /// The page of what this browser has started already.
+    under_way: Option<String>,
+    /// Where the button leads.
+    start: String,
 }
 
 /// Shows the event, or starts a verification for the identity app.
@@ -58,13 +60,16 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     if under_way.is_none() && !is_funded(service, &event).await.map_err(|error| Refusal::at(&event, error))? {
         return Err(Refusal::at(&event, ApiError::InsufficientCredits));
     }
-    let texts = Texts::of(event.terms.language);
+    let tongue = Tongue::of(request, Texts::of(event.terms.language));
+    let Tongue { texts, .. } = tongue;
+    let path = format!("/e/{}", event.id);
     let template = Page {
-        frame: Frame::new(texts, service.agreement.sandbox),
+        frame: Frame::new(tongue, service.agreement.sandbox, &path),
         claims: event.terms.claims.iter().map(texts.claim).collect(),
         until: written(event.terms.expires_at, 0, texts),
         expires_at: event.terms.expires_at,
-        under_way: under_way.map(|pending| pending.id),
+        under_way: under_way.map(|pending| tongue.at(&format!("/v/{}", pending.id))),
+        start: tongue.at(&format!("{path}/start")),
         event: &event,
     };
     let mut response = page(StatusCode::OK, None, &template);

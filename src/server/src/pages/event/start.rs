@@ -20,6 +20,8 @@ use crate::http::rate::Rates;
 use crate::http::request_id::request_id;
 use crate::pages::render::private;
 use crate::pages::site;
+use crate::pages::text::Texts;
+use crate::pages::tongue::Tongue;
 use crate::service::Service;
 
 /// Starts or continues, and leads to the verify page.
@@ -39,7 +41,7 @@ pub async fn start(path: Path<String>, request: HttpRequest, service: Data<Servi
 /// 404 for a path that names no event, as [`start`].
 pub async fn back(path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     match path.parse::<EventId>() {
-        Ok(id) => Ok(private(StatusCode::SEE_OTHER).insert_header((LOCATION, format!("/e/{id}"))).finish()),
+        Ok(id) => Ok(private(StatusCode::SEE_OTHER).insert_header((LOCATION, tongue(&request).at(&format!("/e/{id}")))).finish()),
         Err(_) => Refusal::from(ApiError::NotFound("event")).answer(&request, &service, &path),
     }
 }
@@ -56,16 +58,21 @@ async fn onwards(request: &HttpRequest, service: &Service, rates: &Rates, event:
         return Err(refusal.into());
     }
     if let Some(pending) = visit::recall(service, request, event).await? {
-        return Ok(lead_to(pending.id, None));
+        return Ok(lead_to(tongue(request), pending.id, None));
     }
     let pending = open(service, rates, request, event).await?;
-    Ok(lead_to(pending.id, Some(visit::remember(service, event, pending.id))))
+    Ok(lead_to(tongue(request), pending.id, Some(visit::remember(service, event, pending.id))))
+}
+
+/// What the guest has chosen; the words themselves are not needed here.
+fn tongue(request: &HttpRequest) -> Tongue {
+    Tongue::of(request, Texts::asked_for(request))
 }
 
 /// By path alone, so that the browser stays on the name under which it knows us.
-fn lead_to(id: TxnId, cookie: Option<String>) -> HttpResponse {
+fn lead_to(tongue: Tongue, id: TxnId, cookie: Option<String>) -> HttpResponse {
     let mut response = private(StatusCode::SEE_OTHER);
-    response.insert_header((LOCATION, format!("/v/{id}")));
+    response.insert_header((LOCATION, tongue.at(&format!("/v/{id}"))));
     if let Some(cookie) = cookie {
         response.insert_header((SET_COOKIE, cookie));
     }

@@ -87,7 +87,9 @@ async fn a_refusal_at_an_event_speaks_the_language_of_the_event() {
     let event = scene.event(|terms| terms.language = language("hindi")).await;
     let start = format!("/e/{}/start", event.id);
     let html = refused(&scene, || TestRequest::post().uri(&start), "ur").await;
-    speaks(&html, "hi", "ltr", "<h1>कृपया थोड़ी प्रतीक्षा करें</h1>");
+    speaks(&html, "hi", "ltr", "<h1>बहुत अधिक प्रयास</h1>");
+    let html = refused(&scene, || TestRequest::post().uri(&format!("{start}?lang=ta")), "ur").await;
+    speaks(&html, "ta", "ltr", &format!("href=\"/e/{}?lang=ta\"", event.id));
 }
 
 #[actix_web::test]
@@ -95,11 +97,9 @@ async fn where_nothing_is_known_the_browsers_languages_decide_and_english_is_the
     let scene = Scene::set(&[("limits.pages_per_second_per_address", "1")]).await;
     let unknown = || TestRequest::get().uri("/v/none");
     speaks(&page(&scene, unknown(), "ur-PK,en;q=0.8").await, "ur", "rtl", "<h1>یہ لنک کام نہیں کرتا</h1>");
-    for (wanted, tag, direction, heading) in [
-        ("ur", "ur", "rtl", "براہِ کرم تھوڑا انتظار کریں"),
-        ("de, hi;q=0.5", "hi", "ltr", "कृपया थोड़ी प्रतीक्षा करें"),
-        ("de", "en", "ltr", "One moment, please"),
-    ] {
+    for (wanted, tag, direction, heading) in
+        [("ur", "ur", "rtl", "بہت زیادہ کوششیں"), ("de, hi;q=0.5", "hi", "ltr", "बहुत अधिक प्रयास"), ("de", "en", "ltr", "Too many tries")]
+    {
         for path in ["/v/none", "/e/none", "/e/none/kiosk"] {
             let html = refused(&scene, || TestRequest::get().uri(path), wanted).await;
             speaks(&html, tag, direction, &format!("<h1>{heading}</h1>"));
@@ -116,4 +116,28 @@ async fn a_kiosk_is_told_its_state_in_the_language_of_the_event() {
     let html = page(&scene, TestRequest::get().uri(&format!("/e/{}/kiosk?places=1", event.id)), "en").await;
     speaks(&html, "hi", "ltr", "शेष स्थान <b id=\"places\">10</b>");
     assert!(html.contains("<bdi id=\"name\">Open day &#38; tour</bdi>") && html.contains("अतिथियों के लिए खुला है"), "{html}");
+}
+
+#[actix_web::test]
+async fn the_reader_may_choose_another_language_and_keeps_it_on_the_way() {
+    let scene = Scene::new().await;
+    let pending = scene.open(|terms| terms.language = language("hindi")).await;
+    let path = format!("/v/{}", pending.id);
+    let (_, html) = scene.page(&path, ANDROID).await;
+    speaks(&html, "hi", "ltr", &format!("<a href=\"{path}?lang=ur\" hreflang=\"ur\" lang=\"ur\">اردو</a>"));
+    assert!(html.contains(&format!("<a href=\"{path}?lang=hi\" hreflang=\"hi\" lang=\"hi\" aria-current=\"true\">")));
+    let (_, html) = scene.page(&format!("{path}?lang=ur"), ANDROID).await;
+    speaks(&html, "ur", "rtl", &format!("data-live=\"{path}\" data-page=\"{path}?lang=ur\""));
+    assert!(html.contains(&format!("v%2F{}%3Fhelp%3D1%26lang%3Dur;end", pending.id)), "the app's way back keeps it: {html}");
+
+    let event = scene.event(|_| {}).await;
+    let (_, html) = scene.page(&format!("/e/{}?lang=ta", event.id), ANDROID).await;
+    speaks(&html, "ta", "ltr", &format!("action=\"/e/{}/start?lang=ta\"", event.id));
+    let started = scene.ask(TestRequest::post().uri(&format!("/e/{}/start?lang=ta", event.id))).await;
+    let next = started.headers().get("location").unwrap().to_str().unwrap().to_owned();
+    assert!(next.starts_with("/v/") && next.ends_with("?lang=ta"), "{next}");
+    let (_, html) = scene.page(&format!("/e/{}/kiosk?places=1&lang=ta", event.id), ANDROID).await;
+    speaks(&html, "ta", "ltr", &format!("data-stream=\"/e/{}/kiosk/events?places=1&#38;lang=ta\"", event.id));
+    let (_, html) = scene.page("/v/none?lang=nonsense", ANDROID).await;
+    speaks(&html, "en", "ltr", "<h1>This link does not work</h1>");
 }

@@ -97,7 +97,7 @@ async fn starts_have_a_limit_of_their_own_and_a_busy_answer_is_not_repeated_unse
     assert_eq!(response.status(), 429);
     assert!(response.headers().contains_key("retry-after"));
     let html = text(response).await;
-    assert!(html.contains("One moment, please") && html.contains(&format!("href=\"/e/{}\"", event.id)), "{html}");
+    assert!(html.contains("Too many tries") && html.contains(&format!("href=\"/e/{}\"", event.id)), "{html}");
     assert!(!html.contains("data-retry") && !html.contains("http-equiv"), "{html}");
     assert_eq!(scene.page(&format!("/e/{}", event.id), ANDROID).await.0, 200, "looking has another limit");
 }

@@ -31,7 +31,8 @@ async fn a_phone_gets_one_link_that_hands_a_fresh_intent_to_the_identity_app() {
     let request = link(&html, "idauthority://verify?req=");
     let request = request.split("req=").nth(1).unwrap();
     assert_eq!(decode_unverified(request).unwrap().txn, pending.id.to_string());
-    assert!(!html.contains("intent:#Intent") && !html.contains("class=\"code"));
+    assert!(!html.contains("intent:#Intent") && !html.contains("id=\"app-code\""));
+    assert!(html.find("id=\"page-code\"") > html.find("on another phone"), "for the app on another phone");
 }
 
 #[actix_web::test]
@@ -54,10 +55,15 @@ async fn the_page_says_who_asks_and_for_what_in_words() {
     let pending = scene.open(|terms| terms.claims = Claim::ALL.into_iter().collect::<ClaimSet>()).await;
     let (_, html) = scene.page(&format!("/v/{}", pending.id), ANDROID).await;
     assert!(html.contains("Requested by <strong><bdi>Sandbox app</bdi></strong>"));
-    assert_eq!(html.matches("<li>").count(), 30);
+    assert_eq!(html.matches("<li>").count(), 30 + 14);
     assert!(html.contains("<li>Whether you are over 18</li>") && html.contains("scans your face"));
     assert_eq!(html.matches("<h1").count(), 1);
-    assert!(html.len() < 30_000, "{}", html.len());
+    let (before, code) = html.split_once("id=\"page-code\">").unwrap();
+    let without_code = before.len() + code.split_once("</svg>").unwrap().1.len();
+    let files = include_bytes!("../../../assets/base.css").len()
+        + include_bytes!("../../../assets/page.css").len()
+        + include_bytes!("../../../assets/page.js").len();
+    assert!(without_code + files < 30_000, "{without_code} and {files}");
 
     let without_face = scene.open(|terms| terms.face_auth = false).await;
     let (_, html) = scene.page(&format!("/v/{}", without_face.id), ANDROID).await;

@@ -6,6 +6,7 @@ use super::{EventTexts, Reasons, Texts, around};
 
 pub(super) static TEXTS: Texts = Texts {
     tag: "en",
+    endonym: "English",
     direction: "ltr",
     fonts: "system-ui",
     months: ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"],
@@ -13,6 +14,7 @@ pub(super) static TEXTS: Texts = Texts {
     brand: "Identity check",
     sandbox_badge: "Sandbox",
     reference: "Reference",
+    language: "Language",
 
     waiting_heading: "Confirm who you are",
     requested_by: around("Requested by ", ""),
@@ -20,10 +22,14 @@ pub(super) static TEXTS: Texts = Texts {
     lead_scan: "Scan the code with your phone’s camera or with the identity app, and decide on your phone.",
     face_scan: "The app scans your face to make sure that it is you.",
     open_app: "Open the identity app",
-    app_did_not_open: "The app did not open?",
+    stuck: "Something does not work?",
     help_heading: "If the identity app did not open",
     help: "It may not be installed on this phone. Install it from your phone’s app store, set it up, then come back to this \
            page and try again before the time is over.",
+    other_phone_heading: "If the app is on another phone",
+    other_phone: "Open this page there: point that phone’s camera at this code.",
+    refuses_heading: "If the app opens but refuses",
+    refuses: "Update the app, check that the phone is online and shows the right time, then open the request again from this page.",
     qr_label: "QR code that opens this page on a phone",
     app_code: "Code for the scanner inside the identity app",
     app_code_words: "Use this one only if the scanner inside the identity app does not take the code above.",
@@ -33,6 +39,8 @@ pub(super) static TEXTS: Texts = Texts {
     open_on_ios: "Open it on this iPhone or iPad",
     sandbox_words: "This is a test system without real data. Its built-in app lets you play the resident.",
     open_sandbox: "Open the sandbox identity app",
+    opened_heading: "Continue in the identity app",
+    opened: "Decide there. This page shows the outcome by itself.",
     waiting: "Waiting for your answer",
     time_left: "Time left",
     valid_until: around("until ", ""),
@@ -42,6 +50,7 @@ pub(super) static TEXTS: Texts = Texts {
 
     verified_heading: "You are verified",
     verified: "Your identity was confirmed. The service that asked can now see what you agreed to share.",
+    declined_heading: "You declined",
     not_verified_heading: "You were not verified",
     start_again: "Nothing was passed on to the service that asked. To try again, go back there and start over.",
     expired_heading: "This request has expired",
@@ -53,6 +62,8 @@ pub(super) static TEXTS: Texts = Texts {
     busy_heading: "One moment, please",
     busy: "The service is busy right now.",
     busy_again: "This page tries again by itself.",
+    too_many_heading: "Too many tries",
+    too_many: "There were many requests from your connection in a short time. Please wait a little.",
     try_again: "Try again now",
     close_page: "You can close this page.",
     continue_to: around("Continue to ", ""),

@@ -6,6 +6,7 @@ use super::{EventTexts, Reasons, Texts, around};
 
 pub(super) static TEXTS: Texts = Texts {
     tag: "gu",
+    endonym: "ગુજરાતી",
     direction: "ltr",
     fonts: "'Noto Sans Gujarati', 'Nirmala UI', 'Kohinoor Gujarati'",
     months: ["જાન્યુઆરી", "ફેબ્રુઆરી", "માર્ચ", "એપ્રિલ", "મે", "જૂન", "જુલાઈ", "ઑગસ્ટ", "સપ્ટેમ્બર", "ઑક્ટોબર", "નવેમ્બર", "ડિસેમ્બર"],
@@ -13,6 +14,7 @@ pub(super) static TEXTS: Texts = Texts {
     brand: "ઓળખ ચકાસણી",
     sandbox_badge: "પરીક્ષણ",
     reference: "સંદર્ભ",
+    language: "ભાષા",
 
     waiting_heading: "તમારી ઓળખની પુષ્ટિ કરો",
     requested_by: around("વિનંતી કરનાર: ", ""),
@@ -20,10 +22,14 @@ pub(super) static TEXTS: Texts = Texts {
     lead_scan: "તમારા ફોનના કૅમેરા અથવા ઓળખ ઍપથી કોડ સ્કૅન કરો અને ફોન પર નિર્ણય લો.",
     face_scan: "તમે જ છો તેની ખાતરી કરવા માટે ઍપ તમારો ચહેરો સ્કૅન કરે છે.",
     open_app: "ઓળખ ઍપ ખોલો",
-    app_did_not_open: "ઍપ ખૂલી નહીં?",
+    stuck: "કંઈ કામ નથી કરતું?",
     help_heading: "જો ઓળખ ઍપ ન ખૂલી હોય",
     help: "કદાચ તે આ ફોન પર ઇન્સ્ટૉલ કરેલી ન હોય. તમારા ફોનના ઍપ સ્ટોરમાંથી તેને ઇન્સ્ટૉલ કરીને સેટ અપ કરો, પછી આ પેજ પર પાછા આવો અને સમય પૂરો થાય તે \
            પહેલાં ફરી પ્રયાસ કરો.",
+    other_phone_heading: "જો ઍપ બીજા ફોન પર હોય",
+    other_phone: "આ પેજ તે ફોન પર ખોલો: તેનો કૅમેરા આ કોડ તરફ રાખો.",
+    refuses_heading: "જો ઍપ ખૂલે પણ વિનંતી ન સ્વીકારે",
+    refuses: "ઍપ અપડેટ કરો, ફોન ઇન્ટરનેટ સાથે જોડાયેલો છે અને સાચો સમય બતાવે છે તે તપાસો, પછી આ પેજ પરથી વિનંતી ફરી ખોલો.",
     qr_label: "આ પેજને ફોન પર ખોલતો QR કોડ",
     app_code: "ઓળખ ઍપના સ્કૅનર માટેનો કોડ",
     app_code_words: "ઓળખ ઍપનું સ્કૅનર ઉપરનો કોડ ન વાંચી શકે તો જ આનો ઉપયોગ કરો.",
@@ -33,6 +39,8 @@ pub(super) static TEXTS: Texts = Texts {
     open_on_ios: "આ iPhone અથવા iPad પર ખોલો",
     sandbox_words: "આ પરીક્ષણ સિસ્ટમ છે, તેમાં કોઈ સાચો ડેટા નથી. તેની સાથેની ઍપમાં તમે રહેવાસીની ભૂમિકા ભજવી શકો છો.",
     open_sandbox: "પરીક્ષણની ઓળખ ઍપ ખોલો",
+    opened_heading: "ઓળખ ઍપમાં આગળ વધો",
+    opened: "નિર્ણય ત્યાં લો. પરિણામ આ પેજ આપમેળે બતાવશે.",
     waiting: "તમારા જવાબની રાહ જોવાય છે",
     time_left: "બાકી સમય",
     valid_until: around("", " સુધી"),
@@ -42,6 +50,7 @@ pub(super) static TEXTS: Texts = Texts {
 
     verified_heading: "તમારી ઓળખ ચકાસાઈ ગઈ",
     verified: "તમારી ઓળખની પુષ્ટિ થઈ ગઈ છે. તમે જે માહિતી શેર કરવાની સંમતિ આપી છે, તે વિનંતી કરનાર સેવા હવે જોઈ શકે છે.",
+    declined_heading: "તમે ના પાડી",
     not_verified_heading: "તમારી ઓળખ ચકાસાઈ નથી",
     start_again: "વિનંતી કરનાર સેવાને કંઈ મોકલવામાં આવ્યું નથી. ફરી પ્રયાસ કરવા માટે ત્યાં પાછા જાઓ અને નવેસરથી શરૂ કરો.",
     expired_heading: "આ વિનંતીનો સમય પૂરો થઈ ગયો છે",
@@ -51,6 +60,8 @@ pub(super) static TEXTS: Texts = Texts {
     busy_heading: "કૃપા કરીને થોડી રાહ જુઓ",
     busy: "સેવા હમણાં વ્યસ્ત છે.",
     busy_again: "આ પેજ આપમેળે ફરી પ્રયાસ કરશે.",
+    too_many_heading: "ઘણા બધા પ્રયાસો",
+    too_many: "થોડા સમયમાં તમારા કનેક્શન પરથી ઘણી વિનંતીઓ આવી છે. કૃપા કરીને થોડી રાહ જુઓ.",
     try_again: "હમણાં ફરી પ્રયાસ કરો",
     close_page: "તમે આ પેજ બંધ કરી શકો છો.",
     continue_to: around("", " પર જાઓ"),

@@ -13,6 +13,7 @@ const NAMES: [&str; 6] = ["Android", "iPhone", "iPad", "QR", "PIN", "C/O"];
 fn all(texts: &'static Texts) -> Vec<&'static str> {
     let Texts {
         tag: _,
+        endonym,
         direction: _,
         fonts: _,
         months,
@@ -20,15 +21,20 @@ fn all(texts: &'static Texts) -> Vec<&'static str> {
         brand,
         sandbox_badge,
         reference,
+        language,
         waiting_heading,
         requested_by,
         lead_phone,
         lead_scan,
         face_scan,
         open_app,
-        app_did_not_open,
+        stuck,
         help_heading,
         help,
+        other_phone_heading,
+        other_phone,
+        refuses_heading,
+        refuses,
         qr_label,
         app_code,
         app_code_words,
@@ -38,6 +44,8 @@ fn all(texts: &'static Texts) -> Vec<&'static str> {
         open_on_ios,
         sandbox_words,
         open_sandbox,
+        opened_heading,
+        opened,
         waiting,
         time_left,
         valid_until,
@@ -46,6 +54,7 @@ fn all(texts: &'static Texts) -> Vec<&'static str> {
         promise,
         verified_heading,
         verified,
+        declined_heading,
         not_verified_heading,
         start_again,
         expired_heading,
@@ -55,6 +64,8 @@ fn all(texts: &'static Texts) -> Vec<&'static str> {
         busy_heading,
         busy,
         busy_again,
+        too_many_heading,
+        too_many,
         try_again,
         close_page,
         continue_to,
@@ -63,11 +74,13 @@ fn all(texts: &'static Texts) -> Vec<&'static str> {
         reasons,
         claim,
     } = texts;
-    let mut found = vec![*brand, sandbox_badge, reference, waiting_heading, lead_phone, lead_scan, face_scan, open_app, app_did_not_open];
+    let mut found =
+        vec![*brand, sandbox_badge, reference, waiting_heading, lead_phone, lead_scan, face_scan, open_app, stuck, endonym, language];
+    found.extend([other_phone_heading, other_phone, refuses_heading, refuses, opened_heading, opened, declined_heading]);
     found.extend([help_heading, help, qr_label, app_code, app_code_words, app_code_label, same_device, open_on_android, open_on_ios]);
     found.extend([sandbox_words, open_sandbox, waiting, time_left, reconnecting, claims_heading, promise, verified_heading, verified]);
     found.extend([not_verified_heading, start_again, expired_heading, expired, unknown_heading, unknown, busy_heading, busy, busy_again]);
-    found.extend([*try_again, close_page, taken_there]);
+    found.extend([*too_many_heading, too_many, try_again, close_page, taken_there]);
     found.extend([requested_by, valid_until, continue_to].map(whole));
     found.extend(months);
     found.extend(of_event(event));

@@ -6,6 +6,7 @@ use super::{EventTexts, Reasons, Texts, around};
 
 pub(super) static TEXTS: Texts = Texts {
     tag: "ur",
+    endonym: "اردو",
     direction: "rtl",
     fonts: "'Helvetica Neue', Roboto, 'Noto Sans', 'Trebuchet MS', 'Noto Nastaliq Urdu', 'Urdu Typesetting', 'Noto Naskh Arabic'",
     months: ["جنوری", "فروری", "مارچ", "اپریل", "مئی", "جون", "جولائی", "اگست", "ستمبر", "اکتوبر", "نومبر", "دسمبر"],
@@ -13,6 +14,7 @@ pub(super) static TEXTS: Texts = Texts {
     brand: "شناخت کی تصدیق",
     sandbox_badge: "سینڈ باکس",
     reference: "حوالہ",
+    language: "زبان",
 
     waiting_heading: "اپنی شناخت کی تصدیق کریں",
     requested_by: around("درخواست گزار: ", ""),
@@ -20,10 +22,14 @@ pub(super) static TEXTS: Texts = Texts {
     lead_scan: "اپنے فون کے کیمرے یا شناختی ایپ سے کوڈ اسکین کریں اور فون پر فیصلہ کریں۔",
     face_scan: "یہ یقینی بنانے کے لیے کہ یہ آپ ہی ہیں، ایپ آپ کا چہرہ اسکین کرتی ہے۔",
     open_app: "شناختی ایپ کھولیں",
-    app_did_not_open: "ایپ نہیں کھلی؟",
+    stuck: "کچھ کام نہیں کر رہا؟",
     help_heading: "اگر شناختی ایپ نہیں کھلی",
     help: "ممکن ہے کہ یہ اس فون پر انسٹال نہ ہو۔ اسے اپنے فون کے ایپ اسٹور سے انسٹال کر کے سیٹ اپ کریں، پھر اس صفحے پر واپس آئیں اور وقت \
            ختم ہونے سے پہلے دوبارہ کوشش کریں۔",
+    other_phone_heading: "اگر ایپ کسی اور فون پر ہے",
+    other_phone: "یہ صفحہ اُس فون پر کھولیں: اس کا کیمرا اس کوڈ کی طرف کریں۔",
+    refuses_heading: "اگر ایپ کھل کر درخواست قبول نہیں کرتی",
+    refuses: "ایپ کو اپ ڈیٹ کریں، دیکھیں کہ فون انٹرنیٹ سے جڑا ہے اور درست وقت دکھاتا ہے، پھر اس صفحے سے درخواست دوبارہ کھولیں۔",
     qr_label: "QR کوڈ جو یہ صفحہ فون پر کھولتا ہے",
     app_code: "شناختی ایپ کے اسکینر کے لیے کوڈ",
     app_code_words: "اسے صرف اس صورت میں استعمال کریں جب شناختی ایپ کا اسکینر اوپر والا کوڈ نہ پڑھ سکے۔",
@@ -33,6 +39,8 @@ pub(super) static TEXTS: Texts = Texts {
     open_on_ios: "اس iPhone یا iPad پر کھولیں",
     sandbox_words: "یہ ایک آزمائشی نظام ہے جس میں کوئی حقیقی ڈیٹا نہیں۔ اس کی اپنی ایپ میں آپ رہائشی کا کردار ادا کر سکتے ہیں۔",
     open_sandbox: "سینڈ باکس کی شناختی ایپ کھولیں",
+    opened_heading: "شناختی ایپ میں آگے بڑھیں",
+    opened: "فیصلہ وہیں کریں۔ نتیجہ یہ صفحہ خود دکھا دے گا۔",
     waiting: "آپ کے جواب کا انتظار ہے",
     time_left: "باقی وقت",
     valid_until: around("", " تک"),
@@ -42,6 +50,7 @@ pub(super) static TEXTS: Texts = Texts {
 
     verified_heading: "آپ کی شناخت کی تصدیق ہو گئی",
     verified: "آپ کی شناخت کی تصدیق ہو گئی ہے۔ درخواست کرنے والی سروس اب وہ معلومات دیکھ سکتی ہے جنہیں شیئر کرنے پر آپ نے رضامندی دی۔",
+    declined_heading: "آپ نے انکار کر دیا",
     not_verified_heading: "آپ کی شناخت کی تصدیق نہیں ہوئی",
     start_again: "درخواست کرنے والی سروس کو کچھ نہیں بھیجا گیا۔ دوبارہ کوشش کے لیے وہاں واپس جائیں اور نئے سرے سے شروع کریں۔",
     expired_heading: "اس درخواست کا وقت ختم ہو گیا ہے",
@@ -53,6 +62,8 @@ pub(super) static TEXTS: Texts = Texts {
     busy_heading: "براہِ کرم تھوڑا انتظار کریں",
     busy: "سروس اس وقت مصروف ہے۔",
     busy_again: "یہ صفحہ خود دوبارہ کوشش کرے گا۔",
+    too_many_heading: "بہت زیادہ کوششیں",
+    too_many: "تھوڑی دیر میں آپ کے کنکشن سے بہت سی درخواستیں آئی ہیں۔ براہِ کرم تھوڑا انتظار کریں۔",
     try_again: "ابھی دوبارہ کوشش کریں",
     close_page: "آپ یہ صفحہ بند کر سکتے ہیں۔",
     continue_to: around("", " پر جائیں"),

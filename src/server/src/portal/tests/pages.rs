@@ -49,6 +49,7 @@ async fn another_apps_transactions_and_events_are_not_there() {
         let answer = browser.get(&path).await;
         assert_eq!(answer.status, 404, "{path}");
         assert!(answer.html.contains("There is nothing here"), "{path}");
+        assert!(answer.html.contains("<a href=\"/portal/events\">Events</a>"), "{path}: there are ways on");
     }
     let patched = browser.send(&format!("/portal/events/{}", event.id), &[("is_active", "false")]).await;
     assert_eq!(patched.status, 404);
@@ -87,4 +88,27 @@ async fn guests_of_an_event_are_listed_with_what_they_shared() {
     let of_guest = browser.get(&format!("/portal/transactions/{}", guest.id)).await;
     assert!(of_guest.html.contains(&format!("href=\"/portal/events/{}\"", event.id)));
     assert!(page.html.contains("Asha Rao") && of_guest.html.contains("Asha Rao"));
+}
+
+#[actix_web::test]
+async fn an_address_without_a_page_and_the_reload_of_a_form_are_no_dead_ends() {
+    let scene = Scene::new().await;
+    let browser = Browser::signed_in(&scene).await;
+    let lost = browser.get("/portal/evnets").await;
+    assert!(
+        lost.status == 404 && lost.html.contains("There is nothing here") && lost.html.contains("<a href=\"/portal/credits\">Credits</a>")
+    );
+    for path in ["/portal/trial", "/portal/sign-out"] {
+        let back = browser.get(path).await;
+        assert_eq!((back.status, back.location.as_str()), (303, "/portal"), "{path}");
+    }
+    let stranger = Browser::new(&scene).get("/portal/evnets").await;
+    assert_eq!((stranger.status, stranger.location.as_str()), (303, "/portal/sign-in"));
+}
+
+#[actix_web::test]
+async fn the_shell_gets_the_app_id_and_never_the_key() {
+    let scene = Scene::new().await;
+    let page = Browser::signed_in(&scene).await.get("/portal/credits").await;
+    assert!(page.html.contains(&format!("export APP={};", scene.first.app.as_str())) && !page.html.contains(scene.first.key.reveal()));
 }
