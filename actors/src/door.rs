@@ -6,8 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use actix::{Actor, Addr, Context, Handler, Message};
+use sakshi_domain::ids::moment;
 use sakshi_store::StoreError;
-use uuid::Uuid;
 
 use crate::admission::{Admission, Permit};
 use crate::node::Node;
@@ -64,11 +64,12 @@ impl<R: Actor<Context = Context<R>>> Shards<R> {
         usize::from(key.lane()) % self.nodes.len()
     }
 
-    /// A random lane that is served by this shard.
+    /// A lane that is served by this shard: over time any of them, and at one moment the same one, so
+    /// that ids of a moment stay neighbours.
     pub(crate) fn lane_of(&self, index: usize) -> u8 {
         let count = self.nodes.len();
         let choices = 256_usize.saturating_sub(index).div_ceil(count).max(1);
-        let pick = usize::from(Uuid::new_v4().as_bytes()[0]) % choices;
+        let pick = usize::try_from(moment() % choices as u64).unwrap_or(0);
         u8::try_from(index + pick * count).unwrap_or(0)
     }
 

@@ -10,24 +10,25 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use rusqlite::Connection;
+use rusqlite::hooks::Wal;
 
-use super::fault::Health;
+use super::fault::{Health, open_error};
+use crate::error::StoreError;
 
-/// Log pages after which the thread is asked to copy, by the writer's estimate.
-const PAGES_SOFT: usize = 4_000;
-/// Log pages (of 4 KiB) at which the writer copies all of it before it goes on.
+/// Log pages (of 4 KiB) after which the thread is asked to copy. Each time costs a few syncs, for
+/// which commits wait: the rarer, the fewer answers are late, and the longer a start after a kill.
+const PAGES_SOFT: i64 = 4_096;
+/// Log pages at which the writer copies all of it before it goes on.
 const PAGES_HARD: i64 = 65_536;
 /// Pages that the writer may copy itself.
-const PAGES_REMAINDER: i64 = 64;
+const PAGES_REMAINDER: i64 = 256;
 /// How often the thread tries to get so close.
 const PASSES: usize = 6;
-/// Pages that a lone transition touches, roughly: table and index leaves.
-const PAGES_OF_A_TRANSITION: usize = 6;
-const PAGE_BYTES: usize = 4_096;
 
 #[derive(Debug, Default)]
 struct Progress {
     nearly_done: AtomicBool,
+    /// Pages in the log after the last commit, as SQLite counts them.
     log_pages: AtomicI64,
 }
 
@@ -35,7 +36,8 @@ struct Progress {
 pub(super) struct WriterSide {
     nudge: SyncSender<()>,
     progress: Arc<Progress>,
-    pages: usize,
+    /// How many pages the log had when the thread was asked last, since the log began anew.
+    asked_at: i64,
 }
 
 /// What the thread holds.
@@ -46,11 +48,21 @@ pub(super) struct ThreadSide {
     health: Arc<Health>,
 }
 
-/// The two sides.
-pub(super) fn pair(connection: Connection, health: Arc<Health>) -> (WriterSide, ThreadSide) {
+/// The two sides, for the connection that writes and one that does nothing else.
+///
+/// # Errors
+/// What SQLite says.
+pub(super) fn pair(writer: &mut Connection, own: Connection, health: Arc<Health>) -> Result<(WriterSide, ThreadSide), StoreError> {
     let (nudge, nudges) = sync_channel(1);
     let progress = Arc::new(Progress::default());
-    (WriterSide { nudge, progress: Arc::clone(&progress), pages: 0 }, ThreadSide { nudges, progress, connection, health })
+    let seen = Arc::clone(&progress);
+    let count = move |_: &mut Wal, pages: i32| {
+        seen.log_pages.store(i64::from(pages), Ordering::Release);
+        Ok(())
+    };
+    writer.wal_hook(Some(count)).map_err(|error| open_error(&error))?;
+    let writer_side = WriterSide { nudge, progress: Arc::clone(&progress), asked_at: 0 };
+    Ok((writer_side, ThreadSide { nudges, progress, connection: own, health }))
 }
 
 /// Pages in the log, and how many of them are in the database file.
@@ -73,14 +85,17 @@ fn try_checkpoint(connection: &Connection, health: &Health, mode: &str) -> Optio
 impl WriterSide {
     /// Called between groups: asks for a checkpoint when the log has grown, finishes one that is
     /// nearly done.
-    pub(super) fn after_group(&mut self, connection: &Connection, health: &Health, transitions: usize, bytes: usize) {
-        self.pages += transitions * PAGES_OF_A_TRANSITION + bytes.div_ceil(PAGE_BYTES);
+    pub(super) fn after_group(&mut self, connection: &Connection, health: &Health) {
+        let pages = self.progress.log_pages.load(Ordering::Acquire);
         if self.progress.nearly_done.swap(false, Ordering::AcqRel) {
-            let mode = if self.progress.log_pages.load(Ordering::Acquire) > PAGES_HARD { "RESTART" } else { "PASSIVE" };
+            let mode = if pages > PAGES_HARD { "RESTART" } else { "PASSIVE" };
             try_checkpoint(connection, health, mode);
         }
-        if self.pages >= PAGES_SOFT && self.nudge.try_send(()).is_ok() {
-            self.pages = 0;
+        if pages < self.asked_at {
+            self.asked_at = 0;
+        }
+        if pages - self.asked_at >= PAGES_SOFT && self.nudge.try_send(()).is_ok() {
+            self.asked_at = pages;
         }
     }
 
@@ -103,7 +118,6 @@ impl ThreadSide {
         while self.nudges.recv().is_ok() {
             for _ in 0..PASSES {
                 let Some((log, copied)) = try_checkpoint(&self.connection, &self.health, "PASSIVE") else { break };
-                self.progress.log_pages.store(log, Ordering::Release);
                 if log - copied <= PAGES_REMAINDER {
                     break;
                 }

@@ -104,7 +104,7 @@ impl EmbeddedStore {
         held.mark()?;
 
         let health = Arc::new(Health::default());
-        let (writer_side, thread_side) = checkpoint::pair(connect(&path, Role::Checkpointer)?, Arc::clone(&health));
+        let (writer_side, thread_side) = checkpoint::pair(&mut main, connect(&path, Role::Checkpointer)?, Arc::clone(&health))?;
         let readers: Vec<_> = (0..READERS).map(|_| connect(&path, Role::Reader)).collect::<Result<_, _>>()?;
         let (writes, write_jobs) = sync_channel(max_waiting.max(1));
         let (reads, read_jobs) = sync_channel(max_waiting.max(1));

@@ -43,9 +43,8 @@ impl Writer {
             }
             let group = gather(first, jobs);
             busy = group.len() > 1;
-            let (size, bytes) = (group.len(), group.iter().map(|job| job.weight()).sum());
             self.carry_out(group);
-            self.checkpoints.after_group(&self.connection, &self.health, size, bytes);
+            self.checkpoints.after_group(&self.connection, &self.health);
         }
         self.checkpoints.stop();
         join(self.others);

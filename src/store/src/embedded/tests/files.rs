@@ -5,9 +5,10 @@ use std::process::{Command, Stdio};
 
 use super::durability::run_child;
 use super::{open, universe};
-use crate::conformance::fixture::{app, client_with, completed};
+use crate::conformance::fixture::{app, client_with, completed, completing, opened, sealed};
 use crate::error::StoreError;
 use crate::store::Store;
+use crate::transition::CompleteTransaction;
 
 #[test]
 fn a_second_handle_and_a_second_process_are_told_that_the_store_is_in_use() {
@@ -50,6 +51,21 @@ async fn the_files_are_for_their_owner_alone() {
     }
     names.sort();
     assert_eq!(names, ["sakshi.db", "sakshi.db-shm", "sakshi.db-wal", "sakshi.lock"]);
+}
+
+#[tokio::test]
+async fn a_log_is_copied_as_it_grows_and_begins_anew() {
+    const OUTCOME: usize = 512 * 1_024;
+    const ROUNDS: usize = 160;
+    let universe = universe();
+    let client = client_with(&universe, ROUNDS.try_into().unwrap()).await;
+    for _ in 0..ROUNDS {
+        let id = opened(&universe, &client).await.id;
+        let complete = CompleteTransaction { outcome: sealed(&"x".repeat(OUTCOME)), ..completing(id, 1) };
+        universe.store.complete_transaction(complete).await.unwrap();
+    }
+    let log = universe.directory.path().join("store/sakshi.db-wal").metadata().unwrap().len();
+    assert!(log < (ROUNDS * OUTCOME / 2).try_into().unwrap(), "{log} B");
 }
 
 #[tokio::test]
