@@ -26,7 +26,7 @@ use self::extent::Extent;
 pub(crate) use self::fill::Filler;
 use self::table::Table;
 use crate::process::Usage;
-use crate::{Failure, report};
+use crate::{Failure, readme};
 
 /// What grows.
 #[derive(Clone, Copy, Debug, Subcommand)]
@@ -67,7 +67,7 @@ pub(crate) fn show(series: Option<Series>, quick: bool, write: bool) -> Result<(
         let share = Usage::now()?.foreign_share_since(before) * 100.0;
         table.note(format!(
             "{}. Other processes of the machine used {share:.1} % of its processor time meanwhile.",
-            report::machine()?.trim_end()
+            readme::machine()?.trim_end()
         ));
         writeln!(out, "{table}")?;
         out.flush()?;
