@@ -1,0 +1,152 @@
+//! What is done to a credential and to an intent: the whole verification, refusals that come
+//! before any signature is looked at, the claim bitmap, the QR value.
+
+mod issued;
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::{Criterion, Throughput};
+use sakshi_authority::callback_address::CallbackAddresses;
+use sakshi_authority::claims::{parse_scope, scope_bitmap};
+use sakshi_authority::intent::{IntentKey, IntentSettings, IntentSigner};
+use sakshi_authority::qr::{decode_qr_payload, qr_payload};
+use sakshi_authority::sdjwt::CredentialRefusal;
+use sakshi_domain::channel::Channel;
+use sakshi_domain::claims::{Claim, ClaimSet};
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_domain::ids::{AppId, ClientId, TxnId};
+use sakshi_domain::language::Language;
+use sakshi_domain::limits::{CREDENTIAL_BYTES_MAX, DISCLOSURES_MAX};
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::transaction::{Pending, Terms};
+
+use self::issued::{EIGHT, World};
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+const QR_HOST: &str = "https://qr.example";
+const SCOPE_LENGTH: usize = 64;
+
+fn main() -> Result<(), Failure> {
+    let mut criterion = Criterion::default().configure_from_args();
+    verification(&mut criterion)?;
+    refusals(&mut criterion)?;
+    bitmap(&mut criterion);
+    qr(&mut criterion)?;
+    criterion.final_summary();
+    Ok(())
+}
+
+fn verification(criterion: &mut Criterion) -> Result<(), Failure> {
+    let world = World::new()?;
+    let with_photo = [&EIGHT[..], &[Claim::Photo]].concat();
+    let mut group = criterion.benchmark_group("credential");
+    let cases: [(&str, &[Claim], bool); 4] = [
+        ("1 claim, bound", &EIGHT[..1], true),
+        ("8 claims, bound", &EIGHT, true),
+        ("8 claims and a photo of 30 KiB, bound", &with_photo, true),
+        ("8 claims, not bound", &EIGHT, false),
+    ];
+    for (name, claims, bound) in cases {
+        let credential = world.issue(claims)?;
+        let credential = if bound { world.bind(&credential)? } else { credential };
+        let expected = world.expects(claims);
+        let verified = world.verifier.verify(&credential, &expected)?;
+        if !verified.missing.is_empty() || !verified.malformed.is_empty() || verified.holder_bound != bound {
+            return Err(format!("{name}: not what was issued").into());
+        }
+        group.throughput(Throughput::Bytes(credential.len() as u64));
+        group.bench_function(name, |bencher| bencher.iter(|| world.verifier.verify(black_box(&credential), &expected)));
+    }
+    group.finish();
+    Ok(())
+}
+
+fn refusals(criterion: &mut Criterion) -> Result<(), Failure> {
+    let world = World::new()?;
+    let good = world.bind(&world.issue(&EIGHT)?)?;
+    let expected = world.expects(&EIGHT);
+    let (token, shown) = good.split_once('~').ok_or("no disclosures")?;
+    let other = world.issue(&EIGHT)?;
+    let foreign_signature = other.split('~').next().and_then(|token| token.rsplit('.').next()).ok_or("no signature")?;
+    let signed = token.rsplit_once('.').map(|(signed, _)| signed).ok_or("no signature")?;
+    let cases = [
+        ("no tilde", "x".repeat(2_000), CredentialRefusal::NotAnSdJwt),
+        ("over 4 MiB", "~".repeat(CREDENTIAL_BYTES_MAX + 1), CredentialRefusal::TooLarge),
+        ("a disclosure too many", format!("{token}~{}", "x~".repeat(DISCLOSURES_MAX + 1)), CredentialRefusal::TooManyDisclosures),
+        ("unknown issuer", world.issue_as("https://other.example", "issuer-1", &EIGHT)?, CredentialRefusal::IssuerNotTrusted),
+        ("unknown key", world.issue_as("https://issuer.example", "issuer-2", &EIGHT)?, CredentialRefusal::KeyIdUnknown),
+        ("another's signature", format!("{signed}.{foreign_signature}~{shown}"), CredentialRefusal::SignatureInvalid),
+    ];
+    let mut group = criterion.benchmark_group("refusal");
+    for (name, credential, refusal) in cases {
+        let refused = world.verifier.verify(&credential, &expected).err();
+        if refused != Some(refusal) {
+            return Err(format!("{name}: {refused:?}").into());
+        }
+        group.bench_function(name, |bencher| bencher.iter(|| world.verifier.verify(black_box(&credential), &expected)));
+    }
+    group.finish();
+    Ok(())
+}
+
+fn bitmap(criterion: &mut Criterion) {
+    let claims: ClaimSet = EIGHT.into_iter().collect();
+    let scope = scope_bitmap(claims, SCOPE_LENGTH);
+    let mut group = criterion.benchmark_group("bitmap");
+    group.bench_function("write 8 claims", |bencher| bencher.iter(|| scope_bitmap(black_box(claims), SCOPE_LENGTH)));
+    group.bench_function("read 8 claims", |bencher| bencher.iter(|| parse_scope(black_box(&scope))));
+    group.finish();
+}
+
+fn qr(criterion: &mut Criterion) -> Result<(), Failure> {
+    let mut group = criterion.benchmark_group("QR value");
+    for (algorithm, key) in [("RS256", IntentKey::generate_rs256()?.0), ("ES256", IntentKey::generate_es256()?.0)] {
+        let jwt = intent(key)?;
+        let value = qr_payload(QR_HOST, &jwt);
+        if decode_qr_payload(&value)? != jwt {
+            return Err("a QR value does not hold its intent".into());
+        }
+        group.throughput(Throughput::Bytes(jwt.len() as u64));
+        group.bench_function(format!("write {algorithm} intent"), |bencher| bencher.iter(|| qr_payload(QR_HOST, black_box(&jwt))));
+        group.bench_function(format!("read {algorithm} intent"), |bencher| bencher.iter(|| decode_qr_payload(black_box(&value))));
+    }
+    group.finish();
+    Ok(())
+}
+
+fn intent(key: IntentKey) -> Result<String, Failure> {
+    let settings = IntentSettings {
+        kid: "intent-1".into(),
+        typ: "credential-req+jwt".into(),
+        issuer: "https://verify.example".into(),
+        lifetime: Duration::from_secs(900),
+        client_id: "verifier-client-0001".into(),
+        registration: "REG-0000000001".into(),
+        scope_length: SCOPE_LENGTH,
+    };
+    let (client, now) = (ClientId::generate(), SystemClock.now());
+    let pending = Pending {
+        id: TxnId::generate(client.partition(), 0),
+        client,
+        app: AppId::generate(),
+        event: None,
+        opened_at: now,
+        expires_at: now + Duration::from_secs(900),
+        terms: Terms {
+            claims: EIGHT.into_iter().collect(),
+            channel: Channel::Web,
+            language: Language::ENGLISH,
+            face_auth: true,
+            webhook_url: None,
+            request_id: RequestId::mint(),
+            extras: None,
+        },
+    };
+    let callback = CallbackAddresses::new("https://verify.example", &[[7_u8; 32]])?.for_txn(pending.id);
+    Ok(IntentSigner::new(key, settings).sign(&pending, &callback, now)?)
+}

@@ -1,0 +1,115 @@
+//! The bodies of the seven webhooks as they are written: the smallest of each kind, and those that
+//! carry a file with one of a million bytes.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use criterion::{Criterion, Throughput};
+use sakshi_domain::channel::Channel;
+use sakshi_domain::claims::Claim;
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_domain::ids::{AppId, ClientId, TxnId};
+use sakshi_domain::language::Language;
+use sakshi_domain::payload::OvsePayload;
+use sakshi_domain::payload::doclocker::DocLockerPayload;
+use sakshi_domain::payload::esign::EsignPayload;
+use sakshi_domain::payload::estamp::EStampPayload;
+use sakshi_domain::payload::wealth_consent::WealthConsentPayload;
+use sakshi_domain::payload::wealth_data::WealthDataPayload;
+use sakshi_domain::payload::wealth_historical::WealthHistoricalPayload;
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::tenancy::Spelling;
+use sakshi_domain::transaction::{AnswerDigest, Completed, Failure as Declined, Outcome, Pending, Terms, VerifiedClaims};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+const FILE_BYTES: usize = 1_000_000;
+
+/// An example that the domain's own tests hold against the specification.
+macro_rules! golden {
+    ($name:literal) => {
+        include_str!(concat!("../../src/domain/tests/golden/", $name, ".json"))
+    };
+}
+
+fn main() -> Result<(), Failure> {
+    let mut criterion = Criterion::default().configure_from_args();
+    let file = STANDARD.encode(vec![0x5A; FILE_BYTES]);
+    verification(&mut criterion, &file)?;
+
+    let with_file = |text: &str, place: &str| -> Result<Vec<u8>, Failure> {
+        let mut body: Value = serde_json::from_str(text)?;
+        *body.pointer_mut(place).ok_or("no place for a file")? = Value::from(file.as_str());
+        Ok(serde_json::to_vec(&body)?)
+    };
+    let small = EsignPayload::parse(golden!("esign_rejected").as_bytes())?;
+    encode(&mut criterion, "e-sign", &small)?;
+    encode(&mut criterion, "e-sign, 1 MB file", &EsignPayload::parse(&with_file(golden!("esign_completed"), "/content")?)?)?;
+    let small = DocLockerPayload::parse(golden!("doclocker_failed").as_bytes())?;
+    encode(&mut criterion, "document locker", &small)?;
+    let large = DocLockerPayload::parse(&with_file(golden!("doclocker_fetched"), "/data/docs/0/dataPdf")?)?;
+    encode(&mut criterion, "document locker, 1 MB file", &large)?;
+    let small = EStampPayload::parse(golden!("estamp_rejected").as_bytes())?;
+    encode(&mut criterion, "e-stamp", &small)?;
+    let large = EStampPayload::parse(&with_file(golden!("estamp_completed"), "/data/fileList/0/base64FileData")?)?;
+    encode(&mut criterion, "e-stamp, 1 MB file", &large)?;
+    encode(&mut criterion, "wealth consent", &WealthConsentPayload::parse(golden!("wealth_consent_rejected").as_bytes())?)?;
+    encode(&mut criterion, "wealth data", &WealthDataPayload::parse(golden!("wealth_data_failed").as_bytes())?)?;
+    encode(&mut criterion, "wealth history", &WealthHistoricalPayload::parse(golden!("wealth_historical").as_bytes())?)?;
+    criterion.final_summary();
+    Ok(())
+}
+
+fn encode(criterion: &mut Criterion, name: &str, payload: &impl Serialize) -> Result<(), Failure> {
+    let length = serde_json::to_vec(payload)?.len();
+    let mut group = criterion.benchmark_group("payload");
+    group.throughput(Throughput::Bytes(length as u64));
+    group.bench_function(name, |bencher| bencher.iter(|| serde_json::to_vec(black_box(payload))));
+    group.finish();
+    Ok(())
+}
+
+/// The webhook of a verification: not verified, with eight claims, and with a photo as large as the
+/// others' file.
+fn verification(criterion: &mut Criterion, file: &str) -> Result<(), Failure> {
+    let declined = Outcome::NotVerified(Declined::new("User Reject", Some("301")));
+    encode(criterion, "verification, not verified", &OvsePayload::new(&completed(declined), Spelling::SnakeCase))?;
+    let names = ["name", "dob", "gender", "address", "pincode", "state", "district", "care_of"];
+    let mut claims: Map<String, Value> =
+        names.iter().map(|name| ((*name).to_owned(), Value::from("Some words of an ordinary length"))).collect();
+    let verified = |claims: &Map<String, Value>| completed(Outcome::Verified(Arc::new(VerifiedClaims::new(claims.clone()))));
+    encode(criterion, "verification, 8 claims", &OvsePayload::new(&verified(&claims), Spelling::SnakeCase))?;
+    claims.insert("photo".into(), Value::from(file));
+    encode(criterion, "verification, 8 claims and a photo of 1 MB", &OvsePayload::new(&verified(&claims), Spelling::SnakeCase))
+}
+
+fn completed(outcome: Outcome) -> Completed {
+    let (client, now) = (ClientId::generate(), SystemClock.now());
+    let terms = Terms {
+        claims: [Claim::Name].into_iter().collect(),
+        channel: Channel::Web,
+        language: Language::ENGLISH,
+        face_auth: true,
+        webhook_url: None,
+        request_id: RequestId::mint(),
+        extras: None,
+    };
+    let opened = Pending {
+        id: TxnId::generate(client.partition(), 0),
+        client,
+        app: AppId::generate(),
+        event: None,
+        opened_at: now,
+        expires_at: now + Duration::from_secs(900),
+        terms,
+    };
+    Completed { opened, verified_at: now, outcome, answer: AnswerDigest([7; 32]) }
+}
