@@ -37,7 +37,7 @@ pub(super) fn run(extent: Extent) -> Result<Table, Failure> {
     table.figure("of it allocated by Rust, MiB", &allocated);
     let share = |figures: &[f64]| (figures[3] - figures[0]) / (figures[1] - figures[0]);
     let grown_by = |figures: &[f64]| vec![f64::NAN, figures[1] - figures[0], f64::NAN, figures[3] - figures[0]];
-    table.judged("growth of resident memory over the start, MiB", grown_by(&resident), MOST);
+    table.judged("growth of resident memory over the start, MiB", &grown_by(&resident), MOST);
     table.note(format!(
         "{} were opened through the actors with `ovse.window_s = {}`, left to end by that window, and opened again. The second time took {:.2} \
          times the resident and {:.2} times the allocated memory of the first.",

@@ -48,25 +48,27 @@ impl Table {
 
     /// What a kind of request took at each size: processor time of the node, and time until the answer.
     pub(super) fn turns(&mut self, what: &str, turns: &[Vec<Turn>]) {
-        let medians = |figure: fn(&Turn) -> f64| turns.iter().map(|turns| median(&turns.iter().map(figure).collect::<Vec<_>>())).collect();
-        self.judged(&format!("**{what}**, µs of processor time"), medians(|turn| turn.micros), COST_MOST);
-        self.judged(&format!("{what}, p50 in ms"), medians(|turn| turn.quantile(0.5)), TIME_MOST);
-        self.judged(&format!("{what}, p99 in ms"), medians(|turn| turn.quantile(0.99)), TIME_MOST);
+        let medians = |figure: fn(&Turn) -> f64| {
+            turns.iter().map(|turns| median(&turns.iter().map(figure).collect::<Vec<_>>())).collect::<Vec<f64>>()
+        };
+        self.judged(&format!("**{what}**, µs of processor time"), &medians(|turn| turn.micros), COST_MOST);
+        self.judged(&format!("{what}, p50 in ms"), &medians(|turn| turn.quantile(0.5)), TIME_MOST);
+        self.judged(&format!("{what}, p99 in ms"), &medians(|turn| turn.quantile(0.99)), TIME_MOST);
     }
 
     /// Waiting times at each size, in milliseconds, sorted.
     pub(super) fn times(&mut self, what: &str, times: &[Vec<f64>]) {
-        let at = |share| times.iter().map(|times| super::pace::quantile(times, share)).collect();
-        self.judged(&format!("{what}, p50 in ms"), at(0.5), TIME_MOST);
-        self.judged(&format!("{what}, p99 in ms"), at(0.99), TIME_MOST);
+        let at = |share| times.iter().map(|times| super::pace::quantile(times, share)).collect::<Vec<f64>>();
+        self.judged(&format!("{what}, p50 in ms"), &at(0.5), TIME_MOST);
+        self.judged(&format!("{what}, p99 in ms"), &at(0.99), TIME_MOST);
     }
 
     /// A figure at each size where there is one, that should not grow by more than this.
-    pub(super) fn judged(&mut self, what: &str, figures: Vec<f64>, most: f64) {
+    pub(super) fn judged(&mut self, what: &str, figures: &[f64], most: f64) {
         let mut there = figures.iter().filter(|figure| !figure.is_nan());
         let ratio = there.next().zip(there.next_back()).map_or(f64::NAN, |(first, last)| last / first);
         let verdict = if ratio <= most { "flat" } else { "grows" };
-        self.row(what, &figures, [format!("{ratio:.2}"), format!("≤ {most}"), verdict.to_owned()]);
+        self.row(what, figures, [format!("{ratio:.2}"), format!("≤ {most}"), verdict.to_owned()]);
     }
 
     /// A figure at each size.
@@ -125,7 +127,7 @@ mod tests {
 
     fn verdict_of(figures: [f64; 3]) -> bool {
         let mut table = Table::new("x", &[1, 1_000, 1_000_000]);
-        table.judged("a", figures.to_vec(), 1.3);
+        table.judged("a", &figures, 1.3);
         let text = table.to_string();
         assert!(text.contains("1,000,000"));
         text.contains("flat")
