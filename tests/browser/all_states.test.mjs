@@ -24,7 +24,8 @@ for (const { language, lang, dir, script } of LANGUAGES) {
       const page = pages[device];
       const answer = await open(page);
       const wrong = answer.status() === status ? [] : [`answered with ${answer.status()}`];
-      await page.evaluate(() => document.querySelectorAll("details").forEach((details) => { details.open = true; }));
+      // The choice of languages lies over the page; it has a test of its own.
+      await page.evaluate(() => document.querySelectorAll("details:not(.tongues)").forEach((details) => { details.open = true; }));
       const root = await page.evaluate(() => [document.documentElement.lang, document.documentElement.dir].join(" "));
       if (root !== `${lang} ${dir}`) wrong.push(`is marked ${root}`);
       if (language !== "english") wrong.push(...await foreignWords(page, script, ["Open day 2026 (Hall B)!"]));

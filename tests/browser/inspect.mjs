@@ -7,21 +7,20 @@ import { axe } from "./browser.mjs";
 
 let source;
 
-// What axe finds wrong with the page as it stands.
-export async function accessibilityProblems(page, options = {}) {
+// What axe finds wrong with the page as it stands, or with a part of it.
+export async function accessibilityProblems(page, options = {}, part = "html") {
   source ??= await readFile(axe, "utf8");
   if (!await page.evaluate(() => "axe" in window)) await page.evaluate(source);
-  return page.evaluate(async (options) => {
-    const { violations, incomplete } = await window.axe.run(document, { resultTypes: ["violations", "incomplete"], ...options });
+  return page.evaluate(async ([options, part]) => {
+    const { violations, incomplete } = await window.axe.run(part, { resultTypes: ["violations", "incomplete"], ...options });
     const told = ({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 200)).join(" | ")}`;
     // Contrast that axe cannot judge is a problem too, but where the rest of a text has to be scrolled to, and in a mark
     // of one sign, which it takes for a picture.
     const judged = ({ any, target }) => any.every(({ data }) => ["shortTextContent", "nonBmp"].includes(data?.messageKey)) || document.querySelector(target[0])?.closest("pre");
     const unclear = incomplete.filter(({ id, nodes }) => id === "color-contrast" && !nodes.every(judged));
     return [...violations, ...unclear].map(told);
-  }, options);
+  }, [options, part]);
 }
-
 
 // Every rule in light, and in dark the one rule that colours matter to.
 export async function problemsInBothSchemes(page) {

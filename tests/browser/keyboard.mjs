@@ -3,7 +3,10 @@
 // What is wrong with the way of the focus through a page, from its top to its end.
 export async function focusProblems(page) {
   await page.evaluate(() => {
-    document.activeElement.blur();
+    // The next stop is the first one, wherever the focus was before.
+    document.body.tabIndex = -1;
+    document.body.focus();
+    document.body.removeAttribute("tabindex");
     getSelection().removeAllRanges();
     scrollTo(0, 0);
   });

@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { launch, scan, visit } from "./browser.mjs";
+import { accessibilityProblems } from "./inspect.mjs";
+import { press } from "./keyboard.mjs";
 import { Service } from "./service.mjs";
 
 const IN_A_WEEK = new Date(Date.now() + 7 * 86_400_000).toISOString();
@@ -57,7 +59,7 @@ test("a page in Urdu is the mirror of one in Hindi", async () => {
     const [made, opened] = await Promise.all([event(language), service.open({ language })]);
     const seen = (at) => mirrored ? 1 - at : at;
     const verify = await visit(browser, "desktop", opened.requestUrl);
-    assert.ok(seen(await across(verify, ".brand")) < 0.4 && seen(await across(verify, ".badge")) > 0.6, language);
+    assert.ok(seen(await across(verify, ".brand")) < 0.4 && seen(await across(verify, ".tongues")) > 0.6, language);
     assert.ok(seen(await across(verify, ".ask h1")) < seen(await across(verify, "#page-code")), language);
     await verify.context().close();
 
@@ -105,5 +107,37 @@ test("a refusal without a transaction or an event speaks the browser's language"
     const page = await visit(browser, "android", `${service.base}/v/none`, { locale });
     assert.equal(await page.locator("h1").textContent(), heading);
     await page.context().close();
+  }
+});
+
+test("the choice of languages opens over the page by the keyboard, in the window, and leads to each of them", async () => {
+  const { requestUrl } = await service.open();
+  for (const [device, size] of [["desktop", { width: 320, height: 640 }], ["android"], ["desktop"]]) {
+    for (const lang of ["en", "ur"]) {
+      const page = await visit(browser, device, `${requestUrl}?lang=${lang}`, { still: true });
+      if (size) await page.setViewportSize(size);
+      const choice = page.locator(".tongues");
+      await press(page, choice.locator("summary"), "Enter");
+      const links = await choice.getByRole("link").all();
+      assert.equal(links.length, 14, device);
+      const { width, height } = page.viewportSize();
+      for (const link of links) {
+        const box = await link.boundingBox();
+        assert.ok(box.x >= 0 && box.x + box.width <= width && box.y + box.height <= height && box.height >= 44, `${lang}, ${device}: ${await link.textContent()}`);
+      }
+      const wrong = [];
+      for (const colorScheme of ["dark", "light"]) {
+        await page.emulateMedia({ colorScheme });
+        wrong.push(...await accessibilityProblems(page, {}, ".tongues"));
+      }
+      assert.deepEqual(wrong, [], `${lang}, ${device}`);
+      await page.keyboard.press("Escape");
+      assert.equal(await choice.evaluate((element) => element.open), false);
+      await press(page, choice.locator("summary"), "Enter");
+      await choice.getByRole("link", { name: "தமிழ்" }).click();
+      await page.waitForURL("**?lang=ta");
+      assert.equal(await page.locator("html").getAttribute("lang"), "ta");
+      await page.context().close();
+    }
   }
 });

@@ -64,7 +64,7 @@ test("what pages are asked for is missed when it is missing", async () => {
   assert.deepEqual(await foreignWords(page, "Devanagari", []), []);
   await page.evaluate(() => {
     document.querySelector("h1").style.cssText = "height: 1em; overflow: hidden";
-    document.querySelector(".brand").style.cssText = "position: absolute; top: 0; left: 0; width: 100vw";
+    document.querySelector(".brand").style.cssText = "position: absolute; inset: 0 0 auto; height: 5rem";
     document.querySelector(".card").style.minWidth = "200vw";
     document.querySelector("h1").setAttribute("aria-label", "Sorry");
   });

@@ -1,6 +1,10 @@
-//! The style sheets and the scripts of the pages, built into the binary and named by their content.
+//! The style sheets and the scripts of the pages, built into the binary, served without what only
+//! their readers need, and named by their content.
+
+use std::sync::LazyLock;
 
 use actix_web::http::header::{CACHE_CONTROL, ETAG, EntityTag, Header as _, IfNoneMatch, X_CONTENT_TYPE_OPTIONS};
+use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
 
 /// A file and where it is served.
@@ -8,13 +12,21 @@ use actix_web::{HttpRequest, HttpResponse};
 pub(crate) struct File {
     path: &'static str,
     content_type: &'static str,
-    bytes: &'static [u8],
+    text: Bytes,
     version: u64,
 }
 
 impl File {
-    const fn new(path: &'static str, content_type: &'static str, bytes: &'static [u8]) -> Self {
-        Self { path, content_type, bytes, version: fnv1a(bytes) }
+    fn style(path: &'static str, sources: &[&str]) -> Self {
+        Self::new(path, "text/css; charset=utf-8", tight(&bare(&sources.concat(), ("/*", "*/"))))
+    }
+
+    fn script(path: &'static str, source: &str) -> Self {
+        Self::new(path, "text/javascript; charset=utf-8", bare(source, ("//", "")))
+    }
+
+    fn new(path: &'static str, content_type: &'static str, text: String) -> Self {
+        Self { path, content_type, version: fnv1a(text.as_bytes()), text: text.into() }
     }
 
     /// The address under which browsers may keep the file for good.
@@ -35,32 +47,26 @@ impl File {
         if known {
             return response.finish();
         }
-        response.insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff")).content_type(self.content_type).body(self.bytes)
+        response.insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff")).content_type(self.content_type).body(self.text.clone())
     }
 }
 
 /// The style sheet.
-pub(crate) const STYLE: File = File::new(
-    "/assets/page.css",
-    "text/css; charset=utf-8",
-    concat!(include_str!("../../assets/base.css"), include_str!("../../assets/page.css")).as_bytes(),
-);
+pub(crate) static STYLE: LazyLock<File> =
+    LazyLock::new(|| File::style("/assets/page.css", &[include_str!("../../assets/base.css"), include_str!("../../assets/page.css")]));
 /// The script.
-pub(crate) const SCRIPT: File = File::new("/assets/page.js", "text/javascript; charset=utf-8", include_bytes!("../../assets/page.js"));
+pub(crate) static SCRIPT: LazyLock<File> = LazyLock::new(|| File::script("/assets/page.js", include_str!("../../assets/page.js")));
 
 /// The script of a kiosk's screen.
-pub(crate) const KIOSK: File = File::new("/assets/kiosk.js", "text/javascript; charset=utf-8", include_bytes!("../../assets/kiosk.js"));
+pub(crate) static KIOSK: LazyLock<File> = LazyLock::new(|| File::script("/assets/kiosk.js", include_str!("../../assets/kiosk.js")));
 /// The style sheet of a poster.
-pub(crate) const POSTER: File = File::new("/assets/poster.css", "text/css; charset=utf-8", include_bytes!("../../assets/poster.css"));
+pub(crate) static POSTER: LazyLock<File> = LazyLock::new(|| File::style("/assets/poster.css", &[include_str!("../../assets/poster.css")]));
 
 /// The style sheet of the portal, on the same ground as that of the pages.
-pub(crate) const PORTAL_STYLE: File = File::new(
-    "/assets/portal.css",
-    "text/css; charset=utf-8",
-    concat!(include_str!("../../assets/base.css"), include_str!("../../assets/portal.css")).as_bytes(),
-);
+pub(crate) static PORTAL_STYLE: LazyLock<File> =
+    LazyLock::new(|| File::style("/assets/portal.css", &[include_str!("../../assets/base.css"), include_str!("../../assets/portal.css")]));
 /// The script of the portal.
-pub(crate) const PORTAL: File = File::new("/assets/portal.js", "text/javascript; charset=utf-8", include_bytes!("../../assets/portal.js"));
+pub(crate) static PORTAL: LazyLock<File> = LazyLock::new(|| File::script("/assets/portal.js", include_str!("../../assets/portal.js")));
 
 /// `GET /assets/page.css`
 pub async fn style(request: HttpRequest) -> HttpResponse {
@@ -92,13 +98,49 @@ pub async fn portal(request: HttpRequest) -> HttpResponse {
     PORTAL.answer(&request)
 }
 
-/// FNV-1a: tells versions of our own files apart, at compile time.
-const fn fnv1a(bytes: &[u8]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut index = 0;
-    while index < bytes.len() {
-        hash = (hash ^ bytes[index] as u64).wrapping_mul(0x0100_0000_01b3);
-        index += 1;
+/// Without indentation, empty lines, and comments that begin a line. Ours are written so that nothing else
+/// begins a line in such a way.
+fn bare(source: &str, (begin, end): (&str, &str)) -> String {
+    let mut comment = false;
+    let mut text = String::with_capacity(source.len());
+    for line in source.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        comment |= line.starts_with(begin);
+        if comment {
+            comment = !line.ends_with(end);
+        } else {
+            text.push_str(line);
+            text.push('\n');
+        }
     }
-    hash
+    text
+}
+
+/// Without the spaces that a style sheet does not need. Ours have no such sequence within a text.
+fn tight(style: &str) -> String {
+    const SPACED: [(&str, &str); 8] =
+        [(" {", "{"), ("{ ", "{"), (" }", "}"), ("; ", ";"), (";}", "}"), (": ", ":"), (", ", ","), (" > ", ">")];
+    SPACED.iter().fold(style.to_owned(), |style, (spaced, tight)| style.replace(spaced, tight))
+}
+
+/// FNV-1a: tells versions of our own files apart.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_readers_need_is_not_served() {
+        let style = bare("/* Two\n   lines. */\nmain { a: b; }\n\n@media print {\n  /* One. */\n  p { c: d; }\n}\n", ("/*", "*/"));
+        assert_eq!(style, "main { a: b; }\n@media print {\np { c: d; }\n}\n");
+        assert_eq!(tight("a > b, c { d: e; f: g(h, 1 + 2); }"), "a>b,c{d:e;f:g(h,1 + 2)}");
+        assert_eq!(bare("// Why.\nif (a) {\n  b(); // not at once\n}\n", ("//", "")), "if (a) {\nb(); // not at once\n}\n");
+        for file in [&STYLE, &POSTER, &PORTAL_STYLE, &SCRIPT, &KIOSK, &PORTAL] {
+            let text = std::str::from_utf8(&file.text).unwrap();
+            assert!(text.len() > 1_000, "{}", file.path);
+            assert!(text.lines().all(|line| ["/*", "*/", "//", " "].iter().all(|mark| !line.starts_with(mark))), "{}", file.path);
+        }
+    }
 }

@@ -60,9 +60,7 @@ async fn the_page_says_who_asks_and_for_what_in_words() {
     assert_eq!(html.matches("<h1").count(), 1);
     let (before, code) = html.split_once("id=\"page-code\">").unwrap();
     let without_code = before.len() + code.split_once("</svg>").unwrap().1.len();
-    let files = include_bytes!("../../../assets/base.css").len()
-        + include_bytes!("../../../assets/page.css").len()
-        + include_bytes!("../../../assets/page.js").len();
+    let files = scene.page("/assets/page.css", "").await.1.len() + scene.page("/assets/page.js", "").await.1.len();
     assert!(without_code + files < 30_000, "{without_code} and {files}");
 
     let without_face = scene.open(|terms| terms.face_auth = false).await;
