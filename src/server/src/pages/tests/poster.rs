@@ -155,7 +155,7 @@ async fn the_poster_has_name_code_three_steps_and_the_end_on_the_organisers_cloc
     assert!(html.contains("href=\"https://v.example/assets/poster.css?v=") && html.contains(&format!("https://v.example/e/{}", event.id)));
     let style = html.split("https://v.example").nth(1).unwrap().split('"').next().unwrap();
     let style = scene.ask(TestRequest::get().uri(style)).await;
-    assert!(style.status() == 200 && text(style).await.contains("@page { size: A4"));
+    assert!(style.status() == 200 && text(style).await.contains("@page{size:A4"));
 
     let (status, kind, svg) = file(&scene, &event, "poster.svg").await;
     let svg = String::from_utf8(svg).unwrap();
