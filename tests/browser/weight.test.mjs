@@ -23,7 +23,10 @@ async function weigh(page, show) {
     if (protocol === "data:" || answer.status() === 303 || /\/(events|live|status)$/.test(pathname)) return;
     // What comes before another page counts for that one.
     if (answer.request().isNavigationRequest()) loaded = [];
-    loaded.push(answer.body());
+    const body = answer.body();
+    // That of a page which has made way for another one may be gone already, and nobody misses it.
+    body.catch(() => {});
+    loaded.push(body);
   };
   page.on("response", keep);
   const answer = await show();
