@@ -169,7 +169,7 @@ async fn a_slow_upstream_of_one_flow_does_not_hold_up_the_others() {
     let started = Instant::now();
     backend.begin(Flow::DocLocker).await;
     backend.open(&["name"]).await;
-    assert!(started.elapsed() < Duration::from_secs(5), "it took {:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(2), "it took {:?}", started.elapsed());
     hanging.iter().for_each(tokio::task::JoinHandle::abort);
 }
 

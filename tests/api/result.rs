@@ -52,7 +52,7 @@ async fn a_long_poll_is_answered_as_soon_as_the_transaction_completes() {
     }
     // The median, so that a pause of the machine is not held against the service.
     delays.sort_unstable();
-    assert!(delays[1] < Duration::from_millis(500), "the polls were answered {delays:?} after the callbacks");
+    assert!(delays[1] < Duration::from_millis(100), "the polls were answered {delays:?} after the callbacks");
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn after_the_window_operations_answer_410() {
     let started = Instant::now();
     let polled = backend.get(&format!("{}?wait=30", result_path(&opened.txn))).await;
     assert_eq!(polled.refusal(410), "transaction_expired", "a long poll hears of expiry too");
-    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     assert_eq!(backend.result(&opened.txn).await.refusal(410), "transaction_expired");
     for form in Form::BOTH {
         let answer = phone.post(&opened, form, form.success(&opened.txn, &credential)).await;

@@ -42,7 +42,7 @@ async fn a_hundred_webhooks_to_a_hanging_receiver_do_not_delay_a_healthy_one() {
         let started = Instant::now();
         assert_eq!(phone.present(&opened, &credential).await.status, 200);
         assert_eq!(healthy.wait_for(number, PLENTY).await.len(), number);
-        assert!(started.elapsed() < Duration::from_secs(5), "it took {:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(1), "it took {:?}", started.elapsed());
     }
 }
 
