@@ -28,6 +28,8 @@ for (const { language, lang, dir, script } of LANGUAGES) {
       await page.evaluate(() => document.querySelectorAll("details:not(.tongues)").forEach((details) => { details.open = true; }));
       const root = await page.evaluate(() => [document.documentElement.lang, document.documentElement.dir].join(" "));
       if (root !== `${lang} ${dir}`) wrong.push(`is marked ${root}`);
+      const headings = await page.locator("h1").count();
+      if (headings !== 1) wrong.push(`has ${headings} headings of the first order`);
       if (language !== "english") wrong.push(...await foreignWords(page, script, ["Open day 2026 (Hall B)!"]));
       wrong.push(...await problemsInBothSchemes(page), ...await layoutProblems(page));
       if (!sheet) wrong.push(...await layoutProblems(page, NARROW));
