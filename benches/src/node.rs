@@ -46,7 +46,7 @@ pub(crate) async fn serve(directory: &Path, intent_key: Option<&Path>, redis: Op
     }
     overrides.extend(others.iter().filter_map(|other| other.split_once('=')).map(|(key, value)| set(key, value.to_owned())));
     let settings = load(&Sources { overrides, ..Sources::default() })?.settings;
-    let _log = telemetry::start(settings.telemetry.log_format);
+    let _log = telemetry::start(settings.telemetry.log_format)?;
     let node = Node::start(&settings, serve::recorder()?).await?;
     let Some(FirstClient { client, app, key }) = first_client::ensure(&*node.store, SystemClock.now()).await? else {
         // One of several nodes: the first has made the client.

@@ -115,14 +115,14 @@ impl fmt::Debug for AnswerDigest {
     }
 }
 
-/// SHA-256 over what the issuer signed: the same credential, whichever of its disclosures are shown,
+/// Tells what the issuer signed from anything else that it signed: the same credential, whichever of its disclosures are shown,
 /// in whatever order, under whichever of its possible signatures and with whatever key binding.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CredentialIdentity(pub [u8; 32]);
 
 impl fmt::Debug for CredentialIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CredentialIdentity({:02x}{:02x}…)", self.0[0], self.0[1])
+        write!(f, "CredentialIdentity(…{:02x}{:02x})", self.0[30], self.0[31])
     }
 }
 

@@ -27,9 +27,12 @@ type Failure = Box<dyn std::error::Error>;
 
 /// Runs the demo until it is told to stop.
 pub async fn run(sources: &Sources, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
-    let _log = telemetry::start_at(LogFormat::Text, "error");
-    match walk(sources, out).await {
-        Ok((node, signals, _receiver, _directory)) => serve::until_stopped(node, signals).await,
+    let walked = match telemetry::start_at(LogFormat::Text, "error") {
+        Ok(log) => walk(sources, out).await.map(|walked| (log, walked)),
+        Err(error) => Err(error.into()),
+    };
+    match walked {
+        Ok((_log, (node, signals, _receiver, _directory))) => serve::until_stopped(node, signals).await,
         Err(error) => {
             // Nobody is left to tell when stderr is closed.
             let _ = writeln!(err, "error: {error}");

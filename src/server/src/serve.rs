@@ -32,9 +32,11 @@ enum Ending {
 
 /// Runs a node; the exit code says how it ended.
 pub async fn run(settings: &Settings, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
-    let _log = telemetry::start(settings.telemetry.log_format);
-    let started = begin(settings, err).await;
-    let (node, signals) = match started {
+    let started = match telemetry::start(settings.telemetry.log_format) {
+        Ok(log) => begin(settings, err).await.map(|(node, signals)| (log, node, signals)),
+        Err(error) => Err(error.into()),
+    };
+    let (_log, node, signals) = match started {
         Ok(started) => started,
         Err(error) => {
             // Nobody is left to tell when stderr is closed.

@@ -3,52 +3,52 @@
 //! The standard hook walks the stack on every panic, which stalls neighbours of a crashing actor;
 //! and a panic's text may hold what must not be logged.
 
+mod gathered;
 mod json_line;
-mod paced;
 
+use std::io::{self, IsTerminal as _};
 use std::panic::{PanicHookInfo, set_hook};
 
-use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
+use self::gathered::{Ending, gathered};
 use self::json_line::JsonLine;
-use self::paced::Paced;
 use crate::settings::LogFormat;
 
-/// Lines that may wait to be written; further ones are dropped, because a service that waits for
-/// whoever reads its log stands still with them.
-const LINES_MAX: usize = 64_000;
-
 /// Keeps the log's writer alive; what waits is written when it is dropped.
-#[derive(Debug)]
 #[must_use]
 pub struct LogWriter {
-    _writer: WorkerGuard,
+    _ending: Ending,
 }
 
 /// Starts logging to stderr at the level of `SAKSHI_LOG`, else of `RUST_LOG`, else `info`.
 ///
 /// Lines are written by a thread of their own. A second call changes nothing.
-pub fn start(format: LogFormat) -> LogWriter {
+///
+/// # Errors
+/// No thread could be started.
+pub fn start(format: LogFormat) -> io::Result<LogWriter> {
     start_at(format, "info,actix_server=warn")
 }
 
 /// As [`start`], with another level where the environment names none.
-pub fn start_at(format: LogFormat, default: &str) -> LogWriter {
+///
+/// # Errors
+/// No thread could be started.
+pub fn start_at(format: LogFormat, default: &str) -> io::Result<LogWriter> {
     let level = std::env::var("SAKSHI_LOG").or_else(|_| std::env::var("RUST_LOG")).unwrap_or_default();
     let filter = EnvFilter::new(if level.is_empty() { default } else { &level });
-    let stderr = Paced::new(std::io::stderr());
-    let (writer, guard) = NonBlockingBuilder::default().buffered_lines_limit(LINES_MAX).lossy(true).thread_name("log").finish(stderr);
-    let builder = fmt().with_env_filter(filter).with_writer(writer).with_target(true);
+    let (lines, ending) = gathered(io::stderr())?;
+    let builder = fmt().with_env_filter(filter).with_writer(lines).with_target(true);
     let started = match format {
-        LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
+        LogFormat::Text => builder.with_ansi(io::stderr().is_terminal()).try_init(),
         LogFormat::Json => builder.event_format(JsonLine).try_init(),
     };
     if started.is_ok() {
         set_hook(Box::new(report));
     }
-    LogWriter { _writer: guard }
+    Ok(LogWriter { _ending: ending })
 }
 
 fn report(panic: &PanicHookInfo<'_>) {

@@ -137,6 +137,7 @@ macro_rules! store_conformance {
             retention::abandoned_scans_are_counted_at_any_moment_and_after_they_are_swept,
             retention::an_event_goes_with_its_registrations_after_its_time_and_its_deliveries_do_not,
             retention::nobody_sees_half_of_an_event,
+            retention::every_page_of_a_long_list_of_events_is_found_before_and_after_some_have_gone,
             retention::a_result_can_be_fetched_for_its_time_and_no_longer,
             retention::an_expired_transaction_can_be_read_until_its_grace_has_passed,
             retention::a_transaction_whose_delivery_has_not_ended_is_never_swept,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::event::{EventCounts, EventPatch};
+use sakshi_domain::ids::{AppId, EventId};
 use sakshi_domain::transaction::CredentialIdentity;
 
 use super::World;
@@ -14,7 +15,7 @@ use super::fixture::{
     event, kept, opened, opening, opening_with_hook, patched, registered, scan, scanned, scope,
 };
 use super::guests::ALL;
-use crate::transition::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PatchEventOutcome, PresentedCredential, Swept};
+use crate::transition::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PageRequest, PatchEventOutcome, PresentedCredential, Swept};
 
 /// Sweeps until there is nothing left to remove.
 async fn swept(world: &impl World) {
@@ -220,6 +221,39 @@ pub async fn nobody_sees_half_of_an_event(world: &impl World) {
         assert_eq!(world.store().list_registrations(old.id, ALL).await, Ok(Page { items: vec![], total: 0 }));
         let listed = world.store().list_events(old.app.clone(), ALL).await.unwrap();
         assert_eq!((listed.total, listed.items), (1, vec![longer.clone()]));
+    }
+}
+
+pub async fn every_page_of_a_long_list_of_events_is_found_before_and_after_some_have_gone(world: &impl World) {
+    let client = client_with(world, 1).await;
+    let app = AppId::generate();
+    let mut events = Vec::new();
+    for number in 0..600 {
+        let mut event = event(world, &client, 1);
+        event.app = app.clone();
+        // Of the first block of a list that counts by blocks nothing is left, of the others two thirds.
+        let longer = number > 300 && number % 3 > 0;
+        event.terms.expires_at = event.terms.expires_at + Duration::from_millis(u64::from(longer));
+        events.push((created(world, event).await.id, longer));
+    }
+    pages_have(world, &app, &events.iter().map(|(id, _)| *id).collect::<Vec<_>>()).await;
+    world.advance(EVENT + RETENTION.events);
+    swept(world).await;
+    let left: Vec<EventId> = events.iter().filter(|(_, longer)| *longer).map(|(id, _)| *id).collect();
+    pages_have(world, &app, &left).await;
+    let mut newest = event(world, &client, 1);
+    newest.app = app.clone();
+    let newest = created(world, newest).await.id;
+    pages_have(world, &app, &[left, vec![newest]].concat()).await;
+}
+
+async fn pages_have(world: &impl World, app: &AppId, expected: &[EventId]) {
+    let page_size = 7;
+    for (place, ids) in expected.chunks(page_size).enumerate() {
+        let page = PageRequest { page: u32::try_from(place).unwrap() + 1, page_size: u32::try_from(page_size).unwrap() };
+        let listed = world.store().list_events(app.clone(), page).await.unwrap();
+        let found: Vec<EventId> = listed.items.iter().map(|event| event.id).collect();
+        assert_eq!((found.as_slice(), listed.total), (ids, expected.len() as u64), "page {}", page.page);
     }
 }
 

@@ -19,8 +19,9 @@ use crate::transition::{CreateEventOutcome, IdempotentAnswer, Page, PageRequest,
 use crate::vault::{Sealed, Vault};
 
 const KNOWN: &str = "SELECT 1 FROM events WHERE id = ?1";
-const CREATE: &str = "INSERT INTO events (id, client, app, created_at, is_active, expires_at, max_guests, origin, webhook, terms) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+pub(super) const CREATE: &str = "INSERT INTO events (id, client, app, created_at, is_active, expires_at, max_guests, origin, webhook, terms, place) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, \
+     (SELECT coalesce(max(place) + 1, 0) FROM events WHERE app = ?3 AND closing = 0))";
 /// Of the abandoned scans only those since the last settlement have to be counted.
 pub(super) const LOAD: &str = "SELECT e.id, c.client_id, e.app, e.created_at, e.terms, e.registrations, e.scans, \
      e.abandoned + (SELECT count(*) FROM transactions t INDEXED BY transactions_of_event \
@@ -29,9 +30,11 @@ pub(super) const LOAD: &str = "SELECT e.id, c.client_id, e.app, e.created_at, e.
 pub(super) const LIST: &str = "SELECT e.id, c.client_id, e.app, e.created_at, e.terms, e.registrations, e.scans, \
      e.abandoned + (SELECT count(*) FROM transactions t INDEXED BY transactions_of_event \
      WHERE t.event = e.row AND t.completed = 0 AND t.expires_at > e.settled_at AND t.expires_at <= ?2) \
-     FROM (SELECT row FROM events WHERE app = ?1 AND closing = 0 ORDER BY created_at, row LIMIT ?4 OFFSET ?3) p \
-     JOIN events e ON e.row = p.row JOIN clients c ON c.row = e.client ORDER BY e.created_at, e.row";
-pub(super) const COUNT: &str = "SELECT count(*) FROM events WHERE app = ?1 AND closing = 0";
+     FROM (SELECT row FROM events WHERE app = ?1 AND closing = 0 AND place >= ?3 ORDER BY place LIMIT ?5 OFFSET ?4) p \
+     JOIN events e ON e.row = p.row JOIN clients c ON c.row = e.client ORDER BY e.place";
+pub(super) const BLOCKS: &str = "SELECT block, listed FROM event_blocks WHERE app = ?1 ORDER BY block";
+/// Places of a block, as the schema has it.
+const BLOCK: i64 = 256;
 const PATCH: &str =
     "UPDATE events SET is_active = ?2, expires_at = ?3, max_guests = ?4, origin = ?5, webhook = ?6, terms = ?7 WHERE id = ?1";
 
@@ -97,11 +100,19 @@ pub(super) fn find(session: &Session<'_>, id: EventId) -> rusqlite::Result<Optio
     session.first(LOAD, params![id.as_bytes(), session.now().millis()], SealedEvent::read)
 }
 
+/// A page is looked for in the block where it begins.
 pub(super) fn list(session: &Session<'_>, app: &AppId, page: PageRequest) -> rusqlite::Result<Page<SealedEvent>> {
-    let rows = params![app.as_str(), session.now().millis(), offset(page), page.page_size];
-    let items = session.all(LIST, rows, SealedEvent::read)?;
-    let total = session.first(COUNT, [app.as_str()], |row| unsigned(row, 0))?;
-    Ok(Page { items, total: total.unwrap_or(0) })
+    let blocks: Vec<(i64, i64)> = session.all(BLOCKS, [app.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let total = blocks.iter().map(|(_, listed)| listed.unsigned_abs()).sum();
+    let mut before = offset(page);
+    let begins = blocks.into_iter().find_map(|(block, listed)| {
+        let here = before < listed;
+        before -= if here { 0 } else { listed };
+        here.then_some(block)
+    });
+    let Some(block) = begins else { return Ok(Page { items: Vec::new(), total }) };
+    let rows = params![app.as_str(), session.now().millis(), block * BLOCK, before, page.page_size];
+    Ok(Page { items: session.all(LIST, rows, SealedEvent::read)?, total })
 }
 
 /// Changes the event; one that its vault does not open stays as it is.

@@ -18,7 +18,7 @@ use crate::vault::Vault;
 pub(super) const APPLICATION_ID: i64 = 0x5341_4B53;
 
 /// The step to each version; a file remembers in `user_version` how many it has taken.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("schema_1.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
@@ -26,6 +26,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("schema_5.sql"),
     include_str!("schema_6.sql"),
     include_str!("schema_7.sql"),
+    include_str!("schema_8.sql"),
 ];
 
 /// What a file says of itself.

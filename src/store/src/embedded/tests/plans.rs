@@ -23,7 +23,8 @@ async fn no_statement_about_events_reads_a_whole_table() {
     let statements = [
         events::LOAD,
         events::LIST,
-        events::COUNT,
+        events::BLOCKS,
+        events::CREATE,
         guests::PAGE,
         guests::SETTLE,
         guests::SCAN,

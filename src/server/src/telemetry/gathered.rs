@@ -1,0 +1,202 @@
+//! Lines of the log on their way out: gathered in one buffer, written by a thread of its own.
+//!
+//! A service that waits for whoever reads its log stands still with them, so what does not fit into
+//! the buffer is counted and dropped. The thread pauses after each write: the first line after a silence
+//! is written at once, those behind it a moment later and all with one call. To hand a line over is to
+//! copy it; it neither allocates nor wakes anybody while others wait.
+
+use std::io::{self, Write};
+use std::mem;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Bytes of lines that may wait to be written.
+const WAITING_MAX: usize = 16 * 1_024 * 1_024;
+
+/// Room that is kept from one write to the next.
+const KEPT: usize = 256 * 1_024;
+
+/// How much later than at once a line is written at most: what an end without warning may cost the log.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// How long an end waits for a reader that takes nothing.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Where lines are handed over.
+#[derive(Clone)]
+pub(super) struct Gathered(Arc<Shared>);
+
+struct Shared {
+    waiting: Mutex<Waiting>,
+    come: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    lines: Vec<u8>,
+    dropped: u64,
+    ended: bool,
+}
+
+/// Ends the thread once it has written what waits, when this is dropped.
+pub(super) struct Ending {
+    lines: Gathered,
+    written: Receiver<()>,
+}
+
+/// Starts the thread that writes what is handed over.
+///
+/// # Errors
+/// No thread could be started.
+pub(super) fn gathered(out: impl Write + Send + 'static) -> io::Result<(Gathered, Ending)> {
+    let lines = Gathered(Arc::new(Shared { waiting: Mutex::default(), come: Condvar::new() }));
+    let (end, written) = channel();
+    let taken = lines.clone();
+    thread::Builder::new().name("log".to_owned()).spawn(move || taken.write_out(out, end))?;
+    Ok((lines.clone(), Ending { lines, written }))
+}
+
+impl Gathered {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "it is the pause that is wanted, and the thread does nothing else")]
+    fn write_out(self, mut out: impl Write, _end: Sender<()>) {
+        let mut lines = Vec::new();
+        loop {
+            let idle = |waiting: &mut Waiting| waiting.lines.is_empty() && !waiting.ended;
+            let mut waiting = self.0.come.wait_while(self.waiting(), idle).unwrap_or_else(PoisonError::into_inner);
+            mem::swap(&mut waiting.lines, &mut lines);
+            let (dropped, ended) = (mem::take(&mut waiting.dropped), waiting.ended);
+            drop(waiting);
+            // Nobody can be told that nobody can be told.
+            let _ = out.write_all(&lines).and_then(|()| out.flush());
+            lines.clear();
+            lines.shrink_to(KEPT);
+            if dropped > 0 {
+                tracing::warn!(log.dropped = dropped, "lines of the log were dropped, because their reader was too slow");
+            }
+            if ended {
+                return;
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+impl Write for &Gathered {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let mut waiting = self.waiting();
+        if waiting.lines.len() + line.len() > WAITING_MAX {
+            waiting.dropped += 1;
+            return Ok(line.len());
+        }
+        let first = waiting.lines.is_empty();
+        waiting.lines.extend_from_slice(line);
+        drop(waiting);
+        if first {
+            self.0.come.notify_one();
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Gathered {
+    type Writer = &'a Self;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        self
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.lines.waiting().ended = true;
+        self.lines.0.come.notify_one();
+        // Comes to its end when the thread does.
+        let _ = self.written.recv_timeout(PATIENCE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    /// Says what each call wrote, and carries it out when it may.
+    struct Calls {
+        called: Sender<Vec<u8>>,
+        may: Receiver<()>,
+    }
+
+    impl Write for Calls {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.called.send(bytes.to_vec()).map_err(io::Error::other)?;
+            self.may.recv().map_err(io::Error::other)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn calls() -> (Calls, Receiver<Vec<u8>>, Sender<()>) {
+        let ((called, calls), (go, may)) = (channel(), channel());
+        (Calls { called, may }, calls, go)
+    }
+
+    #[test]
+    fn what_comes_while_a_line_is_written_is_written_with_one_call_in_order() {
+        let (out, calls, go) = calls();
+        let (lines, ending) = gathered(out).unwrap();
+        (&lines).write_all(b"one\n").unwrap();
+        assert_eq!(calls.recv().unwrap(), b"one\n");
+        (&lines).write_all(b"two\n").unwrap();
+        (&lines).write_all(b"three\n").unwrap();
+        go.send(()).unwrap();
+        assert_eq!(calls.recv().unwrap(), b"two\nthree\n");
+        go.send(()).unwrap();
+        drop(ending);
+        assert!(calls.recv().is_err(), "the thread has ended");
+    }
+
+    #[test]
+    fn the_last_lines_are_written_before_the_end() {
+        let (out, calls, go) = calls();
+        let (lines, ending) = gathered(out).unwrap();
+        go.send(()).unwrap();
+        go.send(()).unwrap();
+        (&lines).write_all(b"almost\n").unwrap();
+        (&lines).write_all(b"last\n").unwrap();
+        drop(ending);
+        assert_eq!(calls.iter().collect::<Vec<_>>().concat(), b"almost\nlast\n");
+    }
+
+    #[test]
+    fn whoever_writes_does_not_wait_for_a_reader_that_takes_nothing() {
+        let (out, calls, go) = calls();
+        let (lines, ending) = gathered(out).unwrap();
+        (&lines).write_all(b"first\n").unwrap();
+        calls.recv().unwrap();
+        let line = [b'x'; 1_024];
+        for _ in 0..WAITING_MAX / line.len() + 3 {
+            (&lines).write_all(&line).unwrap();
+        }
+        assert_eq!((lines.waiting().lines.len(), lines.waiting().dropped), (WAITING_MAX, 3));
+        let begun = Instant::now();
+        drop(ending);
+        assert!(begun.elapsed() < PATIENCE * 10, "nor does the end");
+        drop(go);
+    }
+}
