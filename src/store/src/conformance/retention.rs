@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::event::{EventCounts, EventPatch};
-use sakshi_domain::ids::{AppId, EventId};
+use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::transaction::CredentialIdentity;
 
 use super::World;
@@ -15,14 +15,16 @@ use super::fixture::{
     event, kept, opened, opening, opening_with_hook, patched, registered, scan, scanned, scope,
 };
 use super::guests::ALL;
-use crate::transition::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PageRequest, PatchEventOutcome, PresentedCredential, Swept};
+use crate::transition::{
+    CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PageRequest, PatchEventOutcome, PresentedCredential, Swept,
+};
 
 /// Sweeps until there is nothing left to remove.
 async fn swept(world: &impl World) {
     while world.store().sweep(RETENTION, 3).await.unwrap() != Swept::default() {}
 }
 
-async fn completed_without_hook(world: &impl World, client: &sakshi_domain::ids::ClientId) -> sakshi_domain::ids::TxnId {
+async fn completed_without_hook(world: &impl World, client: &ClientId) -> TxnId {
     let open = opening_with_hook(world, client, None);
     let id = open.pending.id;
     world.store().open_transaction(open).await.unwrap();
@@ -226,10 +228,20 @@ pub async fn nobody_sees_half_of_an_event(world: &impl World) {
 
 pub async fn every_page_of_a_long_list_of_events_is_found_before_and_after_some_have_gone(world: &impl World) {
     let client = client_with(world, 1).await;
+    let (app, left) = long_list(world, &client).await;
+    pages_have(world, &app, &left).await;
+    let mut newest = event(world, &client, 1);
+    newest.app = app.clone();
+    let newest = created(world, newest).await.id;
+    pages_have(world, &app, &[left, vec![newest]].concat()).await;
+}
+
+/// An app with hundreds of events, of which some have gone; those that are left.
+pub(crate) async fn long_list(world: &impl World, client: &ClientId) -> (AppId, Vec<EventId>) {
     let app = AppId::generate();
     let mut events = Vec::new();
     for number in 0..600 {
-        let mut event = event(world, &client, 1);
+        let mut event = event(world, client, 1);
         event.app = app.clone();
         // Of the first block of a list that counts by blocks nothing is left, of the others two thirds.
         let longer = number > 300 && number % 3 > 0;
@@ -239,15 +251,11 @@ pub async fn every_page_of_a_long_list_of_events_is_found_before_and_after_some_
     pages_have(world, &app, &events.iter().map(|(id, _)| *id).collect::<Vec<_>>()).await;
     world.advance(EVENT + RETENTION.events);
     swept(world).await;
-    let left: Vec<EventId> = events.iter().filter(|(_, longer)| *longer).map(|(id, _)| *id).collect();
-    pages_have(world, &app, &left).await;
-    let mut newest = event(world, &client, 1);
-    newest.app = app.clone();
-    let newest = created(world, newest).await.id;
-    pages_have(world, &app, &[left, vec![newest]].concat()).await;
+    (app, events.into_iter().filter(|(_, longer)| *longer).map(|(id, _)| id).collect())
 }
 
-async fn pages_have(world: &impl World, app: &AppId, expected: &[EventId]) {
+/// Pages of the list show these, in this order, and their number.
+pub(crate) async fn pages_have(world: &impl World, app: &AppId, expected: &[EventId]) {
     let page_size = 7;
     for (place, ids) in expected.chunks(page_size).enumerate() {
         let page = PageRequest { page: u32::try_from(place).unwrap() + 1, page_size: u32::try_from(page_size).unwrap() };

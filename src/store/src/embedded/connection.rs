@@ -9,7 +9,7 @@ use super::fault::open_error;
 use crate::error::StoreError;
 
 /// Pages kept in memory by the writer, in KiB.
-const WRITER_CACHE_KIB: i64 = 64 * 1_024;
+const WRITER_CACHE_KIB: i64 = 16 * 1_024;
 /// Pages kept in memory by each reader, in KiB.
 const READER_CACHE_KIB: i64 = 8 * 1_024;
 /// Prepared statements kept by each connection; more than there are.

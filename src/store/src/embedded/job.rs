@@ -104,8 +104,22 @@ where
     }
 }
 
-/// Carries out jobs in one transaction. All of it is committed, or none.
-pub(super) fn in_one_transaction(begin: &str, session: &Session<'_>, health: &Health, jobs: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
+/// Carries out jobs in one transaction and answers them. When it fails, each gets a transaction of its
+/// own, so that one that cannot succeed takes no other with it.
+pub(super) fn carry_out_all(begin: &str, session: &Session<'_>, health: &Health, mut jobs: Vec<Box<dyn Job>>) {
+    match in_one_transaction(begin, session, health, &mut jobs) {
+        Err(_) if jobs.len() > 1 => {
+            for mut job in jobs {
+                let verdict = in_one_transaction(begin, session, health, std::slice::from_mut(&mut job));
+                job.answer(verdict);
+            }
+        }
+        verdict => jobs.into_iter().for_each(|job| job.answer(verdict.clone())),
+    }
+}
+
+/// All of it is committed, or none.
+fn in_one_transaction(begin: &str, session: &Session<'_>, health: &Health, jobs: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
     health.check()?;
     let attempt = catch_unwind(AssertUnwindSafe(|| -> rusqlite::Result<()> {
         session.statement(begin)?.execute([])?;

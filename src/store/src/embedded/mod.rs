@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! open, complete, claim … ──▶ bounded queue ──▶ writer ── one commit for all that waits ──▶ answers
-//! load, find, list …      ──▶ bounded queue ──▶ readers ── one snapshot each            ──▶ answers
+//! load, find, list …      ──▶ bounded queue ──▶ readers ── one snapshot for a share      ──▶ answers
 //! ```
 //!
 //! An answer to a write leaves after its commit is on the disk, so a later read sees it. What the
@@ -46,7 +46,7 @@ use self::connection::{Role, connect};
 use self::fault::{Health, open_error, unavailable};
 use self::files::Held;
 use self::job::{Job, Session, waiting};
-use self::readers::{READERS, Reader};
+use self::readers::{READERS, Reader, Reads};
 use self::writer::Writer;
 use crate::error::StoreError;
 use crate::store::StoreFuture;
@@ -81,7 +81,26 @@ struct Shared {
 
 struct Queues {
     writes: SyncSender<Box<dyn Job>>,
-    reads: SyncSender<Box<dyn Job>>,
+    reads: Arc<Reads>,
+}
+
+impl Queues {
+    fn write(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
+        self.writes.try_send(job).map_err(|error| match error {
+            TrySendError::Full(_) => StoreError::Overloaded,
+            TrySendError::Disconnected(_) => unavailable("it is closed"),
+        })
+    }
+
+    fn read(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
+        self.reads.push(job)
+    }
+}
+
+impl Drop for Queues {
+    fn drop(&mut self) {
+        self.reads.close();
+    }
 }
 
 impl EmbeddedStore {
@@ -107,12 +126,13 @@ impl EmbeddedStore {
         let (writer_side, thread_side) = checkpoint::pair(&mut main, connect(&path, Role::Checkpointer)?, Arc::clone(&health))?;
         let readers: Vec<_> = (0..READERS).map(|_| connect(&path, Role::Reader)).collect::<Result<_, _>>()?;
         let (writes, write_jobs) = sync_channel(max_waiting.max(1));
-        let (reads, read_jobs) = sync_channel(max_waiting.max(1));
-        let read_jobs = Arc::new(Mutex::new(read_jobs));
+        let reads = Arc::new(Reads::new(max_waiting.max(1)));
+        // Whatever fails from here on, the threads that have been started end with the queues.
+        let queues = Queues { writes, reads: Arc::clone(&reads) };
         let mut others = Vec::new();
         for connection in readers {
-            let (reader, queue) = (Reader { connection, clock: Arc::clone(&clock), health: Arc::clone(&health) }, Arc::clone(&read_jobs));
-            others.push(start("store-reader", move || reader.run(&queue))?);
+            let (reader, reads) = (Reader { connection, clock: Arc::clone(&clock), health: Arc::clone(&health) }, Arc::clone(&reads));
+            others.push(start("store-reader", move || reader.run(&reads))?);
         }
         others.push(start("store-checkpoint", move || thread_side.run())?);
         let writer = Writer { connection: main, clock, health, checkpoints: writer_side, others };
@@ -121,8 +141,7 @@ impl EmbeddedStore {
             // The lock is the last thing to go.
             drop(held);
         })?;
-        let queues = RwLock::new(Some(Queues { writes, reads }));
-        Ok(Self { shared: Arc::new(Shared { vault, queues, writer: Mutex::new(Some(thread)) }) })
+        Ok(Self { shared: Arc::new(Shared { vault, queues: RwLock::new(Some(queues)), writer: Mutex::new(Some(thread)) }) })
     }
 
     /// Finishes what waits, refuses what comes later, and ends the threads. Blocks until the
@@ -145,7 +164,7 @@ impl EmbeddedStore {
         T: Send + 'static,
         U: Send + 'static,
     {
-        self.submit(|queues| &queues.writes, weight, work, finish)
+        self.submit(Queues::write, weight, work, finish)
     }
 
     fn read<T, U>(
@@ -157,12 +176,12 @@ impl EmbeddedStore {
         T: Send + 'static,
         U: Send + 'static,
     {
-        self.submit(|queues| &queues.reads, 0, work, finish)
+        self.submit(Queues::read, 0, work, finish)
     }
 
     fn submit<T, U>(
         &self,
-        queue: fn(&Queues) -> &SyncSender<Box<dyn Job>>,
+        queue: fn(&Queues, Box<dyn Job>) -> Result<(), StoreError>,
         weight: usize,
         work: impl FnMut(&Session<'_>) -> rusqlite::Result<T> + Send + 'static,
         finish: impl FnOnce(T, &Vault) -> Result<U, StoreError> + Send + 'static,
@@ -173,11 +192,7 @@ impl EmbeddedStore {
     {
         let (job, answer) = waiting(weight, work);
         let queues = self.shared.queues.read().unwrap_or_else(PoisonError::into_inner);
-        let sent = match queues.as_ref().map(|queues| queue(queues).try_send(job)) {
-            Some(Ok(())) => Ok(()),
-            Some(Err(TrySendError::Full(_))) => Err(StoreError::Overloaded),
-            Some(Err(TrySendError::Disconnected(_))) | None => Err(unavailable("it is closed")),
-        };
+        let sent = queues.as_ref().map_or_else(|| Err(unavailable("it is closed")), |queues| queue(queues, job));
         let vault = Arc::clone(&self.shared.vault);
         Box::pin(async move {
             sent?;

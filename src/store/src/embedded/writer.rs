@@ -1,8 +1,5 @@
 //! The one thread that writes. It takes everything that waits, carries it out in one
 //! transaction, makes it durable with one commit, and only then answers.
-//!
-//! When a group fails, each of its transitions gets a transaction of its own, so that one that
-//! cannot succeed takes no other with it.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -14,7 +11,7 @@ use sakshi_domain::clock::Clock;
 
 use super::checkpoint::{WriterSide, last_checkpoint};
 use super::fault::Health;
-use super::job::{Job, Session, in_one_transaction};
+use super::job::{Job, Session, carry_out_all};
 
 /// Transitions in one commit.
 const GROUP_MAX: usize = 512;
@@ -43,27 +40,14 @@ impl Writer {
             }
             let group = gather(first, jobs);
             busy = group.len() > 1;
-            self.carry_out(group);
+            let session = Session { connection: &self.connection, clock: &*self.clock };
+            carry_out_all("BEGIN IMMEDIATE", &session, &self.health, group);
             self.checkpoints.after_group(&self.connection, &self.health);
         }
         self.checkpoints.stop();
         join(self.others);
         // Only a connection that is alone removes the log as it closes.
         last_checkpoint(&self.connection);
-    }
-
-    fn carry_out(&self, mut group: Vec<Box<dyn Job>>) {
-        let session = Session { connection: &self.connection, clock: &*self.clock };
-        let attempt = |jobs: &mut [Box<dyn Job>]| in_one_transaction("BEGIN IMMEDIATE", &session, &self.health, jobs);
-        match attempt(&mut group) {
-            Err(_) if group.len() > 1 => {
-                for mut job in group {
-                    let verdict = attempt(std::slice::from_mut(&mut job));
-                    job.answer(verdict);
-                }
-            }
-            verdict => group.into_iter().for_each(|job| job.answer(verdict.clone())),
-        }
     }
 }
 

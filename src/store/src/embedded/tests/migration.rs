@@ -10,6 +10,7 @@ use sakshi_domain::delivery::DeliveryId;
 use sakshi_domain::time::Timestamp;
 use tempfile::TempDir;
 
+use super::keys::set_back;
 use super::{START, Universe, open, options};
 use crate::conformance::World;
 use crate::conformance::fixture::{
@@ -17,6 +18,7 @@ use crate::conformance::fixture::{
     registered, sealed, url,
 };
 use crate::conformance::flow_fixture::{Told, accepted, opened as flow_opened, party as party_of_flows, wealth};
+use crate::conformance::retention::{long_list, pages_have};
 use crate::embedded::EmbeddedStore;
 use crate::embedded::schema::APPLICATION_ID;
 use crate::record::TransactionRecord;
@@ -128,4 +130,23 @@ async fn a_migrated_file_serves_new_clients() {
     universe.store.move_credits(owner.clone(), grant(1, "second")).await.unwrap();
     completed(&universe, &owner).await;
     assert_eq!(audited_balance(&universe, &owner).await, 18);
+}
+
+#[tokio::test]
+async fn a_long_list_of_events_is_as_it_was_after_a_migration() {
+    let world = super::universe();
+    let owner = client_with(&world, 1).await;
+    let (app, mut left) = long_list(&world, &owner).await;
+    created(&world, event(&world, &owner, 1)).await;
+    let now = world.now();
+    world.store.close();
+    set_back(world.directory.path());
+    let clock = Arc::new(ManualClock::starting_at(now));
+    let store = EmbeddedStore::open(options(world.directory.path(), Arc::clone(&clock))).unwrap();
+    let universe = Universe { store, clock, directory: world.directory };
+    pages_have(&universe, &app, &left).await;
+    let mut another = event(&universe, &owner, 1);
+    another.app = app.clone();
+    left.push(created(&universe, another).await.id);
+    pages_have(&universe, &app, &left).await;
 }

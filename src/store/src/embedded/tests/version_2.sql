@@ -1,4 +1,10 @@
 -- Takes back what the versions after 2 have added to a file in which no flow and no delivery is.
+DROP TRIGGER event_created;
+DROP TRIGGER event_closed;
+DROP TABLE event_blocks;
+DROP INDEX events_of_app;
+ALTER TABLE events DROP COLUMN place;
+CREATE INDEX events_of_app ON events (app, created_at) WHERE closing = 0;
 DROP TABLE webhook_names;
 DROP TABLE sessions;
 DROP TABLE canary;
