@@ -59,19 +59,25 @@ struct Shared {
     filling: String,
 }
 
+/// A connection that waits for an answer as long as it takes, as a machine under load may need.
+pub(crate) async fn connect(client: &redis::Client) -> redis::RedisResult<MultiplexedConnection> {
+    let patient = redis::AsyncConnectionConfig::new().set_response_timeout(None);
+    client.get_multiplexed_async_connection_with_config(&patient).await
+}
+
 /// Serves with answers of so many bytes; each worker has one connection on its own runtime.
 pub(crate) async fn serve(key: &Path, url: &str, answer: usize) -> Result<(), Failure> {
     let client = redis::Client::open(url)?;
-    let script = Script::load(&mut client.get_multiplexed_async_connection().await?).await?;
+    let script = Script::load(&mut connect(&client).await?).await?;
     let signer = Signer::read(key)?;
     let shared = Data::from(Arc::new(Shared { signer, script, filling: "x".repeat(answer) }));
     let server = HttpServer::new(move || {
         let (shared, client) = (shared.clone(), client.clone());
-        let connect = move || {
+        let connected = move || {
             let client = client.clone();
-            async move { client.get_multiplexed_async_connection().await.map(Rc::new).map_err(|_| ()) }
+            async move { connect(&client).await.map(Rc::new).map_err(|_| ()) }
         };
-        App::new().app_data(shared).data_factory(connect).default_service(to(handle))
+        App::new().app_data(shared).data_factory(connected).default_service(to(handle))
     })
     .workers(load::cores())
     .disable_signals()

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
 
-use crate::recording::{Script, redis};
+use crate::recording::{Script, connect, redis};
 use crate::scale::Scale;
 use crate::{Failure, load};
 
@@ -38,7 +38,7 @@ fn calls(url: &str, callers: usize, until: Instant, done: &AtomicU64) -> Result<
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let client = redis::Client::open(url)?;
-        let mut connection = client.get_multiplexed_async_connection().await?;
+        let mut connection = connect(&client).await?;
         let script = Arc::new(Script::load(&mut connection).await?);
         let callers: Vec<_> = (0..callers).map(|_| tokio::spawn(caller(Arc::clone(&script), connection.clone(), until))).collect();
         for caller in callers {
