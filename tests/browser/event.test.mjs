@@ -99,6 +99,21 @@ test("the kiosk follows the event without JavaScript", async () => {
   await page.context().close();
 });
 
+test("the whole of a kiosk is seen without scrolling, on screens of every usual shape", async () => {
+  for (const language of ["english", "tamil", "urdu"]) {
+    const { qr_url: address } = await event({ language });
+    const page = await open(browser, "desktop");
+    for (const [width, height] of [[1_024, 768], [1_280, 720], [1_366, 768], [1_920, 1_080], [768, 1_024], [800, 1_280], [1_080, 1_920]]) {
+      await page.setViewportSize({ width, height });
+      await page.goto(`${address}/kiosk?places=1`);
+      const shape = `${language} on ${width} by ${height}`;
+      assert.ok(await page.evaluate(() => document.scrollingElement.scrollHeight <= innerHeight), `${shape} fits`);
+      assert.equal(await scan(page, ".code"), address, shape);
+    }
+    await page.context().close();
+  }
+});
+
 test("the poster of an event with a long name is read by a scanner and prints on one page of A4", async () => {
   const made = await event({ name: "Annual general meeting of the housing cooperative, with elections, followed by dinner for all" });
   const page = await open(browser, "desktop");

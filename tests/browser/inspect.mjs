@@ -11,6 +11,7 @@ let source;
 export async function accessibilityProblems(page, options = {}, part = "html") {
   source ??= await readFile(axe, "utf8");
   if (!await page.evaluate(() => "axe" in window)) await page.evaluate(source);
+  await page.evaluate(settle);
   return page.evaluate(async ([options, part]) => {
     const { violations, incomplete } = await window.axe.run(part, { resultTypes: ["violations", "incomplete"], ...options });
     const told = ({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 200)).join(" | ")}`;
@@ -34,9 +35,18 @@ export async function problemsInBothSchemes(page) {
 export async function layoutProblems(page, size = page.viewportSize()) {
   const before = page.viewportSize();
   if (size.width !== before.width || size.height !== before.height) await page.setViewportSize(size);
+  await page.evaluate(settle);
   const problems = await page.evaluate(layout, size.width);
   await page.setViewportSize(before);
   return problems.map((words) => `${size.width} by ${size.height}: ${words}`);
+}
+
+// Runs in the page: what keeps to an edge of the window, over what scrolls beneath it, goes to its own place.
+function settle() {
+  for (const element of document.body.querySelectorAll("*")) {
+    const { position, bottom } = getComputedStyle(element);
+    if (position === "sticky" && bottom !== "auto") element.style.position = "static";
+  }
 }
 
 // Runs in the page. `wide` is the window's width: a phone's browser would widen `innerWidth` to what does not fit.

@@ -138,6 +138,29 @@ test("the keyboard reaches what there is, in the order in which it stands, and o
   await page.context().close();
 });
 
+test("on a phone what a form is for is in view from the start, and never over what has the focus", async () => {
+  const page = await signedIn("android");
+  await page.setViewportSize({ width: 360, height: 640 });
+  const app = await open(browser, "android");
+  const { intentJwt } = await service.open();
+  await app.goto(`${service.base}/sandbox/app?req=${intentJwt}`);
+  for (const [form, name, bar] of [[page, /^Start/, ".go"], [app, /^Face matches/, ".decide"]]) {
+    const button = form.getByRole("button", { name });
+    const { y, height } = await button.boundingBox();
+    assert.ok(y >= 0 && y + height <= form.viewportSize().height, `${name} is in view`);
+    for (let press = 0; press < 60 && !await button.evaluate((element) => element === document.activeElement); press += 1) {
+      await form.keyboard.press("Tab");
+      const hidden = await form.evaluate((bar) => {
+        const { activeElement } = document, over = document.querySelector(bar);
+        return !over.contains(activeElement) && activeElement.getBoundingClientRect().bottom > over.getBoundingClientRect().top && activeElement.outerHTML;
+      }, bar);
+      assert.equal(hidden, false);
+    }
+    assert.ok(await button.evaluate((element) => element === document.activeElement), `${name} is reached`);
+    await form.context().close();
+  }
+});
+
 test("what is touched is large enough, and what is shown for an own app is shown when it is chosen", async () => {
   const page = await signedIn("android");
   for (const name of ["Start", "Sign out"]) {

@@ -117,8 +117,18 @@ fn bare(source: &str, (begin, end): (&str, &str)) -> String {
 
 /// Without the spaces that a style sheet does not need. Ours have no such sequence within a text.
 fn tight(style: &str) -> String {
-    const SPACED: [(&str, &str); 8] =
-        [(" {", "{"), ("{ ", "{"), (" }", "}"), ("; ", ";"), (";}", "}"), (": ", ":"), (", ", ","), (" > ", ">")];
+    const SPACED: [(&str, &str); 10] = [
+        (" {", "{"),
+        ("{ ", "{"),
+        (" }", "}"),
+        ("; ", ";"),
+        (";}", "}"),
+        (": ", ":"),
+        (", ", ","),
+        (" > ", ">"),
+        ("{\n", "{"),
+        ("}\n", "}"),
+    ];
     SPACED.iter().fold(style.to_owned(), |style, (spaced, tight)| style.replace(spaced, tight))
 }
 
@@ -135,7 +145,7 @@ mod tests {
     fn what_only_readers_need_is_not_served() {
         let style = bare("/* Two\n   lines. */\nmain { a: b; }\n\n@media print {\n  /* One. */\n  p { c: d; }\n}\n", ("/*", "*/"));
         assert_eq!(style, "main { a: b; }\n@media print {\np { c: d; }\n}\n");
-        assert_eq!(tight("a > b, c { d: e; f: g(h, 1 + 2); }"), "a>b,c{d:e;f:g(h,1 + 2)}");
+        assert_eq!(tight("a > b, c { d: e; f: g(h, 1 + 2); }\n"), "a>b,c{d:e;f:g(h,1 + 2)}");
         assert_eq!(bare("// Why.\nif (a) {\n  b(); // not at once\n}\n", ("//", "")), "if (a) {\nb(); // not at once\n}\n");
         for file in [&STYLE, &POSTER, &PORTAL_STYLE, &SCRIPT, &KIOSK, &PORTAL] {
             let text = std::str::from_utf8(&file.text).unwrap();

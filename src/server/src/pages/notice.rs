@@ -31,7 +31,7 @@ pub(super) struct Look {
 
 const CHECK: Look = Look { tone: "good", mark: "m15 24.5 6.5 6.5L34 18" };
 pub(super) const CROSS: Look = Look { tone: "bad", mark: "m17 17 14 14M31 17 17 31" };
-pub(super) const CLOCK: Look = Look { tone: "quiet", mark: "M24 14v11l7 4" };
+pub(super) const CLOCK: Look = Look { tone: "quiet", mark: "M24 13a11 11 0 1 0 0 22 11 11 0 0 0 0-22zm0 4.5V24l4.5 3" };
 pub(super) const QUESTION: Look = Look { tone: "quiet asks", mark: "M18.8 19a5.3 5.3 0 1 1 8 4.6c-1.9 1.2-2.8 2.2-2.8 4.4M24 34h.1" };
 pub(super) const DOTS: Look = Look { tone: "quiet", mark: "M14.5 24h.1M24 24h.1M33.5 24h.1" };
 

@@ -113,7 +113,7 @@ pub async fn show(visitor: Visitor, path: Path<String>, service: Data<Service>) 
     let template = Page {
         frame: Frame::inside(&visitor, Part::Trial, &service),
         id,
-        asked: asked.join(" · "),
+        asked: asked.join("\u{a0}· "),
         channel: opened.terms.channel.name(),
         language: opened.terms.language.name(),
         webhook: opened.terms.webhook_url.as_ref().map(|url| url.as_str().to_owned()),

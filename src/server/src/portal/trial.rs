@@ -24,8 +24,9 @@ use crate::service::Service;
 /// How the fields of the form stand for those of `init`.
 const SHAPE: &[(&str, Kind)] = &[("claims", Kind::Words), ("face_auth", Kind::Flag)];
 
-/// The groups of claims with their sizes (specification, "OVSE claims").
-const GROUPS: [(&str, usize); 3] = [("Identity", 14), ("Address", 12), ("Contact", 4)];
+/// The groups of claims with their sizes (specification, "OVSE claims"), and how many of each are
+/// always shown: those that most ask for are the first ones.
+const GROUPS: [(&str, usize, usize); 3] = [("Identity", 14, 6), ("Address", 12, 0), ("Contact", 4, 0)];
 
 /// The languages that have a name here, as the specification lists them.
 const LANGUAGES: [&str; 14] = [
@@ -50,13 +51,28 @@ const LANGUAGES: [&str; 14] = [
 pub(super) struct Group {
     pub(super) name: &'static str,
     pub(super) claims: Vec<Choice>,
-    /// Whether it is folded while nothing in it is chosen.
-    pub(super) folds: bool,
+    /// How many of them are always shown; the rest is folded while nothing in it is chosen.
+    shown: usize,
 }
 
 impl Group {
+    /// What is always shown.
+    pub(super) fn usual(&self) -> &[Choice] {
+        self.split().0
+    }
+
+    /// What is always shown, if anything is, and what folds.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (&[Choice], bool)> {
+        let (usual, rest) = self.split();
+        [(usual, false), (rest, true)].into_iter().filter(|(claims, _)| !claims.is_empty())
+    }
+
     pub(super) fn is_open(&self) -> bool {
-        self.claims.iter().any(|claim| claim.chosen)
+        self.split().1.iter().any(|claim| claim.chosen)
+    }
+
+    fn split(&self) -> (&[Choice], &[Choice]) {
+        self.claims.split_at(self.shown.min(self.claims.len()))
     }
 }
 
@@ -71,14 +87,14 @@ pub(super) struct Choice {
 /// A claim as one says it to who asks for it; the pages say it to the person.
 pub(super) fn asked(claim: Claim) -> &'static str {
     match claim {
-        Claim::LocalName => "Name, regional script",
+        Claim::LocalName => "Regional name",
         Claim::AgeAbove18 => "Older than 18",
         Claim::AgeAbove50 => "Older than 50",
         Claim::AgeAbove60 => "Older than 60",
         Claim::AgeAbove75 => "Older than 75",
         Claim::NriStatus => "Lives abroad",
         Claim::CredentialDate => "Date of the credential",
-        Claim::RegionalAddress => "Address, regional script",
+        Claim::RegionalAddress => "Regional address",
         Claim::CareOf => "Care of",
         other => (Texts::of(Language::ENGLISH).claim)(other),
     }
@@ -88,7 +104,7 @@ pub(super) fn asked(claim: Claim) -> &'static str {
 pub(super) fn groups(form: &Form) -> Vec<Group> {
     let mut left = Claim::ALL.into_iter();
     let choice = |claim: Claim| Choice { value: claim.name(), label: asked(claim).to_owned(), chosen: form.has("claims", claim.name()) };
-    GROUPS.map(|(name, size)| Group { name, claims: left.by_ref().take(size).map(choice).collect(), folds: name != "Identity" }).into()
+    GROUPS.map(|(name, size, shown)| Group { name, claims: left.by_ref().take(size).map(choice).collect(), shown }).into()
 }
 
 /// The languages, as a form has them chosen.

@@ -118,7 +118,7 @@ async fn shown(
     let template = Page {
         frame: Frame::inside(visitor, Part::Events, service),
         counts: Counts::of(&event, service),
-        asked: asked.join(" · "),
+        asked: asked.join("\u{a0}· "),
         until: moment(terms.expires_at),
         done: match query {
             "done=created" => Some("The event is there. Print its code, or put it on a screen."),
