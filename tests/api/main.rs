@@ -42,6 +42,8 @@ mod logging;
 mod operator;
 mod overload;
 mod pan;
+mod portal;
+mod portal_commands;
 mod profiles;
 mod protocol;
 mod qr_intent;

@@ -20,10 +20,10 @@ const heading = (page, words) => page.getByRole("heading", { level: 1, name: wor
 async function signedIn(device = "desktop", more = {}) {
   const page = await visit(browser, device, `${service.base}/portal`, more);
   await heading(page, "Sign in");
-  await page.getByLabel("App id").focus();
-  await page.keyboard.type(service.headers["X-API-APP-ID"]);
-  await page.keyboard.press("Tab");
+  await page.getByLabel("API key").focus();
   await page.keyboard.type(service.headers["X-API-KEY"]);
+  await page.keyboard.press("Tab");
+  await page.keyboard.type(service.headers["X-API-APP-ID"]);
   await page.keyboard.press("Enter");
   await heading(page, "Try a verification");
   return page;
@@ -35,7 +35,7 @@ async function decide(page, button) {
   await page.locator("#sandbox").click();
   const app = await opening;
   await app.getByRole("button", { name: button }).first().click();
-  await app.getByRole("link", { name: "Back to the verify page" }).waitFor(SOON);
+  await app.getByRole("link", { name: "Back to the portal" }).waitFor(SOON);
   await app.close();
 }
 

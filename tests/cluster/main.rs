@@ -26,6 +26,7 @@ mod flows;
 mod nodes;
 mod notices;
 mod outbox;
+mod portal;
 mod races;
 mod rolling;
 mod storm;

@@ -18,6 +18,7 @@ pub(crate) mod independent;
 pub(crate) mod office;
 pub(crate) mod operator;
 pub(crate) mod phone;
+pub(crate) mod portal;
 pub(crate) mod process;
 pub(crate) mod redis;
 pub(crate) mod universe;

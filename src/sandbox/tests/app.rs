@@ -122,6 +122,19 @@ async fn approving_posts_a_credential_in_the_chosen_form_with_or_without_key_bin
 }
 
 #[actix_web::test]
+async fn who_came_from_the_portal_is_led_back_to_it_and_everybody_else_to_the_verify_page() {
+    for (from, address, words) in
+        [("portal", "../portal/transactions/", "Back to the portal"), ("elsewhere", "/v/", "Back to the verify page")]
+    {
+        let scene = Scene::new().await;
+        let consent = text(call(&scene, TestRequest::get().uri(&format!("/sandbox/app?from={from}&req={}", scene.intent()))).await).await;
+        assert_eq!(consent.contains("name=\"from\" value=\"portal\""), from == "portal");
+        let page = text(submit(&scene, &[("resident", "asha"), ("action", "approve"), ("from", from)]).await).await;
+        assert!(page.contains(&format!("{address}{}\">{words}</a>", scene.txn)), "{page}");
+    }
+}
+
+#[actix_web::test]
 async fn every_other_ending_posts_its_code_and_walking_away_posts_nothing() {
     for (action, code) in [("decline", "301"), ("fail_liveness", "302"), ("abort", "303"), ("fail_match", "304")] {
         for form in ["xml", "json"] {

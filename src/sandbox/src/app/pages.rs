@@ -4,8 +4,10 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form as FormBody, Query};
 use actix_web::{HttpResponse, ResponseError as _};
 use askama::Template;
+use sakshi_domain::ids::TxnId;
 use sakshi_domain::language::Language;
 use serde::Deserialize;
+use url::Url;
 
 use super::SandboxApp;
 use super::answer::{Action, Decision, Form, Reply, carry_out};
@@ -22,6 +24,30 @@ pub(super) struct Given {
     req: Option<String>,
     request: Option<String>,
     value: Option<String>,
+    #[serde(default)]
+    from: Origin,
+}
+
+/// Where the tester came from, and goes back to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Origin {
+    /// The developer portal.
+    Portal,
+    #[default]
+    #[serde(other)]
+    Page,
+}
+
+impl Origin {
+    /// The address of a transaction there. The portal's is on the host that the tester is on, where
+    /// they have signed in.
+    fn address(self, txn: TxnId, public_base: &Url) -> String {
+        match self {
+            Self::Portal => format!("../portal/transactions/{txn}"),
+            Self::Page => format!("{}/v/{txn}", public_base.as_str().trim_end_matches('/')),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -33,6 +59,8 @@ pub(super) struct DecisionForm {
     form: Form,
     /// A check box: present when ticked.
     key_binding: Option<String>,
+    #[serde(default)]
+    from: Origin,
 }
 
 #[derive(Template)]
@@ -55,6 +83,7 @@ struct ConsentPage<'a> {
     residents: Vec<ResidentView>,
     face_scan: bool,
     expired: bool,
+    from: Origin,
 }
 
 #[derive(Template)]
@@ -64,7 +93,8 @@ struct OutcomePage<'a> {
     approved: bool,
     accepted: bool,
     intent: &'a Intent,
-    verify_page: String,
+    from: Origin,
+    back: String,
 }
 
 #[derive(Template)]
@@ -76,6 +106,7 @@ struct ProblemPage {
 /// Shows the consent screen of an intent, or asks for one.
 pub(super) async fn show(app: Data<SandboxApp>, given: Query<Given>) -> Result<HttpResponse, PageError> {
     let given = given.into_inner();
+    let from = given.from;
     let Some(text) = given.req.or(given.request).or(given.value).filter(|text| !text.trim().is_empty()) else {
         return Ok(page(StatusCode::OK, &AskPage));
     };
@@ -95,6 +126,7 @@ pub(super) async fn show(app: Data<SandboxApp>, given: Query<Given>) -> Result<H
         face_scan: intent.says.m != 0,
         expired: intent.is_expired(now),
         intent: &intent,
+        from,
     };
     Ok(page(StatusCode::OK, &consent))
 }
@@ -111,7 +143,8 @@ pub(super) async fn decide(app: Data<SandboxApp>, form: FormBody<DecisionForm>) 
         approved: action == Action::Approve,
         accepted: reply.as_ref().is_some_and(|reply| (200..300).contains(&reply.status)),
         reply: reply.as_ref(),
-        verify_page: format!("{}/v/{}", app.public_base.as_str().trim_end_matches('/'), intent.txn),
+        from: form.from,
+        back: form.from.address(intent.txn, &app.public_base),
         intent: &intent,
     };
     Ok(page(StatusCode::OK, &outcome))

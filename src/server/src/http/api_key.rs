@@ -12,7 +12,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sakshi_domain::tenancy::KeyDigest;
 
-const PREFIX: &str = "sk_";
+/// How every key begins.
+pub const PREFIX: &str = "sk_";
 const RANDOM_BYTES: usize = 26;
 const CHECKSUM_BYTES: usize = 4;
 /// Characters of a key.

@@ -1,13 +1,18 @@
 //! The same by the API: for everything that the portal does, the `curl` that does it, with `$KEY` and
 //! `$APP` where the credentials belong.
 
+use std::time::Duration;
+
 use sakshi_domain::channel::Channel;
 use sakshi_domain::event::EventTerms;
 use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Terms;
 use serde_json::{Map, Value, json};
 
 const OVSE: &str = "/api/v1/nationalid-ovse";
+/// By how much the command that extends an event does so.
+const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 /// A command to be copied.
 #[derive(Debug)]
@@ -61,17 +66,19 @@ impl Curl<'_> {
         self.command("Create an event like this", "POST", &format!("{OVSE}/events"), Some(&body.into()))
     }
 
-    /// Everything about an event that is there.
-    pub(super) fn event(self, id: EventId, terms: &EventTerms) -> Vec<Command> {
+    /// Everything about an event that is there `now`.
+    pub(super) fn event(self, id: EventId, terms: &EventTerms, now: Timestamp) -> Vec<Command> {
         let path = format!("{OVSE}/events/{id}");
         let guests = terms.max_guests.get();
+        let later = terms.expires_at.max(now) + DAY;
+        let toggle = if terms.is_active { "Disable it" } else { "Enable it" };
         vec![
             self.create_event(terms),
             self.command("Read its status", "GET", &path, None),
             self.command("List its registrations", "GET", &format!("{path}/registrations?page=1&page_size=20"), None),
             self.command("Raise the cap", "PATCH", &path, Some(&json!({ "max_guests": guests.saturating_add(10) }))),
-            self.command("Extend it", "PATCH", &path, Some(&json!({ "expires_at": terms.expires_at }))),
-            self.command("Disable it", "PATCH", &path, Some(&json!({ "is_active": false }))),
+            self.command("Extend it", "PATCH", &path, Some(&json!({ "expires_at": later }))),
+            self.command(toggle, "PATCH", &path, Some(&json!({ "is_active": !terms.is_active }))),
             self.command("Get the poster", "GET", &format!("{path}/poster.svg"), None),
         ]
     }
@@ -129,6 +136,7 @@ fn quoted(text: &str) -> String {
 mod tests {
     use sakshi_domain::channel::AndroidApp;
     use sakshi_domain::claims::Claim;
+    use sakshi_domain::event::{EventName, MaxGuests};
     use sakshi_domain::language::Language;
     use sakshi_domain::request_id::RequestId;
     use sakshi_domain::transaction::Extras;
@@ -166,6 +174,32 @@ mod tests {
             let body = init_body(&terms).to_string();
             let read = init::read(Fields::of(body.as_bytes()).unwrap(), terms.request_id.clone(), addresses).unwrap();
             assert_eq!(read, terms, "{body}");
+        }
+    }
+
+    #[test]
+    fn the_commands_of_an_event_change_it() {
+        let (now, past) = (Timestamp::from_millis(1_800_000_000_000), Timestamp::from_millis(1_700_000_000_000));
+        for (expires_at, is_active) in [(now + DAY, true), (past, false)] {
+            let terms = EventTerms {
+                name: EventName::parse("Open day").unwrap(),
+                claims: [Claim::Name].into_iter().collect(),
+                language: Language::ENGLISH,
+                max_guests: MaxGuests::new(3).unwrap(),
+                expires_at,
+                webhook_url: None,
+                is_active,
+            };
+            let commands = Curl("https://v.example").event("0Fbt8Z0halkTIXrz9".parse().unwrap(), &terms, now);
+            let body = |title| {
+                let command = commands.iter().find(|command| command.title == title).unwrap();
+                let (_, body) = command.text.split_once("-d '").unwrap();
+                serde_json::from_str::<Value>(body.trim_end_matches('\'')).unwrap()
+            };
+            let later = body("Extend it")["expires_at"].as_str().and_then(Timestamp::parse_rfc3339).unwrap();
+            assert!(later > now && later > expires_at, "{later}");
+            assert_eq!(body("Raise the cap")["max_guests"], 13);
+            assert_eq!(body(if is_active { "Disable it" } else { "Enable it" })["is_active"], !is_active);
         }
     }
 

@@ -14,7 +14,7 @@ use super::form::{Posted, Submitted};
 use super::frame::{Frame, page, see};
 use super::session::{IDLE, LIFETIME, SessionId, no_cookie};
 use super::turned::Turned;
-use crate::http::api_key::ApiKey;
+use crate::http::api_key::{ApiKey, PREFIX};
 use crate::http::error::ApiError;
 use crate::http::key_cache::KeyGate;
 use crate::http::rate::Rates;
@@ -32,14 +32,19 @@ struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// The key is never among what is shown again.
+    /// The key is never among what is shown again, in whichever field it came.
     fn new(service: &Service, app_id: &'a str, notice: Option<&'static str>, trouble: Option<String>) -> Self {
+        let app_id = if app_id.contains(PREFIX) { "" } else { app_id };
         Self {
             frame: Frame::outside(service.agreement.sandbox),
             notice,
             trouble,
-            app_id: Field::new("app_id", "App id", "text", app_id, None).hint("What you send as X-API-APP-ID.").required(),
-            key: Field::new("key", "API key", "password", "", None).hint("What you send as X-API-KEY. It is not kept here.").required(),
+            app_id: Field::new("app_id", "App id", "text", app_id, None)
+                .hint("What you send as X-API-APP-ID; it begins with app_.")
+                .required(),
+            key: Field::new("key", "API key", "password", "", None)
+                .hint("What you send as X-API-KEY; it begins with sk_. It is not kept here.")
+                .required(),
         }
     }
 }

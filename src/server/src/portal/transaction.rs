@@ -141,7 +141,7 @@ fn waiting(service: &Service, pending: &Pending) -> Result<Stage, ApiError> {
     Ok(Stage::Waiting {
         left: TimeLeft::of(pending, now),
         until: clock_face(pending.expires_at),
-        sandbox: agreement.sandbox.then(|| format!("/sandbox/app?req={intent}")),
+        sandbox: agreement.sandbox.then(|| format!("/sandbox/app?from=portal&req={intent}")),
         way,
         intent,
         stub,

@@ -134,7 +134,7 @@ async fn shown(
         guests: found.registrations.iter().map(Guest::of).collect(),
         total: found.total,
         pages: Pages::of(number, found.total),
-        commands: Curl(&service.agreement.public_base).event(event.id, terms),
+        commands: Curl(&service.agreement.public_base).event(event.id, terms, service.clock.now()),
         address,
         event,
     };

@@ -1,0 +1,155 @@
+//! The portal over HTTP: who gets in, what a form needs to count, and that a trial is no cheaper and
+//! shows no more than the API itself.
+
+use futures_util::future::join_all;
+use reqwest::Method;
+use serde_json::json;
+
+use crate::harness::portal::{Browser, TRIAL, hidden, shown};
+use crate::harness::universe::Universe;
+use crate::harness::waiting::{PLENTY, eventually};
+
+#[tokio::test]
+async fn signing_in_gives_a_session_that_no_script_reads_and_never_repeats_the_key() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(1).await;
+    let mut browser = Browser::at(&universe);
+    let answer = browser.sign_in(&backend.key, &backend.app).await;
+    assert_eq!((answer.status, answer.header("location"), &*answer.text), (303, Some("/portal"), ""));
+    let cookie = answer.header("set-cookie").unwrap();
+    for attribute in ["HttpOnly", "SameSite=Strict", "Path=/portal"] {
+        assert!(cookie.split("; ").any(|part| part == attribute), "{attribute}");
+    }
+    assert!(!cookie.contains("Max-Age") && !cookie.contains("Expires"), "it goes when the browser is closed");
+    let secret = browser.cookie.split_once('=').unwrap().1;
+    for path in ["/portal", "/portal/events", "/portal/events/new", "/portal/webhooks", "/portal/credits", "/portal/nothing"] {
+        let page = browser.get(path).await;
+        assert!(!page.text.contains(&backend.key) && !page.text.contains(secret), "{path}");
+        assert_eq!(page.header("cache-control"), Some("no-store"), "{path}");
+    }
+    for (key, app) in [(&backend.app, &backend.key), (&backend.key, &backend.key), (&backend.key, &"nobody".to_owned())] {
+        let refused = Browser::at(&universe).sign_in(key, app).await;
+        assert_eq!((refused.status, refused.header("set-cookie")), (401, None));
+        assert!(!refused.text.contains(&backend.key), "in whichever field it was pasted");
+    }
+}
+
+#[tokio::test]
+async fn a_form_without_the_word_of_its_session_changes_nothing_and_costs_nothing() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(5).await;
+    let browser = Browser::signed_in(&universe, &backend).await;
+    let foreign = Browser::signed_in(&universe, &backend).await.word().await;
+    let event =
+        [("name", "Open day"), ("claims", "name"), ("max_guests", "5"), ("expires_at", "2099-01-01T00:00"), ("language", "english")];
+    let webhook = [("apiType", "ESign"), ("webhookUrl", "https://client.example/hook")];
+    let forms: [(&str, &[(&str, &str)]); 4] =
+        [("/portal/trial", &TRIAL), ("/portal/events", &event), ("/portal/webhooks", &webhook), ("/portal/sign-out", &[])];
+    for (path, fields) in forms {
+        for word in [None, Some(("form_word", "")), Some(("form_word", foreign.as_str()))] {
+            let fields: Vec<_> = fields.iter().copied().chain(word).collect();
+            let refused = browser.post(path, &fields).await;
+            assert_eq!(refused.status, 403, "{path}: {}", refused.text);
+            assert!(refused.text.contains("This form was not taken"));
+        }
+        let own = browser.word().await;
+        let elsewhere = browser.request(Method::POST, path).header("Origin", "https://evil.example");
+        let elsewhere = elsewhere.header("Content-Type", "application/x-www-form-urlencoded").body(format!("form_word={own}"));
+        assert_eq!(elsewhere.send().await.unwrap().status(), 403, "{path} from a page of another site");
+    }
+    assert_eq!(universe.operator().balance(&backend.client).await, 5);
+    assert_eq!(backend.get("/api/v1/nationalid-ovse/events").await.ok()["total"], 0);
+    assert_eq!(backend.get("/api/v1/user/webhook").await.ok()["data"], json!([]));
+    assert_eq!(browser.get("/portal").await.status, 200, "still signed in");
+}
+
+#[tokio::test]
+async fn a_trial_debits_one_credit_as_production_does_however_often_its_form_is_sent() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(3).await;
+    let browser = Browser::signed_in(&universe, &backend).await;
+    let form = browser.get("/portal").await.text;
+    let (word, once) = (hidden(&form, "form_word"), hidden(&form, "once"));
+    let fields = [&TRIAL as &[(&str, &str)], &[("form_word", &word), ("once", &once)]].concat();
+    let answers = join_all((0..10).map(|_| browser.post("/portal/trial", &fields))).await;
+    let led: Vec<_> = answers.iter().filter(|answer| answer.status == 303).map(|answer| answer.header("location").unwrap()).collect();
+    assert!(!led.is_empty() && led.iter().all(|to| to == &led[0]), "{led:?}");
+    assert_eq!(universe.operator().balance(&backend.client).await, 2);
+
+    let txn = led[0].strip_prefix("/portal/transactions/").unwrap();
+    assert!(backend.is_pending(txn).await, "it is a transaction like any other");
+    let statement = universe.operator().statement(&backend.client).await;
+    let debit = statement.last().unwrap();
+    assert_eq!((&debit["kind"], &debit["amount"], &debit["reference"]), (&json!("debit"), &json!(1), &json!(txn)));
+
+    let bare: Vec<_> = TRIAL.into_iter().filter(|(name, _)| *name != "claims").collect();
+    assert_eq!(browser.send("/portal/trial", &bare).await.status, 400, "nothing is asked for");
+    assert_eq!(universe.operator().balance(&backend.client).await, 2);
+    browser.trial().await;
+    browser.trial().await;
+    let refused = browser.send("/portal/trial", &TRIAL).await;
+    assert_eq!(refused.status, 402);
+    assert!(refused.text.contains("You have <b>0</b>"), "{}", refused.text);
+}
+
+#[tokio::test]
+async fn a_trial_shows_the_claims_that_came_and_the_very_bytes_that_a_poll_is_answered() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(1).await;
+    let browser = Browser::signed_in(&universe, &backend).await;
+    let trial = browser.trial().await;
+    assert_eq!(shown(&trial.page, "body"), backend.result(&trial.opened.txn).await.text);
+    universe.phone().approve(&trial.opened, "asha").await;
+    let page = browser.get(&trial.path).await.text;
+    assert!(page.contains("<h1>Verified</h1>") && page.contains("<dd>Asha Rao</dd>"), "{page}");
+    assert_eq!(shown(&page, "body"), backend.result(&trial.opened.txn).await.text);
+}
+
+#[tokio::test]
+async fn a_revoked_key_ends_its_sessions_and_no_others() {
+    let universe = Universe::start().await;
+    let (backend, operator) = (universe.backend(1).await, universe.operator());
+    let (key_id, key) = operator.issue_key(&backend.client, &json!({})).await;
+    let kept = Browser::signed_in(&universe, &backend).await;
+    let ended = Browser::signed_in(&universe, &backend.presenting(&key, &backend.app)).await;
+    let word = ended.word().await;
+    operator.delete(&format!("/admin/v1/keys/{key_id}")).await.ok();
+    eventually("the end of the session", PLENTY, || async { ended.is_turned_to_sign_in("/portal").await.then_some(()) }).await;
+    let fields = [&TRIAL as &[(&str, &str)], &[("form_word", &word)]].concat();
+    let refused = ended.post("/portal/trial", &fields).await;
+    assert_eq!((refused.status, refused.header("location").map(|to| to.starts_with("/portal/sign-in"))), (303, Some(true)));
+    assert_eq!(operator.balance(&backend.client).await, 1);
+    assert_eq!(kept.get("/portal").await.status, 200, "the client's other key is as good as before");
+}
+
+#[tokio::test]
+async fn what_another_client_has_is_not_shown_and_not_changed() {
+    let universe = Universe::start().await;
+    let (backend, other) = (universe.backend(2).await, universe.backend(2).await);
+    let (browser, stranger) = (Browser::signed_in(&universe, &backend).await, Browser::signed_in(&universe, &other).await);
+    let trial = browser.trial().await;
+    let event = [("name", "Open day"), ("claims", "name"), ("max_guests", "5"), ("language", "english")];
+    let end = proposed_end(&browser).await;
+    let created = browser.send("/portal/events", &[&event as &[(&str, &str)], &[("expires_at", &end)]].concat()).await;
+    let event = created.header("location").unwrap_or_else(|| panic!("{}", created.text)).split('?').next().unwrap().to_owned();
+    assert_eq!(browser.get(&event).await.status, 200);
+
+    for path in [&trial.path, &event, &format!("{event}/live"), &format!("{event}/poster.svg"), &format!("{event}/qr.png")] {
+        let hidden = stranger.get(path).await;
+        assert_eq!(hidden.status, 404, "{path}");
+        assert!(!hidden.text.contains(&trial.opened.txn) && !hidden.text.contains("Open day"), "{path}");
+    }
+    let nowhere = stranger.get("/portal/transactions/00000000-0000-4000-8000-000000000000").await;
+    assert_eq!(stranger.get(&trial.path).await.text, nowhere.text, "nor is it told that it is there");
+    assert_eq!(stranger.send(&event, &[("is_active", "false")]).await.status, 404);
+    assert!(browser.get(&event).await.text.contains("value=\"false\""), "it can still be disabled, so it was not");
+    assert!(!stranger.get("/portal/credits").await.text.contains(&trial.opened.txn));
+    assert!(!stranger.get("/portal/events").await.text.contains("Open day"));
+}
+
+/// The end that the form for a new event proposes.
+async fn proposed_end(browser: &Browser) -> String {
+    let page = browser.get("/portal/events/new").await.text;
+    let (_, rest) = page.split_once("type=\"datetime-local\" value=\"").expect("an end");
+    rest.split('"').next().unwrap().to_owned()
+}
