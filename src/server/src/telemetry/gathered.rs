@@ -193,7 +193,11 @@ mod tests {
         for _ in 0..WAITING_MAX / line.len() + 3 {
             (&lines).write_all(&line).unwrap();
         }
-        assert_eq!((lines.waiting().lines.len(), lines.waiting().dropped), (WAITING_MAX, 3));
+        let (held, dropped) = {
+            let waiting = lines.waiting();
+            (waiting.lines.len(), waiting.dropped)
+        };
+        assert_eq!((held, dropped), (WAITING_MAX, 3));
         let begun = Instant::now();
         drop(ending);
         assert!(begun.elapsed() < PATIENCE * 10, "nor does the end");
