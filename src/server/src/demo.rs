@@ -52,7 +52,7 @@ async fn walk(sources: &Sources, out: &mut dyn Write) -> Result<(Node, Signals, 
     timeline.title(&format!("sakshi demo: one verification at {}", node.public_base))?;
     let walk = Walk { http: Client::builder().no_proxy().build()?, base: node.public_base.clone(), first };
     walk.verify(&receiver, &mut timeline).await?;
-    portal(timeline.out(), &node, &walk.first, &receiver)?;
+    ways_on(timeline.out(), &node, &walk.first, &receiver)?;
     Ok((node, signals, receiver, directory))
 }
 
@@ -134,7 +134,7 @@ fn received(webhook: &Received) -> String {
 }
 
 /// What to try next, as commands to copy.
-fn portal(out: &mut dyn Write, node: &Node, first: &FirstClient, receiver: &WebhookReceiver) -> io::Result<()> {
+fn ways_on(out: &mut dyn Write, node: &Node, first: &FirstClient, receiver: &WebhookReceiver) -> io::Result<()> {
     let base = &node.public_base;
     let (key, app) = (first.key.reveal(), &first.app);
     let hook = receiver.url("/hook");
@@ -144,6 +144,9 @@ fn portal(out: &mut dyn Write, node: &Node, first: &FirstClient, receiver: &Webh
 Still serving. Try it:
 
   export KEY='{key}' APP='{app}' BASE='{base}'
+
+  # the portal for developers: sign in with the key and the app id, and try a verification in the browser
+  echo $BASE/portal
 
   # open a transaction (one credit)
   TXN=$(curl -s $BASE/api/v1/nationalid-ovse/init -H "X-API-KEY: $KEY" -H "X-API-APP-ID: $APP" \

@@ -58,7 +58,8 @@ async fn begin(settings: &Settings, err: &mut dyn Write) -> Result<(Node, Signal
     if settings.profile == Profile::Sandbox
         && let Some(FirstClient { app, key, .. }) = first_client::ensure(&*node.store, SystemClock.now()).await?
     {
-        writeln!(err, "sandbox client, shown once:\n  X-API-KEY: {}\n  X-API-APP-ID: {app}", key.reveal())?;
+        let (key, base) = (key.reveal(), &node.public_base);
+        writeln!(err, "sandbox client, shown once:\n  X-API-KEY: {key}\n  X-API-APP-ID: {app}\nto try it in a browser: {base}/portal")?;
     }
     Ok((node, signals))
 }

@@ -89,6 +89,7 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/e/{eventId}/kiosk", Audience::Residents, || web::to(kiosk::page)),
     row("GET", "/e/{eventId}/kiosk/events", Audience::Residents, || web::to(kiosk::events)),
     row("GET", "/portal", Audience::Developers, || web::to(trial::show)),
+    row("GET", "/portal/", Audience::Developers, || web::to(portal::turned::back)),
     row("GET", "/portal/sign-in", Audience::Developers, || web::to(sign_in::show)),
     row("POST", "/portal/sign-in", Audience::Developers, || web::to(sign_in::enter)),
     row("POST", "/portal/sign-out", Audience::Developers, || web::to(sign_in::leave)),

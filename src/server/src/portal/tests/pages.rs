@@ -98,7 +98,7 @@ async fn an_address_without_a_page_and_the_reload_of_a_form_are_no_dead_ends() {
     assert!(
         lost.status == 404 && lost.html.contains("There is nothing here") && lost.html.contains("<a href=\"/portal/credits\">Credits</a>")
     );
-    for path in ["/portal/trial", "/portal/sign-out"] {
+    for path in ["/portal/", "/portal/trial", "/portal/sign-out"] {
         let back = browser.get(path).await;
         assert_eq!((back.status, back.location.as_str()), (303, "/portal"), "{path}");
     }
