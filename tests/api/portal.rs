@@ -89,7 +89,7 @@ async fn a_trial_debits_one_credit_as_production_does_however_often_its_form_is_
     browser.trial().await;
     let refused = browser.send("/portal/trial", &TRIAL).await;
     assert_eq!(refused.status, 402);
-    assert!(refused.text.contains("You have <b>0</b>"), "{}", refused.text);
+    assert!(refused.text.contains("<b>0</b> left"), "{}", refused.text);
 }
 
 #[tokio::test]
