@@ -47,6 +47,9 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// The transaction, while it is retained.
     fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>>;
 
+    /// The same with its app, which says how a webhook is written.
+    fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>>;
+
     /// The answer kept under an idempotency key, while it is replayed.
     fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>>;
 

@@ -70,6 +70,18 @@ impl Store for EmbeddedStore {
         self.read(move |session| completion::find(session, id), unsealed)
     }
 
+    fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
+        let with_app = move |session: &Session<'_>| {
+            let Some(found) = completion::find(session, id)? else { return Ok(None) };
+            let app = tenancy::app(session, &found.opened.app)?;
+            Ok(Some((found, app)))
+        };
+        self.read(with_app, |found, vault| {
+            let Some((found, app)) = found else { return Ok(None) };
+            Ok(Some((found.unsealed(vault)?, app.map(|app| app.unsealed(vault)).transpose()?)))
+        })
+    }
+
     fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
         self.read(move |session| idempotency::answered(session, &scope), |found, _| Ok(found.map(|(_, kept)| kept)))
     }

@@ -21,7 +21,7 @@ use super::{RedisStore, Shared};
 use crate::error::StoreError;
 use crate::flows::reporting::{self, Keeper as _};
 use crate::flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, SealedPayload};
-use crate::record::{Registration, TransactionRecord};
+use crate::record::{CompletedRecord, Registration, TransactionRecord};
 use crate::session::{SessionDigest, SessionRecord};
 use crate::store::{Store, StoreFuture};
 use crate::transition::{
@@ -57,6 +57,15 @@ impl Store for RedisStore {
 
     fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.carry_out(move |store| async move { store.load_transaction(id).await })
+    }
+
+    fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
+        self.carry_out(move |store| async move {
+            let Some(record) = store.load_transaction(id).await? else { return Ok(None) };
+            let (TransactionRecord::Pending(opened) | TransactionRecord::Completed(CompletedRecord { opened, .. })) = &record;
+            let app = store.load_app(opened.app.clone()).await?;
+            Ok(Some((record, app)))
+        })
     }
 
     fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
