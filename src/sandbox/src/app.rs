@@ -68,6 +68,8 @@ impl SandboxApp {
             .http1_only()
             .no_proxy()
             .redirect(redirect::Policy::none())
+            // Each person's phone has a connection of its own; a kept one may be closed just as it is used again.
+            .pool_max_idle_per_host(0)
             .timeout(answer::CALLBACK_TIME_MAX)
             .build()
             .map_err(SetupError::Http)?;

@@ -213,6 +213,16 @@ async fn a_redirect_of_the_callback_is_not_followed() {
 }
 
 #[actix_web::test]
+async fn a_service_that_closes_idle_connections_gets_every_callback() {
+    let scene = Scene::new().await;
+    scene.service.set_behaviour(Behaviour::CloseIdle);
+    for sent in 1..=100 {
+        let (_, body) = script(&scene, json!({"intent": scene.intent(), "action": "decline"})).await;
+        assert_eq!((body["callback"]["status"].clone(), scene.service.received().len()), (json!(200), sent));
+    }
+}
+
+#[actix_web::test]
 async fn what_cannot_be_read_is_a_400_and_a_silent_service_a_502() {
     let scene = Scene::new().await;
     for (body, code) in [
