@@ -15,7 +15,7 @@ use sakshi_store::{StoreError, StoreFuture};
 
 use super::children::{Children, Key};
 use super::oversight::{ChildEnded, ChildOverseer, RegistryOverseer, Reports, ShardOversight, StartOver};
-use super::wheel::{SLICE, TICK, TIMERS_TIDIED, Wheel};
+use super::wheel::{SLICE, TICK, TIDIED_PER_TICK, TIDY_PAUSE, TIMERS_TIDIED, Wheel};
 use super::{Bounds, Unanswered};
 use crate::node::Node;
 use crate::root::Root;
@@ -120,6 +120,16 @@ impl<A: Live> Registry<A> {
             ctx.run_later(Duration::ZERO, Self::tick);
         }
     }
+
+    /// Drops timers of actors that have ended, so many times a slice of them.
+    fn tidy(&mut self, times: u32, ctx: &mut Context<Self>) {
+        if times == 0 || !self.wheel.is_untidy(self.children.len()) {
+            return;
+        }
+        let children = &self.children;
+        self.wheel.tidy(TIMERS_TIDIED, |id| children.get(id).is_some());
+        ctx.run_later(TIDY_PAUSE, move |registry, ctx| registry.tidy(times - 1, ctx));
+    }
 }
 
 impl<A: Live> Actor for Registry<A> {
@@ -128,8 +138,7 @@ impl<A: Live> Actor for Registry<A> {
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.run_interval(TICK, |registry, ctx| {
             registry.tick(ctx);
-            let children = &registry.children;
-            registry.wheel.tidy(TIMERS_TIDIED, |id| children.get(id).is_some());
+            registry.tidy(TIDIED_PER_TICK, ctx);
         });
     }
 }
