@@ -138,12 +138,7 @@ impl Tree {
         let under = Under { root: &root, top: &top };
         let store = Arc::clone(&ground.store);
         let ledger = under.start(&effects, "credit-ledger", "credit_ledger", move || CreditLedger::new(store));
-        let in_flight = bounds.lanes.in_flight;
-        let under_way = UnderWay {
-            attempts: Admission::new(in_flight.saturating_mul(2)),
-            places: Admission::new(in_flight),
-            body_bytes: Arc::default(),
-        };
+        let under_way = UnderWay { attempts: Admission::new(bounds.lanes.in_flight), body_bytes: Arc::default() };
         let (store, vault, client, counted) =
             (Arc::clone(&ground.store), Arc::clone(&ground.vault), ground.client.clone(), under_way.clone());
         let dispatcher = under.start(&sending, "webhook-dispatcher", "webhook_dispatcher", move || {

@@ -13,8 +13,8 @@ use sakshi_domain::payload::OvsePayload;
 use sakshi_outbound::client::WebhookClient;
 use sakshi_store::{Store, StoreError, TransactionRecord, Vault, VaultError};
 
-use super::Place;
 use super::budget::Held;
+use crate::admission::Admission;
 use crate::reveal::{RevealError, reveal};
 
 /// First pause before an attempt's record is tried again; it doubles up to [`PAUSE_MAX`].
@@ -27,6 +27,7 @@ pub(super) struct Attempter {
     pub(super) store: Arc<dyn Store>,
     pub(super) vault: Arc<Vault>,
     pub(super) client: WebhookClient,
+    pub(super) in_flight: Admission,
 }
 
 /// Why a body could not be built.
@@ -47,10 +48,9 @@ enum Unbuilt {
 }
 
 impl Attempter {
-    /// Makes the one attempt, with a body for which there is room and from a place that is given back
-    /// as soon as it is made. `true` when it was not begun and must be tried later; its body is loaded
-    /// again then.
-    pub(super) async fn attempt(&self, delivery: QueuedDelivery, mut room: Held, place: Place) -> bool {
+    /// Makes the one attempt, with a body for which there is room. `true` when it was not begun and
+    /// must be tried later; its body is loaded again then.
+    pub(super) async fn attempt(&self, delivery: QueuedDelivery, mut room: Held) -> bool {
         let body = match self.body(delivery.subject).await {
             Ok(body) => body,
             Err(error) => {
@@ -65,7 +65,7 @@ impl Attempter {
             Err(_) => return true,
         }
         let attempt = self.client.attempt(&delivery.url, body.into()).await;
-        drop((room, place));
+        drop(room);
         report(&delivery, attempt);
         self.settle(delivery.id, delivery.subject, attempt).await;
         false

@@ -52,11 +52,7 @@ pub struct LaneBounds {
 /// What can be seen from outside of the attempts under way.
 #[derive(Clone, Debug)]
 pub(crate) struct UnderWay {
-    /// From their beginning until what became of them is recorded; at most twice as many as have a
-    /// place in flight.
     pub(crate) attempts: Admission,
-    /// Those that have a place in flight: their receiver has not answered yet.
-    pub(crate) places: Admission,
     /// Bytes of their bodies.
     pub(crate) body_bytes: Arc<AtomicUsize>,
 }
@@ -65,8 +61,6 @@ pub(crate) struct UnderWay {
 #[derive(Debug)]
 pub(crate) struct WebhookDispatcher {
     attempter: Rc<Attempter>,
-    attempts: Admission,
-    places: Admission,
     bounds: LaneBounds,
     lanes: HashMap<Rc<str>, Lane>,
     /// Lanes with something to send and a place to send it, in turn.
@@ -90,11 +84,9 @@ impl WebhookDispatcher {
     /// `under_way`, across restarts.
     #[must_use]
     pub(crate) fn new(store: Arc<dyn Store>, vault: Arc<Vault>, client: WebhookClient, under_way: UnderWay, bounds: LaneBounds) -> Self {
-        let UnderWay { attempts, places, body_bytes } = under_way;
+        let UnderWay { attempts: in_flight, body_bytes } = under_way;
         Self {
-            attempter: Rc::new(Attempter { store, vault, client }),
-            attempts,
-            places,
+            attempter: Rc::new(Attempter { store, vault, client, in_flight }),
             bounds,
             lanes: HashMap::new(),
             turn: VecDeque::new(),
@@ -160,13 +152,13 @@ impl WebhookDispatcher {
     /// Begins attempts while there are places and room, one per lane and turn.
     fn dispatch(&mut self, ctx: &mut Context<Self>) {
         while !self.paused && (self.budget.was_freed() || !self.turn.is_empty()) {
-            let Some(permits) = self.attempts.enter().zip(self.places.enter()) else { break };
+            let Some(permit) = self.attempter.in_flight.enter() else { break };
             let waited = if self.budget.was_freed() { self.next_waiting(ctx) } else { None };
             if waited.is_none() {
                 self.budget.seen();
             }
             let Some((origin, room)) = waited.or_else(|| self.next_in_turn(ctx)) else { break };
-            self.begin(&origin, room, permits, ctx);
+            self.begin(&origin, room, permit, ctx);
         }
         self.budget.tell(self.waiting.iter().any(|waiting| !waiting.is_empty()));
     }
@@ -201,16 +193,13 @@ impl WebhookDispatcher {
         None
     }
 
-    fn begin(&mut self, origin: &Rc<str>, room: Held, (attempt, place): (Permit, Permit), ctx: &mut Context<Self>) {
+    fn begin(&mut self, origin: &Rc<str>, room: Held, permit: Permit, ctx: &mut Context<Self>) {
         let Some(delivery) = self.lanes.get_mut(origin).and_then(Lane::begin) else { return };
         let attempter = Rc::clone(&self.attempter);
-        let (dispatcher, life) = (ctx.address(), self.life);
-        let freed = PlaceFreed { origin: origin.as_ref().into(), life };
-        let place = Place { dispatcher: dispatcher.clone(), freed: Some(freed), _permit: place };
-        let ended = AttemptEnded { origin: origin.as_ref().into(), id: delivery.id, life, again: true };
-        let mut report = ReportAtEnd { dispatcher, ended: Some(ended), _permit: attempt };
+        let ended = AttemptEnded { origin: origin.as_ref().into(), id: delivery.id, life: self.life, again: true };
+        let mut report = ReportAtEnd { dispatcher: ctx.address(), ended: Some(ended), _permit: permit };
         actix_rt::spawn(async move {
-            let again = attempter.attempt(delivery, room, place).await;
+            let again = attempter.attempt(delivery, room).await;
             if let Some(ended) = &mut report.ended {
                 ended.again = again;
             }
@@ -256,48 +245,7 @@ impl Handler<DeliveryQueued> for WebhookDispatcher {
     }
 }
 
-/// A place in flight, of all and of an origin; given back when it is dropped, so that an attempt that
-/// panics gives it back too. What became of an attempt is recorded without one: no receiver can hold
-/// that up.
-#[derive(Debug)]
-struct Place {
-    dispatcher: Addr<WebhookDispatcher>,
-    freed: Option<PlaceFreed>,
-    _permit: Permit,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Some(freed) = self.freed.take() {
-            self.dispatcher.do_send(freed);
-        }
-    }
-}
-
-/// An attempt has been made or given up.
-#[derive(Clone, Debug, Message)]
-#[rtype(result = "()")]
-struct PlaceFreed {
-    origin: Box<str>,
-    life: u64,
-}
-
-impl Handler<PlaceFreed> for WebhookDispatcher {
-    type Result = ();
-
-    fn handle(&mut self, freed: PlaceFreed, ctx: &mut Self::Context) {
-        if freed.life == self.life {
-            let origin: Rc<str> = freed.origin.into();
-            if let Some(lane) = self.lanes.get_mut(&origin) {
-                lane.free_place();
-            }
-            self.take_turn(&origin);
-        }
-        self.dispatch(ctx);
-    }
-}
-
-/// Reports the end of an attempt when it is dropped, so that one that panics is not held for ever.
+/// Reports the end of an attempt when it is dropped, so that one that panics frees its place too.
 struct ReportAtEnd {
     dispatcher: Addr<WebhookDispatcher>,
     ended: Option<AttemptEnded>,
@@ -312,7 +260,7 @@ impl Drop for ReportAtEnd {
     }
 }
 
-/// What became of an attempt is recorded, or it could not be begun.
+/// An attempt has ended, one way or another.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "()")]
 struct AttemptEnded {
