@@ -27,7 +27,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 

@@ -44,7 +44,7 @@ use self::scale::Scale;
 use self::summary::Summary;
 
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 type Bench = fn(Scale) -> Result<Report, Failure>;

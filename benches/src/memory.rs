@@ -10,7 +10,6 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use tikv_jemalloc_ctl::{epoch, stats};
 
 use self::ground::{Ground, Work};
 use crate::Failure;
@@ -39,8 +38,6 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         report.judged(&format!("**resident bytes per live transaction, {name}**"), &[all], Target::AtMost(MOST_BYTES));
         let work = format!("bytes per live transaction, {name}");
         report.lines.push(Line::known(&work, all, ERLANG, Target::AtMost(MOST_BYTES)));
-        report.figure(&format!("allocated through jemalloc, {name}"), &[bytes(&with_actors, "allocated")]);
-        report.figure(&format!("in active pages of jemalloc, {name}"), &[bytes(&with_actors, "active")]);
         let rate = |stages: &[Value]| stages[stage + 1]["rate"].as_f64().unwrap_or(f64::NAN);
         report.figure(&format!("opened or replaced per s, {name}"), &[rate(&with_actors)]);
         if let Some(alone) = &store_alone {
@@ -51,8 +48,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         }
     }
     report.note(format!(
-        "{} live; growth over what was resident before the first, divided by the live. jemalloc counts what Rust allocates; SQLite allocates \
-         with the C library and is in the resident bytes only. Each has terms with a reference and a redirect address.",
+        "{} live; growth over what was resident before the first, divided by the live. Each has terms with a reference and a redirect address.",
         scale.live
     ));
     Ok(report)
@@ -97,9 +93,5 @@ pub(crate) async fn role(directory: &Path, store_only: bool) -> Result<(), Failu
 }
 
 fn memory(count: u64, seconds: f64) -> Result<Value, Failure> {
-    epoch::advance()?;
-    Ok(json!({
-        "resident": own_memory("VmRSS")?, "allocated": stats::allocated::read()?, "active": stats::active::read()?,
-        "rate": count as f64 / seconds,
-    }))
+    Ok(json!({ "resident": own_memory("VmRSS")?, "rate": count as f64 / seconds }))
 }

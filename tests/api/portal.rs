@@ -35,6 +35,13 @@ async fn signing_in_gives_a_session_that_no_script_reads_and_never_repeats_the_k
 }
 
 #[tokio::test]
+async fn the_sandbox_leads_a_browser_to_the_portal() {
+    let universe = Universe::start().await;
+    let answer = Browser::at(&universe).get("/").await;
+    assert_eq!((answer.status, answer.header("location")), (303, Some("/portal")));
+}
+
+#[tokio::test]
 async fn a_form_without_the_word_of_its_session_changes_nothing_and_costs_nothing() {
     let universe = Universe::start().await;
     let backend = universe.backend(5).await;

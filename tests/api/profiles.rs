@@ -54,7 +54,7 @@ async fn production_trusts_no_sandbox_and_serves_none() {
     let settings = production(&intent_key(keys.path()));
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
     let universe = Universe::with(&settings).await;
-    for path in ["/sandbox/app", "/sandbox/residents", "/sandbox/app/app.css", "/sandbox/flows", "/sandbox/esign/x/y"] {
+    for path in ["/", "/sandbox/app", "/sandbox/residents", "/sandbox/app/app.css", "/sandbox/flows", "/sandbox/esign/x/y"] {
         assert_eq!(universe.get(path).await.refusal(404), "not_found", "{path}");
     }
     assert_eq!(universe.operator().probe("/sandbox/upstreams/esign").await.refusal(404), "not_found");

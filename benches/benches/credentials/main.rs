@@ -24,7 +24,7 @@ use sakshi_domain::transaction::{Pending, Terms};
 use self::issued::{EIGHT, World};
 
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 

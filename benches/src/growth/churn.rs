@@ -19,10 +19,9 @@ const MIB: f64 = 1_024.0 * 1_024.0;
 pub(super) fn run(extent: Extent) -> Result<Table, Failure> {
     let mut grown = Grown::with_window(extent.churn_window, extent)?;
     let mut table = Table::new("memory after churn", &[0, extent.churned, 0, extent.churned]);
-    let (mut resident, mut allocated) = (Vec::new(), Vec::new());
+    let mut resident = Vec::new();
     let mut look = |grown: &mut Grown| -> Result<(), Failure> {
         resident.push(grown.now("resident")? / MIB);
-        allocated.push(grown.now("allocated")? / MIB);
         Ok(())
     };
     look(&mut grown)?;
@@ -34,17 +33,15 @@ pub(super) fn run(extent: Extent) -> Result<Table, Failure> {
     look(&mut grown)?;
     table.figure("live", &[0.0, extent.churned as f64, 0.0, extent.churned as f64]);
     table.figure("resident memory of the node, MiB", &resident);
-    table.figure("of it allocated by Rust, MiB", &allocated);
     let share = |figures: &[f64]| (figures[3] - figures[0]) / (figures[1] - figures[0]);
     let grown_by = |figures: &[f64]| vec![f64::NAN, figures[1] - figures[0], f64::NAN, figures[3] - figures[0]];
     table.judged("growth of resident memory over the start, MiB", &grown_by(&resident), MOST);
     table.note(format!(
         "{} were opened through the actors with `ovse.window_s = {}`, left to end by that window, and opened again. The second time took {:.2} \
-         times the resident and {:.2} times the allocated memory of the first.",
+         times the memory of the first.",
         counted(extent.churned),
         extent.churn_window.as_secs(),
-        share(&resident),
-        share(&allocated)
+        share(&resident)
     ));
     Ok(table)
 }

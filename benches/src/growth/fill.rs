@@ -18,7 +18,6 @@ use sakshi_domain::web_address::{Schemes, WebhookUrl};
 use sakshi_sandbox::residents::Resident;
 use sakshi_store::OpenOutcome;
 use serde_json::{Value, json};
-use tikv_jemalloc_ctl::{epoch, stats};
 use uuid::Uuid;
 
 use crate::process::own_memory;
@@ -49,12 +48,10 @@ impl Filler<'_> {
             Some("backlog") => self.queue(order["url"].as_str().unwrap_or_default(), count).await?,
             _ => Vec::new(),
         };
-        epoch::advance()?;
         Ok(json!({
             "ids": ids.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "live": self.node.tree.live_transactions(),
             "resident": own_memory("VmRSS")?,
-            "allocated": stats::allocated::read()?,
         }))
     }
 

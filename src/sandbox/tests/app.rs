@@ -50,7 +50,7 @@ fn only(received: &[Received]) -> &Received {
     &received[0]
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_page_shows_who_asks_for_what_and_escapes_it() {
     let scene = Scene::new().await;
     for name in ["req", "request", "value"] {
@@ -67,7 +67,7 @@ async fn the_page_shows_who_asks_for_what_and_escapes_it() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_page_reads_a_qr_payload_and_its_digits() {
     let scene = Scene::new().await;
     let payload = qr_payload("https://qr.example", &scene.intent());
@@ -78,7 +78,7 @@ async fn the_page_reads_a_qr_payload_and_its_digits() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn pages_need_no_script_and_come_with_a_strict_policy() {
     let scene = Scene::new().await;
     let uris = ["/sandbox/app".to_owned(), format!("/sandbox/app?req={}", scene.intent()), "/sandbox/app?req=nonsense".to_owned()];
@@ -96,7 +96,7 @@ async fn pages_need_no_script_and_come_with_a_strict_policy() {
     assert_eq!(style.headers().get("content-type").unwrap(), "text/css; charset=utf-8");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn approving_posts_a_credential_in_the_chosen_form_with_or_without_key_binding() {
     for (form, expected_form) in [("xml", CallbackForm::Xml), ("json", CallbackForm::Json)] {
         for bound in [true, false] {
@@ -121,7 +121,7 @@ async fn approving_posts_a_credential_in_the_chosen_form_with_or_without_key_bin
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn who_came_from_the_portal_is_led_back_to_it_and_everybody_else_to_the_verify_page() {
     for (from, address, words) in
         [("portal", "../portal/transactions/", "Back to the portal"), ("elsewhere", "/v/", "Back to the verify page")]
@@ -134,7 +134,7 @@ async fn who_came_from_the_portal_is_led_back_to_it_and_everybody_else_to_the_ve
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn every_other_ending_posts_its_code_and_walking_away_posts_nothing() {
     for (action, code) in [("decline", "301"), ("fail_liveness", "302"), ("abort", "303"), ("fail_match", "304")] {
         for form in ["xml", "json"] {
@@ -154,7 +154,7 @@ async fn every_other_ending_posts_its_code_and_walking_away_posts_nothing() {
     assert!(scene.service.received().is_empty());
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_refusal_by_the_service_is_shown() {
     let scene = Scene::new().await;
     scene.service.set_behaviour(Behaviour::Answer(410));
@@ -162,7 +162,7 @@ async fn a_refusal_by_the_service_is_shown() {
     assert!(page.contains("The service did not take the answer") && page.contains("410") && page.contains("Answer again"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_json_endpoint_answers_with_defaults_and_reports_the_services_reply() {
     let scene = Scene::new().await;
     let (status, body) = script(&scene, json!({"intent": scene.intent()})).await;
@@ -177,7 +177,7 @@ async fn the_json_endpoint_answers_with_defaults_and_reports_the_services_reply(
     assert_eq!(scene.service.received().len(), 1);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_claim_that_the_resident_lacks_is_missing_from_the_credential() {
     let scene = Scene::new().await;
     script(&scene, json!({"intent": scene.intent(), "resident": "kabir", "form": "json", "key_binding": false})).await;
@@ -186,7 +186,7 @@ async fn a_claim_that_the_resident_lacks_is_missing_from_the_credential() {
     assert_eq!(missing, ["masked_mobile"]);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_intent_for_another_service_is_refused_so_that_the_sandbox_is_no_relay() {
     let (scene, victim) = (Scene::new().await, Scene::new().await);
     let own_port = scene.service.address().port();
@@ -203,7 +203,7 @@ async fn an_intent_for_another_service_is_refused_so_that_the_sandbox_is_no_rela
     assert!(victim.service.received().is_empty() && scene.service.received().is_empty());
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_redirect_of_the_callback_is_not_followed() {
     let (scene, victim) = (Scene::new().await, Scene::new().await);
     scene.service.set_behaviour(Behaviour::Redirect(victim.service.url("/cb")));
@@ -212,7 +212,7 @@ async fn a_redirect_of_the_callback_is_not_followed() {
     assert!(victim.service.received().is_empty());
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_service_that_closes_idle_connections_gets_every_callback() {
     let scene = Scene::new().await;
     scene.service.set_behaviour(Behaviour::CloseIdle);
@@ -222,7 +222,7 @@ async fn a_service_that_closes_idle_connections_gets_every_callback() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn what_cannot_be_read_is_a_400_and_a_silent_service_a_502() {
     let scene = Scene::new().await;
     for (body, code) in [
@@ -242,7 +242,7 @@ async fn what_cannot_be_read_is_a_400_and_a_silent_service_a_502() {
     assert_eq!((status, answer["code"].clone()), (502, json!("callback_unanswered")));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_expired_intent_is_not_answered_as_the_real_app_would_not() {
     let scene = Scene::new().await;
     let intent = scene.intent_of(SystemClock.now().seconds() - 900, &scene.service.url("/cb/x/y"));
@@ -253,7 +253,7 @@ async fn an_expired_intent_is_not_answered_as_the_real_app_would_not() {
     assert!(scene.service.received().is_empty());
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_unknown_action_is_told_which_there_are() {
     let scene = Scene::new().await;
     let (_, answer) = script(&scene, json!({"intent": scene.intent(), "action": "explode"})).await;
@@ -266,7 +266,7 @@ async fn an_unknown_action_is_told_which_there_are() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_residents_are_listed_with_what_they_lack() {
     let scene = Scene::new().await;
     let body: Value = serde_json::from_str(&text(call(&scene, TestRequest::get().uri("/sandbox/residents")).await).await).unwrap();

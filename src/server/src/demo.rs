@@ -2,6 +2,7 @@
 //! serving.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
 use serde_json::{Value, json};
 
+use crate::cli::Demo;
 use crate::first_client::{self, FirstClient};
 use crate::node::{Node, StartError};
 use crate::serve::{self, Signals};
@@ -20,15 +22,13 @@ use crate::timeline::Timeline;
 
 /// How long the walk waits for its webhook.
 const WEBHOOK_PATIENCE: Duration = Duration::from_secs(10);
-/// Where the demo listens when the addresses of the settings are taken.
-const ANYWHERE: [(&str, &str); 2] = [("server.public_addr", "127.0.0.1:0"), ("server.internal_addr", "127.0.0.1:0")];
 
 type Failure = Box<dyn std::error::Error>;
 
 /// Runs the demo until it is told to stop.
-pub async fn run(sources: &Sources, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
+pub async fn run(options: Demo, sources: &Sources, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
     let walked = match telemetry::start_at(LogFormat::Text, "error") {
-        Ok(log) => walk(sources, out).await.map(|walked| (log, walked)),
+        Ok(log) => walk(options, sources, out).await.map(|walked| (log, walked)),
         Err(error) => Err(error.into()),
     };
     match walked {
@@ -41,10 +41,14 @@ pub async fn run(sources: &Sources, out: &mut dyn Write, err: &mut dyn Write) ->
     }
 }
 
-async fn walk(sources: &Sources, out: &mut dyn Write) -> Result<(Node, Signals, WebhookReceiver, tempfile::TempDir), Failure> {
+async fn walk(
+    options: Demo,
+    sources: &Sources,
+    out: &mut dyn Write,
+) -> Result<(Node, Signals, WebhookReceiver, tempfile::TempDir), Failure> {
     let directory = tempfile::Builder::new().prefix("sakshi-demo-").tempdir()?;
     let signals = Signals::listen()?;
-    let node = start(sources, directory.path(), serve::recorder()?).await?;
+    let node = start(options, sources, directory.path(), serve::recorder()?).await?;
     let first = first_client::ensure(&*node.store, SystemClock.now()).await?.ok_or("the fresh store has a client already")?;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await?;
 
@@ -56,15 +60,23 @@ async fn walk(sources: &Sources, out: &mut dyn Write) -> Result<(Node, Signals, 
     Ok((node, signals, receiver, directory))
 }
 
-/// Starts a node where the settings say, or on free ports of this machine when that is taken.
-async fn start(sources: &Sources, directory: &std::path::Path, metrics: PrometheusHandle) -> Result<Node, Failure> {
+/// Starts a node on the ports that were asked for. Where none was, it is the one of the settings, or any when that is taken.
+async fn start(options: Demo, sources: &Sources, directory: &Path, metrics: PrometheusHandle) -> Result<Node, Failure> {
     let mut sources = sources.clone();
-    let mut set = |key: &str, value: &str| sources.overrides.push((key.to_owned(), value.to_owned()));
-    set("profile", "sandbox");
-    set("store.path", &directory.to_string_lossy());
+    let set = |sources: &mut Sources, key: &str, value: String| sources.overrides.push((key.to_owned(), value));
+    set(&mut sources, "profile", "sandbox".to_owned());
+    set(&mut sources, "store.path", directory.to_string_lossy().into_owned());
+    let ports = [("server.public_addr", options.port), ("server.internal_addr", options.internal_port)];
+    for (key, port) in ports {
+        if let Some(port) = port {
+            set(&mut sources, key, format!("127.0.0.1:{port}"));
+        }
+    }
     match Node::start(&load(&sources)?.settings, metrics.clone()).await {
-        Err(StartError::Listen { .. }) => {
-            sources.overrides.extend(ANYWHERE.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        Err(StartError::Listen { .. }) if ports.iter().any(|(_, port)| port.is_none()) => {
+            for (key, _) in ports.iter().filter(|(_, port)| port.is_none()) {
+                set(&mut sources, key, "127.0.0.1:0".to_owned());
+            }
             Ok(Node::start(&load(&sources)?.settings, metrics).await?)
         }
         started => Ok(started?),
@@ -133,7 +145,12 @@ fn received(webhook: &Received) -> String {
     format!("POST {} {}", webhook.path, String::from_utf8_lossy(&webhook.body))
 }
 
-/// What to try next, as commands to copy.
+/// This program as a shell finds it.
+fn program() -> String {
+    std::env::args().next().unwrap_or_else(|| "sakshi".to_owned())
+}
+
+/// What to try next, as commands to copy: any shell takes them, so none has a comment in it.
 fn ways_on(out: &mut dyn Write, node: &Node, first: &FirstClient, receiver: &WebhookReceiver) -> io::Result<()> {
     let base = &node.public_base;
     let (key, app) = (first.key.reveal(), &first.app);
@@ -141,41 +158,37 @@ fn ways_on(out: &mut dyn Write, node: &Node, first: &FirstClient, receiver: &Web
     writeln!(
         out,
         r#"
-Still serving. Try it:
+Still serving. In a browser: {base}/portal (sign in with the key and the app id below), {base}/docs
+
+In another terminal, first
 
   export KEY='{key}' APP='{app}' BASE='{base}'
 
-  # the portal for developers: sign in with the key and the app id, and try a verification in the browser
-  echo $BASE/portal
+open a transaction, which costs one credit:
 
-  # open a transaction (one credit)
-  TXN=$(curl -s $BASE/api/v1/nationalid-ovse/init -H "X-API-KEY: $KEY" -H "X-API-APP-ID: $APP" \
+  TXN=$(curl -s "$BASE/api/v1/nationalid-ovse/init" -H "X-API-KEY: $KEY" -H "X-API-APP-ID: $APP" \
     -H 'Content-Type: application/json' \
     -d '{{"claims":["name","photo"],"channel":"web","webhook_url":"{hook}"}}' | tee /dev/stderr | sed 's/.*"txnId":"\([^"]*\)".*/\1/')
 
-  # be the resident: open the verify page and its sandbox identity app in a browser
-  echo $BASE/v/$TXN
+be the resident, in a browser at the address that this prints:
 
-  # or wait for the outcome, up to 30 seconds
+  echo "$BASE/v/$TXN"
+
+wait for the outcome, up to 30 seconds:
+
   curl -s "$BASE/api/v1/nationalid-ovse/result/$TXN?wait=30" -H "X-API-KEY: $KEY" -H "X-API-APP-ID: $APP"
 
-  # a QR value for the identity app's scanner
-  curl -s $BASE/api/v1/nationalid-ovse/qr-intent -H "X-API-KEY: $KEY" -H "X-API-APP-ID: $APP" \
-    -H 'Content-Type: application/json' -d "{{\"txnId\":\"$TXN\"}}"
+see what the operator sees, the ledger and the supervision tree:
 
-  # the API's document, and its page: $BASE/openapi.json and $BASE/docs
-  curl -s $BASE/openapi.json
+  curl -s "http://{internal}/admin/v1/clients/{client}/statement" -H "Authorization: Bearer sandbox-admin-token-never-in-production"
+  curl -s "http://{internal}/admin/v1/tree" -H "Authorization: Bearer sandbox-admin-token-never-in-production"
 
-  # the operator's side
-  curl -s http://{internal}/admin/v1/clients/{client}/statement -H "Authorization: Bearer sandbox-admin-token-never-in-production"
-  curl -s http://{internal}/admin/v1/tree -H "Authorization: Bearer sandbox-admin-token-never-in-production"
+drive another flow from its order to its webhook, with this same program:
 
-  # every other flow, from its order to its outcome; --help lists the outcomes
-  sakshi trigger esign --outcome completed --signers 2 --base $BASE --internal http://{internal}
-  # a receiver of your own, which shows each webhook and can misbehave; then give its URL to trigger
-  sakshi listen --port 9000
+  {program} trigger esign --outcome completed --signers 2 --base "$BASE" --internal "http://{internal}"
 
 Ctrl-C ends it; nothing is kept."#,
+        program = program(),
         internal = node.internal_addr,
         client = first.client,
     )?;
@@ -191,24 +204,36 @@ mod tests {
     use super::*;
 
     /// Where the demo serves the public when its settings say `public`.
-    async fn serves_at(public: SocketAddr) -> SocketAddr {
+    async fn serves_at(public: SocketAddr, options: Demo) -> Result<SocketAddr, Failure> {
         let directory = tempfile::tempdir().unwrap();
         let mut sources = Sources::default();
         for (name, value) in [("PUBLIC_ADDR", public.to_string()), ("INTERNAL_ADDR", "127.0.0.1:0".into()), ("WORKERS", "1".into())] {
             sources.environment.insert(format!("SAKSHI__SERVER__{name}"), value);
         }
-        let node = start(&sources, directory.path(), PrometheusBuilder::new().build_recorder().handle()).await.unwrap();
+        let node = start(options, &sources, directory.path(), PrometheusBuilder::new().build_recorder().handle()).await?;
         let address = node.public_addr;
         node.stop().await;
-        address
+        Ok(address)
     }
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn the_demo_serves_where_the_environment_says_unless_that_is_taken() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap();
-        assert_ne!(serves_at(address).await, address);
+        assert_ne!(serves_at(address, Demo::default()).await.unwrap(), address);
         drop(taken);
-        assert_eq!(serves_at(address).await, address);
+        assert_eq!(serves_at(address, Demo::default()).await.unwrap(), address);
+    }
+
+    #[actix_rt::test]
+    async fn a_port_that_is_asked_for_is_taken_or_the_demo_says_why_not() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = taken.local_addr().unwrap();
+        let asked = Demo { port: Some(address.port()), internal_port: None };
+        let elsewhere = "127.0.0.1:0".parse().unwrap();
+        let refused = serves_at(elsewhere, asked).await.unwrap_err().to_string();
+        assert!(refused.contains(&address.to_string()), "{refused}");
+        drop(taken);
+        assert_eq!(serves_at(elsewhere, asked).await.unwrap(), address);
     }
 }

@@ -21,6 +21,7 @@ use crate::http::rate::Rates;
 use crate::http::request_id::edge;
 use crate::http::routes;
 use crate::http::routing::{RouteMeter, unknown_path};
+use crate::portal::docs;
 use crate::sandbox::Sandbox;
 use crate::service::Service;
 
@@ -64,6 +65,7 @@ pub fn app(
     let sandbox = shared.sandbox.clone();
     App::new()
         .app_data(Data::new(Document::of(&service.agreement.public_base)))
+        .app_data(Data::new(docs::Page::default()))
         .app_data(Data::new(service))
         .app_data(Data::new(shared.rates.clone()))
         .app_data(Data::new(shared.polls.clone()))

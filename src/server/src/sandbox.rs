@@ -6,7 +6,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use actix_web::web::{Data, ServiceConfig};
+use actix_web::HttpResponse;
+use actix_web::http::Method;
+use actix_web::http::header::LOCATION;
+use actix_web::web::{self, Data, ServiceConfig};
 use sakshi_domain::clock::Clock;
 use sakshi_domain::profile::Profile;
 use sakshi_sandbox::app::SandboxApp;
@@ -14,6 +17,7 @@ use sakshi_sandbox::issuer::SandboxIssuer;
 use sakshi_sandbox::upstreams::{SandboxUpstreams, SandboxUpstreamsOptions};
 use sakshi_sandbox::{app, upstreams};
 
+use crate::http::routing::resource;
 use crate::node::StartError;
 use crate::settings::Settings;
 
@@ -56,10 +60,16 @@ impl Sandbox {
             app::configure(config, app);
         }
         upstreams::configure_pages(config, self.upstreams);
+        config.service(resource("/", vec![(Method::GET, web::to(to_portal))]));
     }
 
     /// Mounts where the service orders, on the internal listener.
     pub fn configure_orders(self, config: &mut ServiceConfig) {
         upstreams::configure_orders(config, self.upstreams);
     }
+}
+
+/// Who opens the sandbox in a browser without a path is led to the portal.
+async fn to_portal() -> HttpResponse {
+    HttpResponse::SeeOther().insert_header((LOCATION, "/portal")).finish()
 }

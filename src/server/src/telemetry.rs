@@ -9,8 +9,11 @@ mod json_line;
 use std::io::{self, IsTerminal as _};
 use std::panic::{PanicHookInfo, set_hook};
 
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt;
+use tracing::Level;
+use tracing_subscriber::filter::{ParseError, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{fmt, registry};
 
 use self::gathered::{Ending, gathered};
 use self::json_line::JsonLine;
@@ -24,7 +27,8 @@ pub struct LogWriter {
 
 /// Starts logging to stderr at the level of `SAKSHI_LOG`, else of `RUST_LOG`, else `info`.
 ///
-/// Lines are written by a thread of their own. A second call changes nothing.
+/// The level is a word (`warn`) or a list of words by target (`info,sakshi_store=debug`). Lines are written by a thread of
+/// their own. A second call changes nothing.
 ///
 /// # Errors
 /// No thread could be started.
@@ -37,18 +41,31 @@ pub fn start(format: LogFormat) -> io::Result<LogWriter> {
 /// # Errors
 /// No thread could be started.
 pub fn start_at(format: LogFormat, default: &str) -> io::Result<LogWriter> {
-    let level = std::env::var("SAKSHI_LOG").or_else(|_| std::env::var("RUST_LOG")).unwrap_or_default();
-    let filter = EnvFilter::new(if level.is_empty() { default } else { &level });
+    let asked = ["SAKSHI_LOG", "RUST_LOG"].iter().filter_map(|name| std::env::var(name).ok()).find(|level| !level.is_empty());
+    let (levels, refused) = levels(asked.as_deref(), default);
     let (lines, ending) = gathered(io::stderr())?;
-    let builder = fmt().with_env_filter(filter).with_writer(lines).with_target(true);
+    let layer = fmt::layer().with_writer(lines).with_target(true);
     let started = match format {
-        LogFormat::Text => builder.with_ansi(io::stderr().is_terminal()).try_init(),
-        LogFormat::Json => builder.event_format(JsonLine).try_init(),
+        LogFormat::Text => registry().with(levels).with(layer.with_ansi(io::stderr().is_terminal())).try_init(),
+        LogFormat::Json => registry().with(levels).with(layer.event_format(JsonLine)).try_init(),
     };
     if started.is_ok() {
         set_hook(Box::new(report));
     }
+    if let Some(error) = refused {
+        tracing::warn!(%error, "the level that the environment asks for is not understood, so the usual one is in effect");
+    }
     Ok(LogWriter { _ending: ending })
+}
+
+/// The levels in effect, and why they are not those that were asked for.
+fn levels(asked: Option<&str>, default: &str) -> (Targets, Option<ParseError>) {
+    let usual = || default.parse().unwrap_or_else(|_| Targets::new().with_default(Level::INFO));
+    match asked.map(str::parse) {
+        None => (usual(), None),
+        Some(Ok(levels)) => (levels, None),
+        Some(Err(error)) => (usual(), Some(error)),
+    }
 }
 
 fn report(panic: &PanicHookInfo<'_>) {
@@ -64,6 +81,17 @@ fn message(payload: &(dyn std::any::Any + Send)) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_level_that_is_not_understood_leaves_the_usual_one() {
+        let (levels, refused) = levels(Some("sakshi=loud"), "info,actix_server=warn");
+        assert!(refused.is_some());
+        assert!(levels.would_enable("sakshi", &Level::INFO) && !levels.would_enable("actix_server", &Level::INFO));
+        let (levels, refused) = super::levels(Some("warn,sakshi_store=debug"), "info");
+        assert!(
+            refused.is_none() && levels.would_enable("sakshi_store::redis", &Level::DEBUG) && !levels.would_enable("sakshi", &Level::INFO)
+        );
+    }
 
     #[test]
     fn a_panic_message_is_shown_only_when_it_stands_in_the_source() {

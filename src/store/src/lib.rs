@@ -6,7 +6,8 @@
 //! no implementation sees a claim in the clear.
 
 mod canary;
-pub mod conformance;
+#[cfg(test)]
+mod conformance;
 pub mod embedded;
 mod error;
 mod flows;

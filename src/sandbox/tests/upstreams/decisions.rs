@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::scene::{PDF, Scene};
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn signers_sign_in_order_and_one_out_of_turn_is_told_who_is_before() {
     let scene = Scene::new().await;
     let (id, signers) = scene.esign(&["Asha Rao", "Vikram <Namuna>"], PDF).await;
@@ -33,7 +33,7 @@ async fn signers_sign_in_order_and_one_out_of_turn_is_told_who_is_before() {
     assert_eq!(arrived[1].body["signerInfo"][1]["nationalIdAuditInfo"]["name"], "Asha Rao");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_rejection_carries_its_reason_and_ends_the_document_for_everybody() {
     let scene = Scene::new().await;
     let (id, signers) = scene.esign(&["Asha Rao", "Vikram"], PDF).await;
@@ -50,7 +50,7 @@ async fn a_rejection_carries_its_reason_and_ends_the_document_for_everybody() {
     assert!(html.contains("a signer has rejected") && html.contains("&#60;rate&#62;") && !html.contains("value=\"sign\""));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_invitation_that_has_lapsed_shows_as_expired_and_nothing_is_reported() {
     let scene = Scene::new().await;
     let (id, signers) = scene.esign(&["Asha Rao"], PDF).await;
@@ -62,7 +62,7 @@ async fn an_invitation_that_has_lapsed_shows_as_expired_and_nothing_is_reported(
     assert!(scene.service.arrived().is_empty());
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_minor_and_a_stranger_do_not_sign() {
     let scene = Scene::new().await;
     let (id, signers) = scene.esign(&["Asha Rao"], PDF).await;
@@ -74,7 +74,7 @@ async fn a_minor_and_a_stranger_do_not_sign() {
     assert_eq!(scene.submit(&format!("/sandbox/esign/{id}/nobody"), &[("action", "sign"), ("resident", "asha")]).await.0, 404);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_document_can_be_fetched_as_a_file_while_it_can_be_signed() {
     let scene = Scene::new().await;
     let (id, signers) = scene.esign(&["Asha Rao"], PDF).await;
@@ -88,7 +88,7 @@ async fn the_document_can_be_fetched_as_a_file_while_it_can_be_signed() {
     assert!(html.contains(&format!("href=\"../{}\"", signers[0])));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_holder_of_a_locker_is_the_one_who_was_chosen() {
     let scene = Scene::new().await;
     let id = scene.doclocker(&["driving_licence", "<b>"]).await;
@@ -104,7 +104,7 @@ async fn the_holder_of_a_locker_is_the_one_who_was_chosen() {
     assert_eq!(scene.submit(&page, &[("action", "failed"), ("resident", "asha")]).await.0, 409);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_desk_refuses_with_its_remarks() {
     let scene = Scene::new().await;
     let id = scene.estamp(PDF).await;
@@ -119,7 +119,7 @@ async fn the_desk_refuses_with_its_remarks() {
     assert_eq!((&signatories[1]["status"], &signatories[1]["remarks"]), (&json!("Rejected"), &json!("A page is missing")));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn data_is_sent_of_the_account_that_was_chosen_while_the_consent_holds() {
     let scene = Scene::new().await;
     let id = scene.wealth().await;

@@ -12,7 +12,7 @@ use crate::scene::{PDF, Scene, TOKEN, json_of, options, with};
 
 const UPSTREAMS: [&str; 5] = ["esign", "doclocker", "estamp", "wealth", "pan"];
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_order_without_the_upstreams_token_is_a_401_whatever_it_says() {
     let scene = Scene::new().await;
     let longer = format!("Bearer {TOKEN}x");
@@ -28,7 +28,7 @@ async fn an_order_without_the_upstreams_token_is_a_401_whatever_it_says() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn every_problem_of_an_order_is_told_with_its_path() {
     let scene = Scene::new().await;
     let cases: [(&str, Value, &[&str]); 6] = [
@@ -78,7 +78,7 @@ async fn every_problem_of_an_order_is_told_with_its_path() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn two_signers_with_one_id_are_refused() {
     let scene = Scene::new().await;
     let opened = scene.opened();
@@ -89,7 +89,7 @@ async fn two_signers_with_one_id_are_refused() {
     assert_eq!((status, &body["errors"][0]["field"]), (400, &json!("signerInfo[1].signerId")));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_same_order_again_is_answered_alike_and_another_under_its_id_is_refused() {
     let scene = Scene::new().await;
     let order = json!({"uniqueIdentifier": scene.opened().id, "app_id": scene.app, "request_id": "r", "consent_text": "I agree.",
@@ -103,7 +103,7 @@ async fn the_same_order_again_is_answered_alike_and_another_under_its_id_is_refu
     assert_eq!(scene.order("doclocker", &locker).await.0, 400, "an order names one flow");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_oldest_order_is_given_up_for_the_newest_and_says_so() {
     let scene = Scene::new().await;
     let first = scene.doclocker(&["a"]).await;
@@ -118,7 +118,7 @@ async fn the_oldest_order_is_given_up_for_the_newest_and_says_so() {
     assert_eq!(scene.page(&format!("/sandbox/doclocker/{second}")).await.0, 200);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn documents_of_the_largest_size_are_held_until_there_is_no_room_for_another() {
     let scene = Scene::new().await;
     let mut large = PDF.to_vec();
@@ -140,7 +140,7 @@ async fn documents_of_the_largest_size_are_held_until_there_is_no_room_for_anoth
     assert_eq!((scene.page(&page(1)).await.0, scene.page(&page(2)).await.0), (200, 200));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn bases_that_are_no_http_urls_are_refused_at_the_start() {
     let scene = Scene::new().await;
     for base in ["", "svc.example", "ftp://svc.example"] {

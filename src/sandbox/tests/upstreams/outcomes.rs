@@ -22,7 +22,7 @@ fn taken(kinds: &[&str]) -> Vec<(String, u64)> {
     kinds.iter().map(|kind| ((*kind).to_owned(), 200)).collect()
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn every_outcome_of_esign_ends_the_document_as_its_word_says() {
     let cases = [
         ("completed", 2, Some(SigningStatus::Completed)),
@@ -41,7 +41,7 @@ async fn every_outcome_of_esign_ends_the_document_as_its_word_says() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_completed_document_was_signed_in_order_by_residents_and_names_them() {
     let scene = Scene::new().await;
     let (id, _) = scene.esign(&["Asha Rao", "Vikram", "Meena"], PDF).await;
@@ -65,7 +65,7 @@ async fn a_completed_document_was_signed_in_order_by_residents_and_names_them() 
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn what_is_no_pdf_comes_back_as_it_was() {
     let scene = Scene::new().await;
     let (id, _) = scene.esign(&["Asha Rao"], b"plain text").await;
@@ -73,7 +73,7 @@ async fn what_is_no_pdf_comes_back_as_it_was() {
     assert_eq!(scene.service.arrived()[0].body["content"], STANDARD.encode("plain text"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn every_outcome_of_the_locker_is_taken_and_a_document_is_a_pdf() {
     let cases = [
         ("fetched", Some(DocLockerEnd::Fetched)),
@@ -108,7 +108,7 @@ async fn every_outcome_of_the_locker_is_taken_and_a_document_is_a_pdf() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn documents_that_come_later_end_the_flow_and_one_document_cannot_come_partly() {
     let scene = Scene::new().await;
     let id = scene.doclocker(&["a", "b"]).await;
@@ -120,7 +120,7 @@ async fn documents_that_come_later_end_the_flow_and_one_document_cannot_come_par
     assert_eq!((status, &answer["code"]), (409, &json!("not_now")));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn every_outcome_of_an_estamp_is_taken() {
     let cases = [
         ("completed", Some(WorkflowStatus::Completed)),
@@ -151,7 +151,7 @@ async fn every_outcome_of_an_estamp_is_taken() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn every_outcome_of_wealth_data_is_taken() {
     use ConsentStatus::{Accepted, Expired, ExpiringSoon, Rejected, Revoked};
     let consent = "wealth-consent";
@@ -180,7 +180,7 @@ async fn every_outcome_of_wealth_data_is_taken() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_consent_and_everything_under_it_say_the_same_ids() {
     let scene = Scene::new().await;
     let id = scene.wealth().await;
@@ -213,7 +213,7 @@ async fn a_consent_and_everything_under_it_say_the_same_ids() {
     assert!(statuses.iter().all(|status| *status == 200), "{statuses:?}");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn what_is_over_stays_as_it_ended_and_unknown_words_are_told_the_known_ones() {
     let scene = Scene::new().await;
     let (document, _) = scene.esign(&["Asha Rao"], PDF).await;

@@ -4,7 +4,7 @@ use actix_web::test::TestRequest;
 
 use crate::scene::{PDF, Scene, text_of};
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn pages_need_no_script_load_nothing_from_elsewhere_and_come_with_a_strict_policy() {
     let scene = Scene::new().await;
     let (document, signers) = scene.esign(&["Asha <script>", "Vikram"], PDF).await;
@@ -38,7 +38,7 @@ async fn pages_need_no_script_load_nothing_from_elsewhere_and_come_with_a_strict
     assert_eq!(style.headers().get("content-type").unwrap(), "text/css; charset=utf-8");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_index_lists_open_orders_newest_first_and_those_that_are_over_apart() {
     let scene = Scene::new().await;
     let (_, html) = scene.page("/sandbox/flows").await;
@@ -57,7 +57,7 @@ async fn the_index_lists_open_orders_newest_first_and_those_that_are_over_apart(
     assert!(html.contains("Over (1)") && html.contains("the person declined"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_form_that_cannot_be_read_is_told_on_a_page_and_a_body_as_json() {
     let scene = Scene::new().await;
     let locker = scene.doclocker(&["a"]).await;

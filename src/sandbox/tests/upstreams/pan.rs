@@ -13,7 +13,7 @@ async fn ask(scene: &Scene, question: Value) -> (u16, Value) {
     scene.order("pan", &with(json!({"consent_text": "I agree."}), &question)).await
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_built_in_pans_cover_every_status_category_and_seeding() {
     let scene = Scene::new().await;
     let file: toml::Value = toml::from_str(include_str!("../../assets/pan.toml")).unwrap();
@@ -32,7 +32,7 @@ async fn the_built_in_pans_cover_every_status_category_and_seeding() {
     assert_eq!(said[2], words(&SeedingStatus::ALL.iter().map(|word| word.as_str()).collect::<Vec<_>>()));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn names_and_dates_are_compared_when_both_are_known() {
     let scene = Scene::new().await;
     let cases = [
@@ -48,7 +48,7 @@ async fn names_and_dates_are_compared_when_both_are_known() {
     assert!(answer.get("date_of_birth_match").is_none(), "none is on record");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_unknown_pan_is_not_found_one_fails_and_one_is_never_answered() {
     let scene = Scene::new().await;
     assert_eq!(ask(&scene, json!({"pan": "QQQPQ9999Q"})).await, (200, json!({"status": "not_found"})));
@@ -58,7 +58,7 @@ async fn an_unknown_pan_is_not_found_one_fails_and_one_is_never_answered() {
     assert!(silent.is_err());
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_file_replaces_the_built_in_pans_and_a_wrong_one_is_refused_at_the_start() {
     let (mut scene, folder) = (Scene::new().await, tempfile::tempdir().unwrap());
     let path = folder.path().join("pans.toml");

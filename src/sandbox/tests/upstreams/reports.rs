@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::scene::{CONNECTOR_TOKEN, PDF, Scene};
 use crate::service::Told;
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_report_carries_the_connectors_token_and_the_app_it_is_for() {
     let scene = Scene::new().await;
     let id = scene.wealth().await;
@@ -22,7 +22,7 @@ async fn a_report_carries_the_connectors_token_and_the_app_it_is_for() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_report_that_meets_no_room_is_sent_again_as_it_was() {
     let scene = Scene::new().await;
     let id = scene.doclocker(&["a"]).await;
@@ -35,7 +35,7 @@ async fn a_report_that_meets_no_room_is_sent_again_as_it_was() {
     assert_eq!(arrived[0].body, arrived[1].body);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_report_that_nobody_takes_is_kept_and_sent_before_anything_else() {
     let scene = Scene::new().await;
     let (id, signers) = scene.esign(&["Asha Rao", "Vikram"], PDF).await;
@@ -53,7 +53,7 @@ async fn a_report_that_nobody_takes_is_kept_and_sent_before_anything_else() {
     assert!(scene.service.arrived()[4..].iter().all(|arrived| arrived.status == 200));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_refusal_is_shown_and_not_repeated() {
     let scene = Scene::new().await;
     let id = scene.estamp(PDF).await;
@@ -65,7 +65,7 @@ async fn a_refusal_is_shown_and_not_repeated() {
     assert!(html.contains("class=\"refused\">409 as told") && !html.contains("Report again"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_wrong_token_or_a_flow_that_is_not_open_yet_can_be_reported_later() {
     for status in [401, 404] {
         let scene = Scene::new().await;
@@ -79,7 +79,7 @@ async fn a_wrong_token_or_a_flow_that_is_not_open_yet_can_be_reported_later() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_service_that_is_away_is_tried_several_times_and_then_told_as_such() {
     let scene = Scene::new().await;
     let id = scene.wealth().await;

@@ -9,6 +9,7 @@ mod api;
 mod check;
 mod health;
 mod listen;
+mod manual;
 mod paint;
 mod trigger;
 
@@ -47,7 +48,7 @@ pub enum Command {
     /// Run the service.
     Serve,
     /// Walk one verification on a fresh store, tell what happens, and keep serving.
-    Demo,
+    Demo(Demo),
     /// Drive one flow on a running sandbox, from its order to its outcome, and tell what happens; a tool for developers.
     ///
     /// The sandbox's own upstreams play the outcome. What is told comes from the interfaces that clients and operators have.
@@ -63,6 +64,21 @@ pub enum Command {
     CheckConfig(CheckConfig),
     /// Ask a running service whether it is ready; exit code 1 when it is not.
     Healthcheck(Healthcheck),
+    /// Print completions of this command line for a shell.
+    Completions(Completions),
+    /// Print the manual page, or write one for each command into a directory.
+    Man(Man),
+}
+
+/// Options of `demo`.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Demo {
+    /// Port of the public listener on 127.0.0.1; 0 takes any that is free. Default: as the settings say (8080), or any when that is taken.
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
+    /// Port of the internal listener on 127.0.0.1; 0 takes any that is free. Default: as the settings say (8081), or any when that is taken.
+    #[arg(long, value_name = "PORT")]
+    pub internal_port: Option<u16>,
 }
 
 /// Options of `check-config`.
@@ -79,6 +95,21 @@ pub struct Healthcheck {
     /// URL of the internal listener; default: from the settings.
     #[arg(long, value_name = "URL")]
     pub url: Option<url::Url>,
+}
+
+/// Options of `completions`.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Completions {
+    /// The shell.
+    pub shell: clap_complete::Shell,
+}
+
+/// Options of `man`.
+#[derive(Args, Clone, Debug)]
+pub struct Man {
+    /// Where to write `sakshi.1`, `sakshi-serve.1` and so on; without it the first is printed.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub out: Option<PathBuf>,
 }
 
 /// Why a command ends without an answer.
@@ -131,7 +162,7 @@ pub async fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> ExitCod
             Ok(loaded) => return serve::run(&loaded.settings, out, err).await,
             Err(error) => Err(error),
         },
-        Command::Demo => return demo::run(&cli.sources(), out, err).await,
+        Command::Demo(options) => return demo::run(*options, &cli.sources(), out, err).await,
         Command::Admin(admin) => admin::run(admin, &cli.sources(), out).await,
         Command::Trigger(options) => trigger::run(options, &cli.sources(), out).await,
         Command::Listen(options) => listen::run(options, out).await,
@@ -140,6 +171,8 @@ pub async fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> ExitCod
             Err(error) => Err(error),
         },
         Command::Healthcheck(options) => health::run(options, &cli.sources(), out).await,
+        Command::Completions(options) => manual::completions(options.shell, out),
+        Command::Man(options) => manual::pages(options.out.as_deref(), out),
     };
     conclude(done, err)
 }

@@ -49,7 +49,7 @@ fn word_after<'a>(output: &'a str, name: &str) -> &'a str {
     output.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("no {name} in {output}")).trim()
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_operator_works_through_the_command_line() {
     let universe = Universe::new();
     let url = serve(&universe);
@@ -93,7 +93,7 @@ async fn an_operator_works_through_the_command_line() {
     assert_eq!(out, "root  running  live=1  restarts=0\n");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_refusal_is_told_with_its_fields_and_exit_code_1() {
     let universe = Universe::new();
     let url = serve(&universe);
@@ -104,7 +104,7 @@ async fn a_refusal_is_told_with_its_fields_and_exit_code_1() {
     assert!(code == ExitCode::from(1) && err.contains("admin token") && err.contains("--token") && !err.contains(TOKEN), "{err}");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_service_that_is_away_is_exit_code_2_for_admin_and_1_for_healthcheck() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", free.local_addr().unwrap());
@@ -114,7 +114,7 @@ async fn a_service_that_is_away_is_exit_code_2_for_admin_and_1_for_healthcheck()
     assert_eq!(typed(&["healthcheck", "--url", &url]).await.0, ExitCode::from(1));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn healthcheck_follows_readyz() {
     let universe = Universe::new();
     let url = serve(&universe);
@@ -124,7 +124,7 @@ async fn healthcheck_follows_readyz() {
     assert!(code == ExitCode::from(1) && out.contains("it is draining"), "{out}");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_store_path_that_leads_nowhere_is_named_as_the_setting() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let overrides =
@@ -136,7 +136,7 @@ async fn a_store_path_that_leads_nowhere_is_named_as_the_setting() {
     assert!(error.starts_with(&format!("store.path {} cannot be used: ", file.path().display())), "{error}");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn check_config_lists_every_problem_and_shows_no_secret() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(b"[server]\npublic_addr = \"here\"\ncolour = \"red\"\n").unwrap();
@@ -153,7 +153,7 @@ async fn check_config_lists_every_problem_and_shows_no_secret() {
     assert!(out.contains("[ovse]\nwindow_s = 900") && !out.contains("sandbox-admin-token"), "{out}");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_operator_looks_at_a_flow() {
     let universe = Universe::new();
     let url = serve(&universe);

@@ -108,7 +108,7 @@ mod tests {
         Body::from_request(&request, &mut payload).await
     }
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn another_content_type_is_a_415_and_a_large_body_a_413() {
         let json =
             |text: &'static str| TestRequest::post().insert_header(("content-type", "Application/JSON; charset=utf-8")).set_payload(text);

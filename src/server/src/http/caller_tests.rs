@@ -27,7 +27,7 @@ async fn admit(gate: &Rc<KeyGate>, key: &str, app: &str) -> Result<Caller, ApiEr
     gate.admit(key, app).await
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_key_and_an_app_of_its_client_are_let_in() {
     let universe = Universe::new();
     let client = universe.client().await;
@@ -36,7 +36,7 @@ async fn a_key_and_an_app_of_its_client_are_let_in() {
     assert_eq!((caller.client, caller.app.app_id.clone(), caller.key_id), (client, app, key_id));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn every_pair_that_is_not_good_gets_the_same_401() {
     let universe = Universe::new();
     let now = universe.clock.now();
@@ -96,7 +96,7 @@ async fn every_pair_that_is_not_good_gets_the_same_401() {
     assert_eq!(call_service(&service, request.to_request()).await.status(), 200);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_malformed_key_is_refused_without_asking_the_store() {
     let universe = Universe::new();
     let gate = gate(&universe);
@@ -108,7 +108,7 @@ async fn a_malformed_key_is_refused_without_asking_the_store() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_remembered_pair_is_let_in_while_the_store_is_away_and_an_unknown_one_gets_503() {
     let universe = Universe::new();
     let client = universe.client().await;
@@ -121,7 +121,7 @@ async fn a_remembered_pair_is_let_in_while_the_store_is_away_and_an_unknown_one_
     assert!(matches!(admit(&gate, key.reveal(), "app_other").await, Err(ApiError::Unavailable { .. })), "an error is not remembered");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn callers_of_one_pair_wait_for_one_question() {
     let universe = Universe::new();
     let client = universe.client().await;
@@ -134,7 +134,7 @@ async fn callers_of_one_pair_wait_for_one_question() {
     assert_eq!(first.await.unwrap().client, client);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_revoked_key_is_refused_within_a_second() {
     let universe = Universe::new();
     let client = universe.client().await;
@@ -149,7 +149,7 @@ async fn a_revoked_key_is_refused_within_a_second() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn ten_thousand_strangers_do_not_grow_the_memory() {
     let universe = Universe::new();
     let client = universe.client().await;

@@ -89,7 +89,7 @@ mod tests {
 
     use crate::live::LiveNode;
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn a_client_reads_its_own_balance_and_statement_and_the_operator_the_same_rows() {
         let live = LiveNode::start().await;
         assert_eq!(live.get("/api/v1/credits").await, (200, json!({ "balance": 1_000 })));
@@ -111,7 +111,7 @@ mod tests {
         live.stop().await;
     }
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn credits_are_shown_to_nobody_else_and_a_bad_page_is_a_400() {
         let live = LiveNode::start().await;
         for path in ["/api/v1/credits", "/api/v1/credits/statement"] {

@@ -348,7 +348,7 @@ mod tests {
         (head, serde_json::from_slice(&to_bytes(body).await.unwrap()).unwrap())
     }
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn the_401_says_what_the_specification_shows() {
         let (_, body) = rendered(ApiError::Unauthorized).await;
         assert_eq!(
@@ -358,7 +358,7 @@ mod tests {
         );
     }
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn a_validation_400_lists_every_field() {
         let mut invalid = Invalid::one("claims[2]", "is not a claim");
         invalid.add("channel", "is missing");
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!((body["statusCode"].clone(), body["error"].clone()), (json!(400), json!("Bad Request")));
     }
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn a_429_and_a_503_say_when_to_come_again() {
         let half = Duration::from_millis(500);
         for (error, seconds) in [
@@ -382,7 +382,7 @@ mod tests {
         }
     }
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn a_500_and_a_503_never_leak_detail() {
         for error in [ApiError::Internal("secret detail".into()), StoreError::Corrupt("secret detail".into()).into()] {
             let (_, body) = rendered(error).await;

@@ -237,7 +237,7 @@ mod tests {
         stream::iter((0..count).map(|_| Ok(Bytes::from_static(&[b'a'; 1_000]))))
     }
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn a_body_holds_what_it_declares_until_it_is_dropped() {
         let intake = intake(10_000);
         let body = intake.read(txn(), &declaring("6000"), chunks(6), LIMIT).await.unwrap();
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(total(&intake), 0);
     }
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn one_transaction_may_hold_a_part_of_the_room_and_leaves_the_rest_to_others() {
         let (intake, greedy, limit) = (intake(usize::MAX), txn(), CALLBACK_BODIES.per_key);
         let most = declaring(&limit.to_string());
@@ -262,7 +262,7 @@ mod tests {
         assert!(total(&intake) == 0 && intake.held.lock().unwrap().of.is_empty());
     }
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn a_body_without_a_length_takes_room_as_it_grows() {
         let intake = intake(STEP + 20_000);
         assert_eq!(intake.read(txn(), &HeaderMap::new(), chunks(10), LIMIT).await.unwrap().as_bytes().len(), 10_000);
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(total(&intake), 0);
     }
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn a_body_beyond_the_limit_is_refused_declared_or_not() {
         let intake = intake(usize::MAX);
         for length in ["100001", "18446744073709551615"] {
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!((began.elapsed().as_secs(), total(&intake)), (30, 0));
     }
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn a_body_that_breaks_off_holds_nothing() {
         let intake = intake(usize::MAX);
         let broken = chunks(3).chain(stream::iter([Err(PayloadError::Incomplete(None))]));

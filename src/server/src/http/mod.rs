@@ -8,7 +8,6 @@ pub mod body;
 pub mod called;
 pub mod caller;
 pub mod credits;
-pub mod docs;
 pub mod error;
 pub mod events;
 pub mod fields;

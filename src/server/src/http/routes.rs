@@ -11,11 +11,11 @@ use super::events::{create, patch, read, registrations};
 use super::flows::{doclocker, esign, estamp, wealth};
 use super::ovse::{callback, init, qr_intent, result};
 use super::routing::resource;
-use super::{credits, docs, openapi, pan, polls, webhook_urls};
+use super::{credits, openapi, pan, polls, webhook_urls};
 use crate::pages::event::{show, start};
 use crate::pages::{files, kiosk, live, poster, verify};
 use crate::portal::events::{codes, list};
-use crate::portal::{self, sign_in, transaction, trial, webhooks};
+use crate::portal::{self, docs, sign_in, transaction, trial, webhooks};
 
 /// Who may use a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +77,8 @@ pub const ROUTES: &[Row] = &[
     row("PUT", "/api/v1/user/webhook", Audience::Clients, || web::to(webhook_urls::register)),
     row("GET", "/api/v1/user/webhook", Audience::Clients, || web::to(webhook_urls::list)),
     row("GET", "/openapi.json", Audience::Anybody, || web::to(openapi::document)),
-    row("GET", "/docs", Audience::Residents, || web::to(docs::enter)),
-    row("GET", "/docs/{file:.*}", Audience::Residents, || web::to(docs::file)),
+    row("GET", "/docs", Audience::Developers, || web::to(docs::show)),
+    row("GET", "/docs/", Audience::Developers, || web::to(docs::enter)),
     row("POST", "/cb/{txnId}/{capability}", Audience::Residents, || web::to(callback::receive)),
     row("GET", "/v/{txnId}", Audience::Residents, || web::to(verify::verify)),
     row("GET", "/v/{txnId}/events", Audience::Residents, || web::to(live::events)),
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::http::request_id::edge;
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn a_path_takes_exactly_the_methods_that_its_405_lists() {
         let app = init_service(App::new().wrap(from_fn(edge)).configure(configure)).await;
         for row in ROUTES {

@@ -66,7 +66,7 @@ async fn refusal(request: TestRequest) -> (u16, Value, Option<String>) {
     (status, body, allow)
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_request_id_is_accepted_and_echoed_or_minted() {
     let response = ask(TestRequest::get().uri("/echo").insert_header(("X-Request-ID", "my-id-1"))).await;
     assert_eq!(response.headers().get("x-request-id").unwrap(), "my-id-1");
@@ -76,7 +76,7 @@ async fn a_request_id_is_accepted_and_echoed_or_minted() {
     assert_eq!(read_body(minted).await, header.as_bytes());
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_answer_is_not_stored_by_anybody_unless_it_says_so() {
     let kept = async |uri: &str| ask(TestRequest::get().uri(uri)).await.headers().get("cache-control").cloned().unwrap();
     for uri in ["/echo", "/page", "/nowhere", "/broken"] {
@@ -85,7 +85,7 @@ async fn an_answer_is_not_stored_by_anybody_unless_it_says_so() {
     assert_eq!(kept("/asset").await, "public, max-age=60");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_bad_request_id_is_a_400_that_names_it() {
     for id in ["", "a b", &"x".repeat(129)] {
         let response = ask(TestRequest::get().uri("/echo").insert_header(("x-request-id", id))).await;
@@ -96,7 +96,7 @@ async fn a_bad_request_id_is_a_400_that_names_it() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn every_refusal_has_the_one_body() {
     let post = |text: &'static str| TestRequest::post().uri("/take").set_payload(text);
     let json = |text: &'static str| post(text).insert_header(("content-type", "application/json"));
@@ -113,7 +113,7 @@ async fn every_refusal_has_the_one_body() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_405_lists_the_methods_of_the_path() {
     for (request, allow) in [(TestRequest::put().uri("/echo"), "GET, DELETE, HEAD"), (TestRequest::get().uri("/take"), "POST")] {
         let (status, body, found) = refusal(request).await;
@@ -122,7 +122,7 @@ async fn a_405_lists_the_methods_of_the_path() {
     assert_eq!(ask(TestRequest::default().method(Method::HEAD).uri("/echo")).await.status(), 200);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_500_hides_its_detail_whoever_raised_it() {
     for uri in ["/broken", "/framework"] {
         let (status, body, _) = refusal(TestRequest::get().uri(uri)).await;
@@ -131,7 +131,7 @@ async fn a_500_hides_its_detail_whoever_raised_it() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_page_keeps_its_own_body() {
     let response = ask(TestRequest::get().uri("/page")).await;
     assert_eq!(response.status(), 410);
@@ -139,7 +139,7 @@ async fn a_page_keeps_its_own_body() {
     assert_eq!(read_body(response).await, "<p>too late</p>");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_panic_is_a_500_under_the_request_s_id() {
     let panicking = web::get().to(|| async { if true { panic!("a secret detail") } else { "" } });
     let app = init_service(App::new().wrap(from_fn(edge)).route("/", panicking)).await;

@@ -159,7 +159,7 @@ mod tests {
         String::from_utf8(answers).unwrap()
     }
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn a_connection_is_closed_after_an_answer_to_a_request_whose_body_never_ends() {
         let (address, server) = start();
         let large = format!("30\r\n{}\r\n", " ".repeat(48));
@@ -178,7 +178,7 @@ mod tests {
         server.stop(false).await;
     }
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn a_connection_is_kept_after_a_refused_request_whose_body_has_arrived() {
         let (address, server) = start();
         let body = "2\r\n{}\r\n0\r\n\r\n";

@@ -40,7 +40,7 @@ fn report(kind: &str, body: &Value) -> TestRequest {
     TestRequest::post().uri(&format!("/internal/v1/flows/{kind}")).set_json(body)
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_connectors_token_reports_and_does_nothing_else_and_no_other_token_reports() {
     let universe = Universe::new();
     let service = listener(universe.internal()).await;
@@ -63,7 +63,7 @@ async fn the_connectors_token_reports_and_does_nothing_else_and_no_other_token_r
     assert_eq!(sent(&service, report("doclocker", &body), CONNECTOR_TOKEN).await.0, 200);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_report_is_accepted_once_then_repeated_and_one_that_does_not_follow_is_refused() {
     let universe = Universe::new();
     let service = listener(universe.internal()).await;
@@ -90,7 +90,7 @@ async fn a_report_is_accepted_once_then_repeated_and_one_that_does_not_follow_is
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_report_of_an_unknown_flow_another_app_or_another_kind_is_404() {
     let universe = Universe::new();
     let service = listener(universe.internal()).await;
@@ -111,7 +111,7 @@ async fn a_report_of_an_unknown_flow_another_app_or_another_kind_is_404() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn what_is_wrong_with_a_report_is_told_by_its_path_and_nothing_of_it_is_repeated() {
     let universe = Universe::new();
     let service = listener(universe.internal()).await;
@@ -146,7 +146,7 @@ async fn what_is_wrong_with_a_report_is_told_by_its_path_and_nothing_of_it_is_re
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_report_that_finds_no_room_is_to_come_again() {
     let universe = Universe::new();
     let flow = party(&universe).await.locker(&universe.store).await;
@@ -164,7 +164,7 @@ async fn a_report_that_finds_no_room_is_to_come_again() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn reports_are_counted_by_kind_and_result_alone() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let universe = Universe::new();
@@ -183,7 +183,7 @@ async fn reports_are_counted_by_kind_and_result_alone() {
     assert!(!page.contains(&flow.id.to_string()) && !page.contains(flow.party.app.as_str()));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_operator_sees_how_a_flow_stands_and_what_became_of_its_webhooks_and_nothing_personal() {
     let universe = Universe::new();
     let service = listener(universe.internal()).await;

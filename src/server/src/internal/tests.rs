@@ -49,7 +49,7 @@ fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_else(|| panic!("no {name} in {value}")).to_owned()
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn every_admin_route_takes_the_admin_token_and_nothing_else() {
     let service = listener(Universe::new().internal()).await;
     for (method, uri) in [
@@ -85,7 +85,7 @@ async fn every_admin_route_takes_the_admin_token_and_nothing_else() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_operator_sets_a_client_up() {
     let universe = Universe::new();
     let service = listener(universe.internal()).await;
@@ -104,7 +104,7 @@ async fn an_operator_sets_a_client_up() {
     assert!(!keys.to_string().contains(&text(&key, "api_key")), "a key is shown once");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_app_is_patched_field_by_field_and_null_removes_a_url() {
     let universe = Universe::new();
     let service = listener(universe.internal()).await;
@@ -124,7 +124,7 @@ async fn an_app_is_patched_field_by_field_and_null_removes_a_url() {
     assert_eq!((status, refused["errors"].as_array().unwrap().len()), (400, 2));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_rotated_key_overlaps_with_its_successor_and_a_revoked_one_ends_at_once() {
     let universe = Universe::new();
     let service = listener(universe.internal()).await;
@@ -149,7 +149,7 @@ async fn a_rotated_key_overlaps_with_its_successor_and_a_revoked_one_ends_at_onc
     assert_eq!(status, 404);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_grant_is_idempotent_by_reference_and_a_balance_is_never_negative() {
     let universe = Universe::new();
     let service = listener(universe.internal()).await;
@@ -182,7 +182,7 @@ async fn a_grant_is_idempotent_by_reference_and_a_balance_is_never_negative() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn what_an_operator_asks_for_is_refused_field_by_field_under_the_names_that_were_sent() {
     let universe = Universe::new();
     let client = universe.client().await;
@@ -242,7 +242,7 @@ async fn what_an_operator_asks_for_is_refused_field_by_field_under_the_names_tha
     assert_eq!(ask(&service, "GET", &keys, None).await.1["keys"], json!([]));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_events_of_an_app_are_listed_with_their_counts() {
     let universe = Universe::new();
     let client = universe.client().await;
@@ -268,7 +268,7 @@ async fn the_events_of_an_app_are_listed_with_their_counts() {
     assert_eq!(ask(&service, "GET", &format!("/admin/v1/apps/{app}/events?page=0"), None).await.0, 400);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn probes_say_what_is_wrong_and_need_no_token() {
     let universe = Universe::new();
     let service = listener(universe.internal()).await;
@@ -286,7 +286,7 @@ async fn probes_say_what_is_wrong_and_need_no_token() {
     assert_eq!(probe("/livez").await.0, 503);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn metrics_are_labelled_by_route_pattern_and_never_by_path() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let deps = InternalDeps { metrics: recorder.handle(), ..Universe::new().internal() };
@@ -305,7 +305,7 @@ async fn metrics_are_labelled_by_route_pattern_and_never_by_path() {
     assert!(page.contains("process_resident_memory_bytes"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_tree_and_a_delivery_are_shown() {
     let service = listener(Universe::new().internal()).await;
     let (status, tree) = ask(&service, "GET", "/admin/v1/tree", None).await;

@@ -7,6 +7,7 @@
 
 pub mod credits;
 mod curl;
+pub mod docs;
 pub mod events;
 mod field;
 mod form;

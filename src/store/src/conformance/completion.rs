@@ -12,7 +12,7 @@ use super::fixture::{REPLAY_WINDOW, WINDOW, client_with, completed, completing, 
 use crate::record::{CompletedRecord, TransactionRecord};
 use crate::transition::{CompleteOutcome, CompleteTransaction, PresentedCredential};
 
-pub async fn completing_keeps_the_result_and_queues_one_webhook(world: &impl World) {
+pub(crate) async fn completing_keeps_the_result_and_queues_one_webhook(world: &impl World) {
     let client = client_with(world, 1).await;
     let pending = opened(world, &client).await;
     world.advance(Duration::from_secs(60));
@@ -40,7 +40,7 @@ pub async fn completing_keeps_the_result_and_queues_one_webhook(world: &impl Wor
     assert_eq!(kept.origin, "https://hooks.example");
 }
 
-pub async fn without_a_webhook_url_nothing_is_queued(world: &impl World) {
+pub(crate) async fn without_a_webhook_url_nothing_is_queued(world: &impl World) {
     let client = client_with(world, 1).await;
     let open = opening_with_hook(world, &client, None);
     let id = open.pending.id;
@@ -51,7 +51,7 @@ pub async fn without_a_webhook_url_nothing_is_queued(world: &impl World) {
     assert_eq!(world.store().load_delivery(id.into()).await, Ok(None));
 }
 
-pub async fn the_same_answer_again_is_repeated_and_another_one_is_refused(world: &impl World) {
+pub(crate) async fn the_same_answer_again_is_repeated_and_another_one_is_refused(world: &impl World) {
     let client = client_with(world, 1).await;
     let (pending, _) = completed(world, &client).await;
     let first = world.store().load_transaction(pending.id).await.unwrap();
@@ -67,7 +67,7 @@ pub async fn the_same_answer_again_is_repeated_and_another_one_is_refused(world:
     assert_eq!(world.store().due_deliveries(None, None, 10).await.unwrap().len(), 1);
 }
 
-pub async fn of_two_racing_answers_one_wins(world: &impl World) {
+pub(crate) async fn of_two_racing_answers_one_wins(world: &impl World) {
     let client = client_with(world, 20).await;
     for _ in 0..20 {
         let id = opened(world, &client).await.id;
@@ -79,7 +79,7 @@ pub async fn of_two_racing_answers_one_wins(world: &impl World) {
     assert_eq!(world.store().due_deliveries(None, None, 100).await.unwrap().len(), 20);
 }
 
-pub async fn a_transaction_expires_by_the_clock_of_the_store(world: &impl World) {
+pub(crate) async fn a_transaction_expires_by_the_clock_of_the_store(world: &impl World) {
     let client = client_with(world, 2).await;
     let (in_time, late) = (opened(world, &client).await.id, opened(world, &client).await.id);
     world.advance(WINDOW - Duration::from_millis(1));
@@ -99,7 +99,7 @@ fn with_credential(id: TxnId, answer: u8, credential: u8) -> CompleteTransaction
     }
 }
 
-pub async fn a_credential_is_refused_under_another_transaction_while_its_window_lasts(world: &impl World) {
+pub(crate) async fn a_credential_is_refused_under_another_transaction_while_its_window_lasts(world: &impl World) {
     let client = client_with(world, 4).await;
     let (first, second) = (opened(world, &client).await.id, opened(world, &client).await.id);
     world.store().complete_transaction(with_credential(first, 1, 9)).await.unwrap();
@@ -118,7 +118,7 @@ pub async fn a_credential_is_refused_under_another_transaction_while_its_window_
     assert!(matches!(later, CompleteOutcome::Completed { repeated: false, .. }));
 }
 
-pub async fn a_credential_that_its_holder_bound_to_a_transaction_is_no_replay(world: &impl World) {
+pub(crate) async fn a_credential_that_its_holder_bound_to_a_transaction_is_no_replay(world: &impl World) {
     let client = client_with(world, 3).await;
     let (first, second, third) = (opened(world, &client).await.id, opened(world, &client).await.id, opened(world, &client).await.id);
     let bound = |id, answer| {
@@ -133,7 +133,7 @@ pub async fn a_credential_that_its_holder_bound_to_a_transaction_is_no_replay(wo
     assert_eq!(stripped, Ok(CompleteOutcome::CredentialReplayed), "without its binding it is known");
 }
 
-pub async fn one_credential_racing_under_two_transactions_completes_one(world: &impl World) {
+pub(crate) async fn one_credential_racing_under_two_transactions_completes_one(world: &impl World) {
     let client = client_with(world, 2).await;
     let (first, second) = (opened(world, &client).await.id, opened(world, &client).await.id);
     let race = [with_credential(first, 1, 9), with_credential(second, 1, 9)];
@@ -143,7 +143,7 @@ pub async fn one_credential_racing_under_two_transactions_completes_one(world: &
     assert_eq!((won, refused), (1, 1));
 }
 
-pub async fn an_unknown_transaction_cannot_be_completed(world: &impl World) {
+pub(crate) async fn an_unknown_transaction_cannot_be_completed(world: &impl World) {
     let client = client_with(world, 0).await;
     let id = TxnId::generate(client.partition(), 0);
     assert_eq!(world.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));

@@ -14,7 +14,7 @@ fn attempt(outcome: DeliveryOutcome, status: Option<u16>) -> Attempt {
     Attempt { outcome, status, duration_ms: 42 }
 }
 
-pub async fn a_delivery_is_claimed_at_most_once(world: &impl World) {
+pub(crate) async fn a_delivery_is_claimed_at_most_once(world: &impl World) {
     let client = client_with(world, 10).await;
     for _ in 0..10 {
         let (pending, id) = completed(world, &client).await;
@@ -27,7 +27,7 @@ pub async fn a_delivery_is_claimed_at_most_once(world: &impl World) {
     assert_eq!(world.store().claim_delivery(DeliveryId(u64::MAX), TxnId::generate(client.partition(), 0).into()).await, Ok(false));
 }
 
-pub async fn due_deliveries_come_in_order_after_a_position_and_of_one_origin(world: &impl World) {
+pub(crate) async fn due_deliveries_come_in_order_after_a_position_and_of_one_origin(world: &impl World) {
     let client = client_with(world, 9).await;
     let (mut queued, mut txns) = (Vec::new(), Vec::new());
     for n in 0..9 {
@@ -52,7 +52,7 @@ pub async fn due_deliveries_come_in_order_after_a_position_and_of_one_origin(wor
     assert_eq!(due(None, Some("https://host1.example"), 100).await, [queued[1], queued[7]]);
 }
 
-pub async fn the_first_record_of_an_attempt_stands(world: &impl World) {
+pub(crate) async fn the_first_record_of_an_attempt_stands(world: &impl World) {
     let client = client_with(world, 1).await;
     let (pending, id) = completed(world, &client).await;
     assert!(world.store().claim_delivery(id, pending.id.into()).await.unwrap());
@@ -65,7 +65,7 @@ pub async fn the_first_record_of_an_attempt_stands(world: &impl World) {
     assert_eq!(world.store().claim_delivery(id, pending.id.into()).await, Ok(false));
 }
 
-pub async fn a_delivery_that_was_not_claimed_cannot_be_settled(world: &impl World) {
+pub(crate) async fn a_delivery_that_was_not_claimed_cannot_be_settled(world: &impl World) {
     let client = client_with(world, 1).await;
     let (pending, id) = completed(world, &client).await;
     world.store().settle_delivery(id, pending.id.into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
@@ -73,7 +73,7 @@ pub async fn a_delivery_that_was_not_claimed_cannot_be_settled(world: &impl Worl
     assert!(world.store().claim_delivery(id, pending.id.into()).await.unwrap());
 }
 
-pub async fn abandoned_attempts_are_unknown_and_never_due_again(world: &impl World) {
+pub(crate) async fn abandoned_attempts_are_unknown_and_never_due_again(world: &impl World) {
     let client = client_with(world, 3).await;
     let (begun, begun_id) = completed(world, &client).await;
     let (waiting, waiting_id) = completed(world, &client).await;
@@ -95,7 +95,7 @@ pub async fn abandoned_attempts_are_unknown_and_never_due_again(world: &impl Wor
     assert!(world.store().claim_delivery(waiting_id, waiting.id.into()).await.unwrap());
 }
 
-pub async fn who_made_an_attempt_that_was_given_up_may_still_say_how_it_ended(world: &impl World) {
+pub(crate) async fn who_made_an_attempt_that_was_given_up_may_still_say_how_it_ended(world: &impl World) {
     let client = client_with(world, 1).await;
     let (pending, id) = completed(world, &client).await;
     assert!(world.store().claim_delivery(id, pending.id.into()).await.unwrap());

@@ -11,7 +11,7 @@ use super::World;
 use super::fixture::{EVENT, client_with, counts, created, event, kept, opened, patched, places, registered, scan, scanned, scope, url};
 use crate::transition::{CreateEvent, CreateEventOutcome, OpenOutcome, Page, PageRequest, PatchEventOutcome};
 
-pub async fn an_event_is_created_once_and_read_as_it_is(world: &impl World) {
+pub(crate) async fn an_event_is_created_once_and_read_as_it_is(world: &impl World) {
     let client = client_with(world, 1).await;
     let event = created(world, event(world, &client, 10)).await;
     assert_eq!(world.store().load_event(event.id).await, Ok(Some(event.clone())));
@@ -21,14 +21,14 @@ pub async fn an_event_is_created_once_and_read_as_it_is(world: &impl World) {
     assert_eq!(world.store().load_event(EventId::generate(client.partition(), 3)).await, Ok(None));
 }
 
-pub async fn an_event_needs_its_client(world: &impl World) {
+pub(crate) async fn an_event_needs_its_client(world: &impl World) {
     let event = event(world, &ClientId::generate(), 10);
     let outcome = world.store().create_event(CreateEvent { event: event.clone(), idempotency: None }).await;
     assert_eq!(outcome, Ok(CreateEventOutcome::ClientNotFound));
     assert_eq!(world.store().load_event(event.id).await, Ok(None));
 }
 
-pub async fn an_idempotency_key_creates_one_event(world: &impl World) {
+pub(crate) async fn an_idempotency_key_creates_one_event(world: &impl World) {
     let client = client_with(world, 0).await;
     let app = AppId::generate();
     let asked = |request| {
@@ -46,7 +46,7 @@ pub async fn an_idempotency_key_creates_one_event(world: &impl World) {
     assert_eq!(world.store().list_events(app, PageRequest { page: 1, page_size: 10 }).await.unwrap().total, 1);
 }
 
-pub async fn the_events_of_an_app_are_listed_by_creation_with_their_counts(world: &impl World) {
+pub(crate) async fn the_events_of_an_app_are_listed_by_creation_with_their_counts(world: &impl World) {
     let client = client_with(world, 10).await;
     let app = AppId::generate();
     let mut expected = Vec::new();
@@ -75,7 +75,7 @@ pub async fn the_events_of_an_app_are_listed_by_creation_with_their_counts(world
     assert_eq!(nobody, Ok(Page { items: vec![], total: 0 }));
 }
 
-pub async fn a_patch_of_an_event_changes_what_it_names(world: &impl World) {
+pub(crate) async fn a_patch_of_an_event_changes_what_it_names(world: &impl World) {
     let client = client_with(world, 2).await;
     let event = created(world, event(world, &client, 10)).await;
     registered(world, &event).await;
@@ -92,7 +92,7 @@ pub async fn a_patch_of_an_event_changes_what_it_names(world: &impl World) {
     assert_eq!(without.terms.webhook_url, None);
 }
 
-pub async fn a_patch_that_contradicts_what_has_happened_changes_nothing(world: &impl World) {
+pub(crate) async fn a_patch_that_contradicts_what_has_happened_changes_nothing(world: &impl World) {
     let client = client_with(world, 3).await;
     let event = created(world, event(world, &client, 10)).await;
     registered(world, &event).await;
@@ -112,7 +112,7 @@ pub async fn a_patch_that_contradicts_what_has_happened_changes_nothing(world: &
     assert_eq!(full, Ok(OpenOutcome::EventRefused(EventRefusal::Full)));
 }
 
-pub async fn an_event_of_another_app_cannot_be_changed(world: &impl World) {
+pub(crate) async fn an_event_of_another_app_cannot_be_changed(world: &impl World) {
     let client = client_with(world, 1).await;
     let event = created(world, event(world, &client, 10)).await;
     let disable = EventPatch { is_active: Some(false), ..EventPatch::default() };
@@ -123,7 +123,7 @@ pub async fn an_event_of_another_app_cannot_be_changed(world: &impl World) {
     assert_eq!(world.store().load_event(event.id).await, Ok(Some(event)));
 }
 
-pub async fn transactions_without_an_event_do_not_touch_one(world: &impl World) {
+pub(crate) async fn transactions_without_an_event_do_not_touch_one(world: &impl World) {
     let client = client_with(world, 2).await;
     let event = created(world, event(world, &client, 10)).await;
     let plain = opened(world, &client).await;

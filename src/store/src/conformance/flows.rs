@@ -27,7 +27,7 @@ async fn due(world: &impl World) -> Vec<Subject> {
     world.store().due_deliveries(None, None, 100).await.unwrap().into_iter().map(|delivery| delivery.subject).collect()
 }
 
-pub async fn a_flow_opened_twice_is_opened_once(world: &impl World) {
+pub(crate) async fn a_flow_opened_twice_is_opened_once(world: &impl World) {
     let party = party(world).await;
     let (first, second) = (wealth(world, &party), document(world, &party, None));
     for _ in 0..2 {
@@ -42,7 +42,7 @@ pub async fn a_flow_opened_twice_is_opened_once(world: &impl World) {
     assert_eq!(due(world).await.len(), 1);
 }
 
-pub async fn an_idempotency_key_opens_one_flow_and_an_unknown_client_none(world: &impl World) {
+pub(crate) async fn an_idempotency_key_opens_one_flow_and_an_unknown_client_none(world: &impl World) {
     let party = party(world).await;
     let (first, second) = (locker(world, &party), locker(world, &party));
     let mut open = first.opening(world);
@@ -59,7 +59,7 @@ pub async fn an_idempotency_key_opens_one_flow_and_an_unknown_client_none(world:
     assert_eq!(world.store().open_flow(locker(world, &nobody).opening(world)).await, Ok(OpenFlowOutcome::ClientNotFound));
 }
 
-pub async fn three_identical_reports_queue_one_delivery(world: &impl World) {
+pub(crate) async fn three_identical_reports_queue_one_delivery(world: &impl World) {
     let party = party(world).await;
     registered(world, &party).await;
     let flow = opened(world, locker(world, &party)).await;
@@ -74,7 +74,7 @@ pub async fn three_identical_reports_queue_one_delivery(world: &impl World) {
     assert_eq!(found, [queued]);
 }
 
-pub async fn raw_then_analysed_then_raw_again_queues_two(world: &impl World) {
+pub(crate) async fn raw_then_analysed_then_raw_again_queues_two(world: &impl World) {
     let flow = opened(world, wealth(world, &party(world).await)).await;
     assert!(accepted(world, &flow, Told::Data(1, "RAW", 1)).await.is_some());
     assert!(accepted(world, &flow, Told::Data(1, "ANALYSED", 1)).await.is_some());
@@ -86,7 +86,7 @@ pub async fn raw_then_analysed_then_raw_again_queues_two(world: &impl World) {
     assert_eq!(due(world).await.len(), 4);
 }
 
-pub async fn accepted_accepted_revoked_queues_two_with_a_body_each(world: &impl World) {
+pub(crate) async fn accepted_accepted_revoked_queues_two_with_a_body_each(world: &impl World) {
     let flow = opened(world, wealth(world, &party(world).await)).await;
     accepted(world, &flow, Told::Consent("Accepted", 1)).await.unwrap();
     assert_eq!(world.store().report_flow(told(&flow, Told::Consent("Accepted", 1))).await, Ok(ReportFlowOutcome::Repeated));
@@ -101,7 +101,7 @@ pub async fn accepted_accepted_revoked_queues_two_with_a_body_each(world: &impl 
     }
 }
 
-pub async fn a_key_that_two_flows_of_an_app_report_has_one_webhook(world: &impl World) {
+pub(crate) async fn a_key_that_two_flows_of_an_app_report_has_one_webhook(world: &impl World) {
     let party = party(world).await;
     let first = opened(world, wealth(world, &party)).await;
     let second = opened(world, wealth(world, &party).called_as(&first)).await;
@@ -117,7 +117,7 @@ pub async fn a_key_that_two_flows_of_an_app_report_has_one_webhook(world: &impl 
     assert!(accepted(world, &elsewhere, Told::Consent("Accepted", 1)).await.is_some(), "a key is one of an app");
 }
 
-pub async fn of_two_racing_contradicting_reports_one_wins(world: &impl World) {
+pub(crate) async fn of_two_racing_contradicting_reports_one_wins(world: &impl World) {
     let party = party(world).await;
     registered(world, &party).await;
     for _ in 0..5 {
@@ -136,7 +136,7 @@ pub async fn of_two_racing_contradicting_reports_one_wins(world: &impl World) {
     }
 }
 
-pub async fn racing_reports_of_one_flow_are_all_taken_in(world: &impl World) {
+pub(crate) async fn racing_reports_of_one_flow_are_all_taken_in(world: &impl World) {
     let flow = opened(world, wealth(world, &party(world).await)).await;
     let reports = (0..12).map(|fetch| world.store().report_flow(told(&flow, Told::Data(fetch, "RAW", 1))));
     for outcome in join_all(reports).await {
@@ -145,7 +145,7 @@ pub async fn racing_reports_of_one_flow_are_all_taken_in(world: &impl World) {
     assert_eq!(due(world).await.len(), 12);
 }
 
-pub async fn without_a_url_a_flow_completes_silently_and_can_be_fetched(world: &impl World) {
+pub(crate) async fn without_a_url_a_flow_completes_silently_and_can_be_fetched(world: &impl World) {
     let party = party(world).await;
     let flow = opened(world, locker(world, &party)).await;
     assert_eq!(loaded(world, &flow).await.unwrap().latest, None);
@@ -167,7 +167,7 @@ pub async fn without_a_url_a_flow_completes_silently_and_can_be_fetched(world: &
     }
 }
 
-pub async fn a_registered_url_holds_at_once_and_a_response_url_comes_first(world: &impl World) {
+pub(crate) async fn a_registered_url_holds_at_once_and_a_response_url_comes_first(world: &impl World) {
     let party = party(world).await;
     let store = world.store();
     let set = |address: Option<&str>| store.set_webhook_url(party.app.clone(), ApiType::ESign, address.map(url));
@@ -190,14 +190,14 @@ pub async fn a_registered_url_holds_at_once_and_a_response_url_comes_first(world
     assert_eq!(store.webhook_urls(nobody).await, Ok(None));
 }
 
-pub async fn racing_registrations_of_one_app_all_hold(world: &impl World) {
+pub(crate) async fn racing_registrations_of_one_app_all_hold(world: &impl World) {
     let party = party(world).await;
     registered(world, &party).await;
     let urls = world.store().webhook_urls(party.app).await.unwrap().unwrap();
     assert_eq!(urls.iter().count(), ApiType::ALL.len());
 }
 
-pub async fn another_apps_flow_is_not_found(world: &impl World) {
+pub(crate) async fn another_apps_flow_is_not_found(world: &impl World) {
     let (owner, other) = (party(world).await, party(world).await);
     let flow = opened(world, locker(world, &owner)).await;
     assert_eq!(world.store().load_flow(flow.id, other.app.clone()).await, Ok(None));
@@ -212,7 +212,7 @@ pub async fn another_apps_flow_is_not_found(world: &impl World) {
     assert!(!loaded(world, &flow).await.unwrap().standing.has_ended());
 }
 
-pub async fn a_flow_whose_delivery_has_not_ended_is_kept(world: &impl World) {
+pub(crate) async fn a_flow_whose_delivery_has_not_ended_is_kept(world: &impl World) {
     let party = party(world).await;
     registered(world, &party).await;
     let flow = opened(world, locker(world, &party)).await;
@@ -233,7 +233,7 @@ pub async fn a_flow_whose_delivery_has_not_ended_is_kept(world: &impl World) {
     assert_eq!(world.store().load_delivery(queued.subject).await, Ok(None));
 }
 
-pub async fn the_attempt_of_a_flow_is_recorded_as_that_of_a_transaction(world: &impl World) {
+pub(crate) async fn the_attempt_of_a_flow_is_recorded_as_that_of_a_transaction(world: &impl World) {
     let flow = opened(world, wealth(world, &party(world).await)).await;
     let begun = accepted(world, &flow, Told::Data(1, "RAW", 1)).await.unwrap();
     let ended = accepted(world, &flow, Told::Data(1, "ANALYSED", 1)).await.unwrap();
@@ -250,7 +250,7 @@ pub async fn the_attempt_of_a_flow_is_recorded_as_that_of_a_transaction(world: &
     assert_eq!(due(world).await, []);
 }
 
-pub async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_what_it_tells(world: &impl World) {
+pub(crate) async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_what_it_tells(world: &impl World) {
     let party = party(world).await;
     let store = world.store();
     let (flow, silent) = (opened(world, wealth(world, &party)).await, opened(world, locker(world, &party)).await);
@@ -287,7 +287,7 @@ pub async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_what_it_te
     assert_eq!(store.flow_deliveries(locker(world, &party).id).await, Ok(None));
 }
 
-pub async fn a_document_lapses_by_the_clock_of_the_store_and_is_reported_once(world: &impl World) {
+pub(crate) async fn a_document_lapses_by_the_clock_of_the_store_and_is_reported_once(world: &impl World) {
     let party = party(world).await;
     registered(world, &party).await;
     let flow = opened(world, document(world, &party, None)).await;
@@ -310,7 +310,7 @@ pub async fn a_document_lapses_by_the_clock_of_the_store_and_is_reported_once(wo
     assert_eq!(lapse().await, Ok(LapseFlowOutcome::NotFound));
 }
 
-pub async fn a_document_of_ten_mebibytes_is_kept_once_and_handed_out(world: &impl World) {
+pub(crate) async fn a_document_of_ten_mebibytes_is_kept_once_and_handed_out(world: &impl World) {
     let party = party(world).await;
     registered(world, &party).await;
     let flow = opened(world, locker(world, &party)).await;
@@ -323,7 +323,7 @@ pub async fn a_document_of_ten_mebibytes_is_kept_once_and_handed_out(world: &imp
     assert_eq!(loaded(world, &flow).await.unwrap().latest, body, "polls show the same box");
 }
 
-pub async fn flows_and_transactions_wait_in_one_order(world: &impl World) {
+pub(crate) async fn flows_and_transactions_wait_in_one_order(world: &impl World) {
     let party = party(world).await;
     let flow = opened(world, wealth(world, &party)).await;
     let owner = client_with(world, 5).await;

@@ -18,7 +18,7 @@ use crate::transition::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page,
 
 pub(crate) const ALL: PageRequest = PageRequest { page: 1, page_size: 1_000 };
 
-pub async fn a_scan_costs_a_credit_and_takes_no_place(world: &impl World) {
+pub(crate) async fn a_scan_costs_a_credit_and_takes_no_place(world: &impl World) {
     let client = client_with(world, 5).await;
     let event = created(world, event(world, &client, 1)).await;
     let first = scan(world, &event);
@@ -32,7 +32,7 @@ pub async fn a_scan_costs_a_credit_and_takes_no_place(world: &impl World) {
     assert_eq!(audited_balance(world, &client).await, 3);
 }
 
-pub async fn a_scan_is_refused_as_not_found_then_disabled_then_expired_then_full_then_unpaid(world: &impl World) {
+pub(crate) async fn a_scan_is_refused_as_not_found_then_disabled_then_expired_then_full_then_unpaid(world: &impl World) {
     let client = client_with(world, 1).await;
     let event = created(world, event(world, &client, 1)).await;
     registered(world, &event).await;
@@ -65,7 +65,7 @@ pub async fn a_scan_is_refused_as_not_found_then_disabled_then_expired_then_full
     assert_eq!(audited_balance(world, &client).await + audited_balance(world, &other).await, 1);
 }
 
-pub async fn a_guest_who_passes_is_registered_and_reported_to_the_url_of_the_moment(world: &impl World) {
+pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_url_of_the_moment(world: &impl World) {
     let client = client_with(world, 3).await;
     let event = created(world, event(world, &client, 10)).await;
     let open = scan(world, &event);
@@ -108,7 +108,7 @@ async fn scanned_with_its_own_url(world: &impl World, event: &Event) -> TxnId {
     id
 }
 
-pub async fn a_guest_is_reported_to_its_own_url_first_and_without_any_to_none(world: &impl World) {
+pub(crate) async fn a_guest_is_reported_to_its_own_url_first_and_without_any_to_none(world: &impl World) {
     let client = client_with(world, 3).await;
     let event = created(world, event(world, &client, 10)).await;
     // Like that of any transaction, its own URL is told of a verification that did not pass, too.
@@ -125,7 +125,7 @@ pub async fn a_guest_is_reported_to_its_own_url_first_and_without_any_to_none(wo
     assert_eq!(counts(world, &event).await.registrations, 2);
 }
 
-pub async fn a_guest_who_does_not_pass_takes_no_place_and_is_not_reported(world: &impl World) {
+pub(crate) async fn a_guest_who_does_not_pass_takes_no_place_and_is_not_reported(world: &impl World) {
     let client = client_with(world, 1).await;
     let event = created(world, event(world, &client, 1)).await;
     let id = scanned(world, &event).await;
@@ -161,7 +161,7 @@ async fn refused(world: &impl World, id: TxnId, refusal: EventRefusal, outcome: 
     assert_eq!(world.store().load_delivery(id.into()).await, Ok(None));
 }
 
-pub async fn a_guest_whose_answer_finds_no_place_ends_as_refused(world: &impl World) {
+pub(crate) async fn a_guest_whose_answer_finds_no_place_ends_as_refused(world: &impl World) {
     let client = client_with(world, 10).await;
     let event = created(world, event(world, &client, 1)).await;
     world.advance(EVENT - Duration::from_secs(60));
@@ -180,7 +180,7 @@ pub async fn a_guest_whose_answer_finds_no_place_ends_as_refused(world: &impl Wo
     assert_eq!(world.store().list_registrations(event.id, ALL).await.unwrap().items.len(), 1);
 }
 
-pub async fn a_guest_without_outcomes_to_be_refused_with_is_refused_with_its_own(world: &impl World) {
+pub(crate) async fn a_guest_without_outcomes_to_be_refused_with_is_refused_with_its_own(world: &impl World) {
     let client = client_with(world, 1).await;
     let event = created(world, event(world, &client, 1)).await;
     let id = scanned(world, &event).await;
@@ -194,7 +194,7 @@ pub async fn a_guest_without_outcomes_to_be_refused_with_is_refused_with_its_own
     }
 }
 
-pub async fn forty_guests_racing_for_ten_places_are_ten_registered_and_thirty_refused(world: &impl World) {
+pub(crate) async fn forty_guests_racing_for_ten_places_are_ten_registered_and_thirty_refused(world: &impl World) {
     let client = client_with(world, 100).await;
     let event = created(world, event(world, &client, 10)).await;
     let ids = join_all((0..40).map(|_| scanned(world, &event))).await;
@@ -222,7 +222,7 @@ pub async fn forty_guests_racing_for_ten_places_are_ten_registered_and_thirty_re
     assert_eq!(counts(world, &event).await.registrations, 11);
 }
 
-pub async fn a_credential_used_elsewhere_takes_no_place(world: &impl World) {
+pub(crate) async fn a_credential_used_elsewhere_takes_no_place(world: &impl World) {
     let client = client_with(world, 2).await;
     let event = created(world, event(world, &client, 5)).await;
     let presenting = |id| CompleteTransaction {
@@ -235,7 +235,7 @@ pub async fn a_credential_used_elsewhere_takes_no_place(world: &impl World) {
     assert_eq!(counts(world, &event).await.registrations, 1);
 }
 
-pub async fn registrations_are_listed_in_order_and_pages_are_stable(world: &impl World) {
+pub(crate) async fn registrations_are_listed_in_order_and_pages_are_stable(world: &impl World) {
     let client = client_with(world, 20).await;
     let (event, other) = (created(world, event(world, &client, 10)).await, created(world, event(world, &client, 10)).await);
     let ids = join_all((0..7).map(|_| scanned(world, &event))).await;

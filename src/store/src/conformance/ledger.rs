@@ -13,7 +13,7 @@ fn adjust(amount: i64, reference: &str) -> CreditMove {
     CreditMove { kind: EntryKind::Adjust, amount, reference: reference.into() }
 }
 
-pub async fn grants_and_adjustments_move_the_balance_and_are_repeatable(world: &impl World) {
+pub(crate) async fn grants_and_adjustments_move_the_balance_and_are_repeatable(world: &impl World) {
     let client = client_with(world, 0).await;
     let first = world.store().move_credits(client.clone(), grant(10, "invoice 1")).await.unwrap();
     let CreditOutcome::Moved(entry) = &first else { panic!("{first:?}") };
@@ -27,7 +27,7 @@ pub async fn grants_and_adjustments_move_the_balance_and_are_repeatable(world: &
     assert_eq!(audited_balance(world, &client).await, 6);
 }
 
-pub async fn a_reference_means_one_amount_and_one_kind(world: &impl World) {
+pub(crate) async fn a_reference_means_one_amount_and_one_kind(world: &impl World) {
     let client = client_with(world, 0).await;
     world.store().move_credits(client.clone(), grant(10, "r")).await.unwrap();
     assert_eq!(world.store().move_credits(client.clone(), grant(11, "r")).await, Ok(CreditOutcome::ReferenceReused));
@@ -39,7 +39,7 @@ pub async fn a_reference_means_one_amount_and_one_kind(world: &impl World) {
     assert_eq!(audited_balance(world, &client).await, 15);
 }
 
-pub async fn the_balance_never_leaves_its_range(world: &impl World) {
+pub(crate) async fn the_balance_never_leaves_its_range(world: &impl World) {
     let client = client_with(world, 5).await;
     let refused = [grant(0, "a"), grant(-1, "b"), adjust(-6, "c"), grant(i64::MAX, "d"), adjust(i64::MIN, "e")];
     let debit = CreditMove { kind: EntryKind::Debit, amount: 1, reference: "f".into() };
@@ -54,7 +54,7 @@ pub async fn the_balance_never_leaves_its_range(world: &impl World) {
     assert_eq!(world.store().balance(stranger).await, Ok(None));
 }
 
-pub async fn a_statement_has_every_entry_once_on_its_pages(world: &impl World) {
+pub(crate) async fn a_statement_has_every_entry_once_on_its_pages(world: &impl World) {
     let client = client_with(world, 50).await;
     for _ in 0..22 {
         opened(world, &client).await;
@@ -74,7 +74,7 @@ pub async fn a_statement_has_every_entry_once_on_its_pages(world: &impl World) {
     assert_eq!((nobody.items.len(), nobody.total), (0, 0));
 }
 
-pub async fn concurrent_movements_add_up(world: &impl World) {
+pub(crate) async fn concurrent_movements_add_up(world: &impl World) {
     let client = client_with(world, 100).await;
     let moves = (0..200).map(|n| if n % 2 == 0 { grant(3, &format!("g{}", n / 4)) } else { adjust(-1, &format!("a{n}")) });
     let outcomes = join_all(moves.map(|movement| world.store().move_credits(client.clone(), movement))).await;
@@ -82,7 +82,7 @@ pub async fn concurrent_movements_add_up(world: &impl World) {
     assert_eq!(audited_balance(world, &client).await, 100 + 50 * 3 - 100);
 }
 
-pub async fn an_audit_covers_every_client(world: &impl World) {
+pub(crate) async fn an_audit_covers_every_client(world: &impl World) {
     let (rich, new) = (client_with(world, 3).await, client_with(world, 0).await);
     opened(world, &rich).await;
     let mut audits = world.store().audit().await.unwrap();

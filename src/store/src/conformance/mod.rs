@@ -7,18 +7,18 @@
 // must end the test.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-pub mod completion;
-pub mod deliveries;
-pub mod events;
+pub(crate) mod completion;
+pub(crate) mod deliveries;
+pub(crate) mod events;
 pub(crate) mod fixture;
 pub(crate) mod flow_fixture;
-pub mod flows;
-pub mod guests;
-pub mod ledger;
-pub mod retention;
-pub mod sessions;
-pub mod tenancy;
-pub mod transactions;
+pub(crate) mod flows;
+pub(crate) mod guests;
+pub(crate) mod ledger;
+pub(crate) mod retention;
+pub(crate) mod sessions;
+pub(crate) mod tenancy;
+pub(crate) mod transactions;
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use sakshi_domain::time::Timestamp;
 use crate::store::Store;
 
 /// A fresh store, and the clock by which it decides.
-pub trait World {
+pub(crate) trait World {
     /// The store under test.
     fn store(&self) -> &dyn Store;
     /// The store's clock.
@@ -40,7 +40,7 @@ pub trait World {
 ///
 /// # Panics
 /// When the property does not hold.
-pub fn run(property: impl Future<Output = ()>) {
+pub(crate) fn run(property: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(property);
 }
 

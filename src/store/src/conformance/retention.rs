@@ -32,7 +32,7 @@ async fn completed_without_hook(world: &impl World, client: &ClientId) -> TxnId 
     id
 }
 
-pub async fn a_result_can_be_fetched_for_its_time_and_no_longer(world: &impl World) {
+pub(crate) async fn a_result_can_be_fetched_for_its_time_and_no_longer(world: &impl World) {
     let client = client_with(world, 1).await;
     let id = completed_without_hook(world, &client).await;
     world.advance(RESULT_TTL - Duration::from_millis(1));
@@ -46,7 +46,7 @@ pub async fn a_result_can_be_fetched_for_its_time_and_no_longer(world: &impl Wor
     }
 }
 
-pub async fn an_expired_transaction_can_be_read_until_its_grace_has_passed(world: &impl World) {
+pub(crate) async fn an_expired_transaction_can_be_read_until_its_grace_has_passed(world: &impl World) {
     let client = client_with(world, 1).await;
     let id = opened(world, &client).await.id;
     world.advance(WINDOW + RETENTION.expired - Duration::from_millis(1));
@@ -58,7 +58,7 @@ pub async fn an_expired_transaction_can_be_read_until_its_grace_has_passed(world
     assert_eq!(world.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
 }
 
-pub async fn a_transaction_whose_delivery_has_not_ended_is_never_swept(world: &impl World) {
+pub(crate) async fn a_transaction_whose_delivery_has_not_ended_is_never_swept(world: &impl World) {
     let client = client_with(world, 2).await;
     let (queued, queued_id) = completed(world, &client).await;
     let (claimed, claimed_id) = completed(world, &client).await;
@@ -76,7 +76,7 @@ pub async fn a_transaction_whose_delivery_has_not_ended_is_never_swept(world: &i
     assert_eq!(Some(&due[0].url), queued.terms.webhook_url.as_ref());
 }
 
-pub async fn a_sweep_is_bounded(world: &impl World) {
+pub(crate) async fn a_sweep_is_bounded(world: &impl World) {
     let client = client_with(world, 10).await;
     let mut ids = Vec::new();
     for _ in 0..4 {
@@ -99,7 +99,7 @@ pub async fn a_sweep_is_bounded(world: &impl World) {
     }
 }
 
-pub async fn idempotency_records_and_credentials_are_forgotten_after_their_time(world: &impl World) {
+pub(crate) async fn idempotency_records_and_credentials_are_forgotten_after_their_time(world: &impl World) {
     let client = client_with(world, 3).await;
     let mut open = opening(world, &client);
     open.pending.terms.webhook_url = None;
@@ -127,7 +127,7 @@ pub async fn idempotency_records_and_credentials_are_forgotten_after_their_time(
     assert_eq!(world.store().load_idempotent_answer(scope(&client, 1)).await, Ok(None));
 }
 
-pub async fn sweeping_leaves_the_ledger_as_it_is(world: &impl World) {
+pub(crate) async fn sweeping_leaves_the_ledger_as_it_is(world: &impl World) {
     let client = client_with(world, 5).await;
     completed_without_hook(world, &client).await;
     opened(world, &client).await;
@@ -136,7 +136,7 @@ pub async fn sweeping_leaves_the_ledger_as_it_is(world: &impl World) {
     assert_eq!(audited_balance(world, &client).await, 3);
 }
 
-pub async fn abandoned_scans_are_counted_at_any_moment_and_after_they_are_swept(world: &impl World) {
+pub(crate) async fn abandoned_scans_are_counted_at_any_moment_and_after_they_are_swept(world: &impl World) {
     let client = client_with(world, 20).await;
     let event = created(world, event(world, &client, 10)).await;
     let answered = scanned(world, &event).await;
@@ -173,7 +173,7 @@ pub async fn abandoned_scans_are_counted_at_any_moment_and_after_they_are_swept(
     assert_eq!(counts(world, &event).await, EventCounts { registrations: 0, scans: 7, abandoned: 6 });
 }
 
-pub async fn an_event_goes_with_its_registrations_after_its_time_and_its_deliveries_do_not(world: &impl World) {
+pub(crate) async fn an_event_goes_with_its_registrations_after_its_time_and_its_deliveries_do_not(world: &impl World) {
     let client = client_with(world, 20).await;
     let event = created(world, event(world, &client, 10)).await;
     registered(world, &event).await;
@@ -198,7 +198,7 @@ pub async fn an_event_goes_with_its_registrations_after_its_time_and_its_deliver
     assert_eq!(audited_balance(world, &client).await, 18);
 }
 
-pub async fn nobody_sees_half_of_an_event(world: &impl World) {
+pub(crate) async fn nobody_sees_half_of_an_event(world: &impl World) {
     let client = client_with(world, 20).await;
     let mut old = event(world, &client, 10);
     old.terms.webhook_url = None;
@@ -226,7 +226,7 @@ pub async fn nobody_sees_half_of_an_event(world: &impl World) {
     }
 }
 
-pub async fn every_page_of_a_long_list_of_events_is_found_before_and_after_some_have_gone(world: &impl World) {
+pub(crate) async fn every_page_of_a_long_list_of_events_is_found_before_and_after_some_have_gone(world: &impl World) {
     let client = client_with(world, 1).await;
     let (app, left) = long_list(world, &client).await;
     pages_have(world, &app, &left).await;
@@ -265,6 +265,6 @@ pub(crate) async fn pages_have(world: &impl World, app: &AppId, expected: &[Even
     }
 }
 
-pub async fn a_working_store_says_that_a_write_would_succeed(world: &impl World) {
+pub(crate) async fn a_working_store_says_that_a_write_would_succeed(world: &impl World) {
     assert_eq!(world.store().check().await, Ok(()));
 }

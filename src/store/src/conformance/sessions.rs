@@ -25,7 +25,7 @@ fn session(world: &impl World, number: u8) -> SessionRecord {
     }
 }
 
-pub async fn a_session_is_kept_once_under_its_digest_and_no_other(world: &impl World) {
+pub(crate) async fn a_session_is_kept_once_under_its_digest_and_no_other(world: &impl World) {
     let (one, other) = (session(world, 1), session(world, 2));
     for opened in [&one, &other, &one] {
         world.store().open_session(opened.clone()).await.unwrap();
@@ -38,7 +38,7 @@ pub async fn a_session_is_kept_once_under_its_digest_and_no_other(world: &impl W
     assert_eq!(world.store().load_session(one.digest).await, Ok(Some(one)), "what it stands for never changes");
 }
 
-pub async fn a_session_ends_when_it_was_idle_for_too_long_and_is_not_brought_back(world: &impl World) {
+pub(crate) async fn a_session_ends_when_it_was_idle_for_too_long_and_is_not_brought_back(world: &impl World) {
     let one = session(world, 1);
     world.store().open_session(one.clone()).await.unwrap();
     world.advance(IDLE - MOMENT);
@@ -51,7 +51,7 @@ pub async fn a_session_ends_when_it_was_idle_for_too_long_and_is_not_brought_bac
     }
 }
 
-pub async fn use_prolongs_a_session_and_never_beyond_its_end(world: &impl World) {
+pub(crate) async fn use_prolongs_a_session_and_never_beyond_its_end(world: &impl World) {
     let one = session(world, 1);
     world.store().open_session(one.clone()).await.unwrap();
     let until = |loaded: Option<SessionRecord>| loaded.map(|session| session.idle_until);
@@ -70,7 +70,7 @@ pub async fn use_prolongs_a_session_and_never_beyond_its_end(world: &impl World)
     assert_eq!(world.store().prolong_session(SessionDigest([9; 32]), prolonged).await, Ok(false));
 }
 
-pub async fn a_session_that_was_ended_is_gone_at_once(world: &impl World) {
+pub(crate) async fn a_session_that_was_ended_is_gone_at_once(world: &impl World) {
     let (one, other) = (session(world, 1), session(world, 2));
     world.store().open_session(one.clone()).await.unwrap();
     world.store().open_session(other.clone()).await.unwrap();

@@ -23,7 +23,7 @@ fn key(world: &impl World, client: &ClientId, environments: Vec<Profile>) -> Api
     }
 }
 
-pub async fn clients_apps_and_keys_are_created_once(world: &impl World) {
+pub(crate) async fn clients_apps_and_keys_are_created_once(world: &impl World) {
     let one = client(world);
     let app = app(world, &one.client_id);
     let key = key(world, &one.client_id, vec![Profile::Stage, Profile::Production]);
@@ -40,7 +40,7 @@ pub async fn clients_apps_and_keys_are_created_once(world: &impl World) {
     assert_eq!(world.store().balance(one.client_id).await, Ok(Some(0)));
 }
 
-pub async fn apps_and_keys_need_their_client(world: &impl World) {
+pub(crate) async fn apps_and_keys_need_their_client(world: &impl World) {
     let stranger = ClientId::generate();
     let app = app(world, &stranger);
     assert_eq!(world.store().create_app(app.clone()).await, Ok(false));
@@ -51,7 +51,7 @@ pub async fn apps_and_keys_need_their_client(world: &impl World) {
     assert_eq!(world.store().find_key(KeyDigest([1; 32]), AppId::generate()).await, Ok(None));
 }
 
-pub async fn clients_are_listed_by_creation_on_pages(world: &impl World) {
+pub(crate) async fn clients_are_listed_by_creation_on_pages(world: &impl World) {
     let mut created = Vec::new();
     for _ in 0..7 {
         let one = client(world);
@@ -68,7 +68,7 @@ pub async fn clients_are_listed_by_creation_on_pages(world: &impl World) {
     assert_eq!(seen, created);
 }
 
-pub async fn a_patch_changes_what_it_names(world: &impl World) {
+pub(crate) async fn a_patch_changes_what_it_names(world: &impl World) {
     let client = client_with(world, 0).await;
     let mut app = app(world, &client);
     world.store().create_app(app.clone()).await.unwrap();
@@ -84,7 +84,7 @@ pub async fn a_patch_changes_what_it_names(world: &impl World) {
     assert_eq!(world.store().patch_app(AppId::generate(), patch).await, Ok(None));
 }
 
-pub async fn a_key_is_found_by_its_digest_with_the_app_that_was_named(world: &impl World) {
+pub(crate) async fn a_key_is_found_by_its_digest_with_the_app_that_was_named(world: &impl World) {
     let client = client_with(world, 0).await;
     let (app, key) = (app(world, &client), key(world, &client, vec![Profile::Stage]));
     world.store().create_app(app.clone()).await.unwrap();
@@ -96,7 +96,7 @@ pub async fn a_key_is_found_by_its_digest_with_the_app_that_was_named(world: &im
     assert_eq!(world.store().find_key(KeyDigest([4; 32]), app.app_id).await, Ok(None));
 }
 
-pub async fn a_rotated_key_works_until_its_overlap_ends(world: &impl World) {
+pub(crate) async fn a_rotated_key_works_until_its_overlap_ends(world: &impl World) {
     let client = client_with(world, 0).await;
     let (old, new) = (key(world, &client, vec![]), key(world, &client, vec![]));
     world.store().create_key(old.clone(), KeyDigest([1; 32])).await.unwrap();
@@ -114,7 +114,7 @@ pub async fn a_rotated_key_works_until_its_overlap_ends(world: &impl World) {
     assert_eq!(world.store().list_keys(client).await, Ok(vec![retired, new]));
 }
 
-pub async fn a_revoked_key_stays_revoked_as_of_the_first_time(world: &impl World) {
+pub(crate) async fn a_revoked_key_stays_revoked_as_of_the_first_time(world: &impl World) {
     let client = client_with(world, 0).await;
     let key = key(world, &client, vec![]);
     world.store().create_key(key.clone(), KeyDigest([1; 32])).await.unwrap();

@@ -15,7 +15,7 @@ use crate::transition::{OpenOutcome, PageRequest};
 
 const FIRST_PAGE: PageRequest = PageRequest { page: 1, page_size: 100 };
 
-pub async fn opening_debits_the_balance_and_keeps_what_was_asked_for(world: &impl World) {
+pub(crate) async fn opening_debits_the_balance_and_keeps_what_was_asked_for(world: &impl World) {
     let client = client_with(world, 10).await;
     let mut open = opening(world, &client);
     open.cost = 3;
@@ -29,7 +29,7 @@ pub async fn opening_debits_the_balance_and_keeps_what_was_asked_for(world: &imp
     assert_eq!(audited_balance(world, &client).await, 7);
 }
 
-pub async fn eighty_concurrent_opens_on_25_credits_open_exactly_25(world: &impl World) {
+pub(crate) async fn eighty_concurrent_opens_on_25_credits_open_exactly_25(world: &impl World) {
     let client = client_with(world, 25).await;
     let opens: Vec<_> = (0..80).map(|_| opening(world, &client)).collect();
     let ids: Vec<TxnId> = opens.iter().map(|open| open.pending.id).collect();
@@ -49,7 +49,7 @@ pub async fn eighty_concurrent_opens_on_25_credits_open_exactly_25(world: &impl 
     assert_eq!(audited_balance(world, &client).await, 0);
 }
 
-pub async fn an_open_repeated_under_its_id_debits_once(world: &impl World) {
+pub(crate) async fn an_open_repeated_under_its_id_debits_once(world: &impl World) {
     let client = client_with(world, 5).await;
     let open = opening(world, &client);
     let outcomes = join_all((0..10).map(|_| world.store().open_transaction(open.clone()))).await;
@@ -60,14 +60,14 @@ pub async fn an_open_repeated_under_its_id_debits_once(world: &impl World) {
     assert_eq!(audited_balance(world, &client).await, 3);
 }
 
-pub async fn an_unknown_client_has_no_credits(world: &impl World) {
+pub(crate) async fn an_unknown_client_has_no_credits(world: &impl World) {
     let open = opening(world, &ClientId::generate());
     let id = open.pending.id;
     assert_eq!(world.store().open_transaction(open).await, Ok(OpenOutcome::InsufficientCredits));
     assert_eq!(world.store().load_transaction(id).await, Ok(None));
 }
 
-pub async fn an_idempotency_key_replays_its_first_answer_and_refuses_another_body(world: &impl World) {
+pub(crate) async fn an_idempotency_key_replays_its_first_answer_and_refuses_another_body(world: &impl World) {
     let client = client_with(world, 5).await;
     let asked = |request| {
         let mut open = opening(world, &client);
@@ -82,7 +82,7 @@ pub async fn an_idempotency_key_replays_its_first_answer_and_refuses_another_bod
     assert_eq!(audited_balance(world, &client).await, 4);
 }
 
-pub async fn concurrent_requests_under_one_idempotency_key_open_one_transaction(world: &impl World) {
+pub(crate) async fn concurrent_requests_under_one_idempotency_key_open_one_transaction(world: &impl World) {
     let client = client_with(world, 50).await;
     let asked = |_| {
         let mut open = opening(world, &client);
@@ -96,7 +96,7 @@ pub async fn concurrent_requests_under_one_idempotency_key_open_one_transaction(
     assert_eq!(audited_balance(world, &client).await, 49);
 }
 
-pub async fn an_idempotency_key_is_forgotten_after_its_time(world: &impl World) {
+pub(crate) async fn an_idempotency_key_is_forgotten_after_its_time(world: &impl World) {
     let client = client_with(world, 5).await;
     let asked = |request| {
         let mut open = opening(world, &client);
@@ -114,7 +114,7 @@ pub async fn an_idempotency_key_is_forgotten_after_its_time(world: &impl World) 
     assert!(matches!(world.store().open_transaction(asked(2)).await, Ok(OpenOutcome::Replayed(_))));
 }
 
-pub async fn an_open_repeated_under_its_id_and_idempotency_key_is_no_replay(world: &impl World) {
+pub(crate) async fn an_open_repeated_under_its_id_and_idempotency_key_is_no_replay(world: &impl World) {
     let client = client_with(world, 5).await;
     let mut open = opening(world, &client);
     open.idempotency = Some(kept(world, &client, 1, 1));
@@ -123,7 +123,7 @@ pub async fn an_open_repeated_under_its_id_and_idempotency_key_is_no_replay(worl
     }
 }
 
-pub async fn a_refused_open_leaves_no_idempotency_record(world: &impl World) {
+pub(crate) async fn a_refused_open_leaves_no_idempotency_record(world: &impl World) {
     let client = client_with(world, 0).await;
     let mut open = opening(world, &client);
     open.idempotency = Some(kept(world, &client, 1, 1));
@@ -133,7 +133,7 @@ pub async fn a_refused_open_leaves_no_idempotency_record(world: &impl World) {
     assert_eq!(world.store().open_transaction(open).await, Ok(OpenOutcome::Opened { balance: 0 }));
 }
 
-pub async fn an_unknown_transaction_is_not_found(world: &impl World) {
+pub(crate) async fn an_unknown_transaction_is_not_found(world: &impl World) {
     let client = client_with(world, 1).await;
     assert_eq!(world.store().load_transaction(TxnId::generate(client.partition(), 0)).await, Ok(None));
 }

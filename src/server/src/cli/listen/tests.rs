@@ -43,7 +43,7 @@ fn consent(status: &str, session: &str) -> String {
     json!({ "consentHandle": "h", "status": status, "consentId": "c-1", "accounts": [], "userSessionId": session }).to_string()
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_second_webhook_under_one_key_is_a_loud_duplicate_and_another_status_is_none() {
     let bodies = [consent("Accepted", "s"), consent("Revoked", "s"), consent("Accepted", "s"), consent("Accepted", "t")];
     let (statuses, out) = heard(&[], &bodies.each_ref().map(String::as_str)).await;
@@ -54,7 +54,7 @@ async fn a_second_webhook_under_one_key_is_a_loud_duplicate_and_another_status_i
     assert!(out.ends_with("4 webhooks, 2 duplicates.\nKIND            WEBHOOKS  DUPLICATES\nwealth-consent  4         2\n"), "{out}");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn it_misbehaves_as_told_and_only_when_told() {
     let four = ["{}", "1", "not JSON", "{}"];
     assert_eq!(heard(&["--answer", "410"], &four).await.0, [Some(410); 4]);
@@ -71,7 +71,7 @@ async fn it_misbehaves_as_told_and_only_when_told() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn machines_get_a_line_for_each_and_files_hold_the_bytes() {
     let directory = tempfile::tempdir().unwrap();
     let kept = directory.path().join("kept");
@@ -93,7 +93,7 @@ async fn machines_get_a_line_for_each_and_files_hold_the_bytes() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_port_that_is_taken_is_told_with_a_way_out() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let refused = open(taken.local_addr().unwrap()).await.map(|_| ()).unwrap_err().to_string();

@@ -50,7 +50,7 @@ fn the_help_lists_the_outcomes_of_every_flow() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_run_without_a_key_issues_one_for_an_app_of_its_own_and_revokes_it() {
     let live = LiveNode::start().await;
     let (done, out) = driven(&live, &["ovse"]).await;
@@ -70,7 +70,7 @@ async fn a_run_without_a_key_issues_one_for_an_app_of_its_own_and_revokes_it() {
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_given_key_is_used_for_its_app_and_a_wrong_one_is_refused_with_a_way_out() {
     let live = LiveNode::start().await;
     let (key, app) = (live.first.key.reveal().to_owned(), live.first.app.to_string());
@@ -85,7 +85,7 @@ async fn a_given_key_is_used_for_its_app_and_a_wrong_one_is_refused_with_a_way_o
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn without_a_key_and_without_a_sandbox_it_says_how_to_get_one() {
     let live = LiveNode::start().await;
     let (base, internal) = (live.node.public_base.clone(), format!("http://{}/", live.node.internal_addr));
@@ -99,7 +99,7 @@ async fn without_a_key_and_without_a_sandbox_it_says_how_to_get_one() {
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn every_outcome_of_every_flow_comes_out_as_it_should() {
     let live = LiveNode::start().await;
     let mut runs: Vec<Vec<String>> = Vec::new();
@@ -122,7 +122,7 @@ async fn every_outcome_of_every_flow_comes_out_as_it_should() {
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_given_url_is_registered_where_the_flow_takes_none_and_nothing_else_of_a_given_app_is_changed() {
     let live = LiveNode::start().await;
     let (app, hook) = (live.first.app.to_string(), "http://127.0.0.1:9/hook");

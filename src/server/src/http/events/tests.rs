@@ -47,7 +47,7 @@ async fn answered(live: &LiveNode, intent: &str, resident: &str, action: &str) -
     posted["callback"]["status"].as_u64().unwrap_or_else(|| panic!("{posted}"))
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_created_event_is_shown_and_listed_with_every_field_and_no_guests() {
     let live = LiveNode::start().await;
     let mut request = open_day();
@@ -73,7 +73,7 @@ async fn a_created_event_is_shown_and_listed_with_every_field_and_no_guests() {
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn what_is_not_acceptable_is_a_400_that_names_every_field() {
     let live = LiveNode::start().await;
     let fields = |answer: &(u16, Value)| -> Vec<String> {
@@ -121,7 +121,7 @@ async fn what_is_not_acceptable_is_a_400_that_names_every_field() {
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn another_apps_event_does_not_exist_for_this_one() {
     let live = LiveNode::start().await;
     let id = created(&live, &open_day()).await;
@@ -147,7 +147,7 @@ async fn another_apps_event_does_not_exist_for_this_one() {
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn guests_are_registered_once_each_with_claims_and_webhook_and_failures_take_no_place() {
     let live = LiveNode::start().await;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
@@ -189,7 +189,7 @@ async fn guests_are_registered_once_each_with_claims_and_webhook_and_failures_ta
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_full_event_opens_again_when_its_cap_is_raised_and_a_disabled_one_stops_the_next_scan_at_once() {
     let live = LiveNode::start().await;
     let mut request = open_day();

@@ -80,7 +80,7 @@ fn members(value: &Value) -> Vec<&str> {
     names
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn every_flow_is_opened_with_what_its_upstream_answered_and_costs_no_credit() {
     let live = LiveNode::start().await;
     let (_, before) = live.get("/api/v1/credits").await;
@@ -110,7 +110,7 @@ async fn every_flow_is_opened_with_what_its_upstream_answered_and_costs_no_credi
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_repeat_under_a_key_gets_the_first_answer_and_another_request_under_it_is_refused() {
     let live = LiveNode::start().await;
     for (key, path, body) in [("a", ESIGN, document()), ("b", LOCKER, documents()), ("c", ESTAMP, stamp()), ("d", WEALTH, consent())] {
@@ -127,7 +127,7 @@ async fn a_repeat_under_a_key_gets_the_first_answer_and_another_request_under_it
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn twenty_requests_at_once_under_one_key_place_one_order() {
     const TAKEN: &str = "HTTP/1.1 200 OK\r\ncontent-length: 52\r\n\r\n{\"consentHandle\":\"h\",\"requestUrl\":\"https://a.in/\"}  ";
     let (address, orders) = upstream(TAKEN).await;
@@ -142,7 +142,7 @@ async fn twenty_requests_at_once_under_one_key_place_one_order() {
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_upstream_that_fails_or_is_late_opens_nothing_and_leaves_the_key_unused() {
     let (address, orders) = upstream("HTTP/1.1 500 Internal Server Error\r\ncontent-length: 6\r\n\r\nsecret").await;
     let live = ordering_from(address, "300").await;
@@ -163,7 +163,7 @@ async fn an_upstream_that_fails_or_is_late_opens_nothing_and_leaves_the_key_unus
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn every_problem_is_told_by_its_path_and_nothing_is_ordered() {
     let (address, orders) = upstream("").await;
     let live = ordering_from(address, "300").await;
@@ -189,7 +189,7 @@ async fn every_problem_is_told_by_its_path_and_nothing_is_ordered() {
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_correlation_id_of_the_body_is_the_one_that_is_echoed() {
     let live = LiveNode::start().await;
     let mut body = consent();
@@ -229,7 +229,7 @@ async fn fill(live: &LiveNode) -> ([TcpStream; 2], (u16, Value)) {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_app_that_holds_two_large_bodies_gets_a_503_until_one_is_gone() {
     let live = LiveNode::start().await;
     let (held, (status, refused)) = fill(&live).await;

@@ -122,7 +122,7 @@ mod tests {
         (lines.requests, lines.by_key.len())
     }
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn requests_of_one_key_go_one_after_the_other_and_those_of_another_do_not_wait() {
         let turns = Turns::new(PLENTY);
         let first = turns.take(scope(1)).await.unwrap();
@@ -133,7 +133,7 @@ mod tests {
         next.await.unwrap();
     }
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn nothing_is_left_of_requests_that_are_over_or_were_given_up() {
         let turns = Turns::new(PLENTY);
         let first = turns.take(scope(1)).await.unwrap();
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(left(&turns), (0, 0));
     }
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn a_request_whose_turn_does_not_come_is_told_to_come_again() {
         let turns = Turns::new(Duration::from_millis(1));
         let _hangs = turns.take(scope(1)).await.unwrap();

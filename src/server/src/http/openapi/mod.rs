@@ -93,6 +93,12 @@ impl Document {
     pub fn of(public_base: &str) -> Self {
         Self(describe(public_base).to_string().into())
     }
+
+    /// The document to look things up in.
+    pub(crate) fn value(&self) -> Value {
+        // It was written as JSON by the line above.
+        serde_json::from_slice(&self.0).unwrap_or_default()
+    }
 }
 
 /// Answers with this document.

@@ -197,7 +197,7 @@ fn a_ledger_entry_is_written_as_described() {
     assert_eq!(misfit(&document(), &schema, &json!(entry)), None);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn what_a_running_service_answers_is_what_its_document_describes() {
     let live = LiveNode::start().await;
     let (status, document) = live.stranger("/openapi.json").await;
@@ -249,7 +249,7 @@ async fn what_a_running_service_answers_is_what_its_document_describes() {
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn what_a_request_is_described_to_hold_is_read_and_nothing_else() {
     let live = LiveNode::start().await;
     let document = document();

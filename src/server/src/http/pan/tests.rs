@@ -47,7 +47,7 @@ fn fields(refused: &Value) -> Vec<&str> {
     refused["errors"].as_array().unwrap().iter().map(|problem| problem["field"].as_str().unwrap()).collect()
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_known_pan_is_answered_in_the_form_of_the_webhooks() {
     let known = json!({ "status": "valid", "category": "individual", "name_match": true, "nationalid_seeding_status": "y" });
     let live = asking(Source::Says(known), PLENTY).await;
@@ -59,7 +59,7 @@ async fn a_known_pan_is_answered_in_the_form_of_the_webhooks() {
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_pan_that_is_not_known_is_an_answer() {
     let live = asking(Source::Says(json!({ "status": "not_found" })), PLENTY).await;
     let (status, answered) = verified(&live, &request()).await;
@@ -68,7 +68,7 @@ async fn a_pan_that_is_not_known_is_an_answer() {
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn what_is_wrong_with_a_request_is_told_before_what_is_no_pan() {
     let live = asking(Source::Fails(StatusCode::IM_A_TEAPOT), PLENTY).await;
     let refused = async |change: Value| {
@@ -101,7 +101,7 @@ async fn what_is_wrong_with_a_request_is_told_before_what_is_no_pan() {
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_source_that_fails_is_a_502_and_one_that_hangs_a_504() {
     for (source, timeout_ms, expected) in [
         (Source::Fails(StatusCode::NOT_FOUND), PLENTY, (502, "upstream_failed")),

@@ -142,7 +142,7 @@ mod tests {
         (HeldBody::new(vec![b'a'; PIECE * pieces].into(), Arc::clone(&room), BOUNDS), room)
     }
 
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn a_body_goes_out_whole_in_pieces_and_holds_its_room_until_it_is_dropped() {
         let room = Arc::new(());
         let bytes: Vec<u8> = (0..PIECE * 2 + 7).map(|at| u8::try_from(at % 251).unwrap()).collect();
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(ended.await, Some(Err(Unread)));
         assert_eq!((pieces, began.elapsed().as_secs()), (1, 20));
     }
-    #[actix_web::test]
+    #[actix_rt::test]
     async fn the_server_lets_a_connection_go_whose_reader_stands_still() {
         let hurried = ReadingBounds { stall: Duration::from_millis(200), ..BOUNDS };
         let connections: Arc<Mutex<Vec<Weak<()>>>> = Arc::default();

@@ -35,7 +35,7 @@ fn details(flow: &Flow) -> String {
     format!("/api/v1/doclocker/details/{}", flow.id)
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_document_is_pending_until_it_has_ended_and_then_the_poll_answers_the_bytes_of_the_webhook() {
     let live = LiveNode::start().await;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
@@ -60,7 +60,7 @@ async fn a_document_is_pending_until_it_has_ended_and_then_the_poll_answers_the_
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn documents_of_the_locker_are_shown_as_they_come_and_at_last_as_the_webhook_has_them() {
     let live = LiveNode::start().await;
     let flow = party(&live).locker(&*live.node.store).await;
@@ -78,7 +78,7 @@ async fn documents_of_the_locker_are_shown_as_they_come_and_at_last_as_the_webho
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn what_the_app_does_not_have_is_404_and_what_is_not_asked_for_rightly_400() {
     let live = LiveNode::start().await;
     let store = &*live.node.store;
@@ -117,7 +117,7 @@ async fn what_the_app_does_not_have_is_404_and_what_is_not_asked_for_rightly_400
     live.stop().await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_app_that_does_not_read_its_answers_is_refused_before_it_takes_the_room_of_all() {
     let universe = Universe::new();
     let client = universe.client().await;

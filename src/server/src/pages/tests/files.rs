@@ -4,7 +4,7 @@ use actix_web::test::TestRequest;
 
 use crate::pages::scene::{Scene, text};
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn files_are_kept_by_their_content_and_asked_for_once() {
     let scene = Scene::new().await;
     let (_, html) = scene.page("/v/none", "").await;

@@ -29,7 +29,7 @@ pub(super) fn started(response: &ServiceResponse<BoxBody>) -> TxnId {
     header(response, "location").strip_prefix("/v/").unwrap().parse().unwrap()
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn opening_the_page_never_spends_a_credit() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;
@@ -56,7 +56,7 @@ async fn opening_the_page_never_spends_a_credit() {
     assert_eq!(scene.balance().await, before);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_page_names_the_event_says_what_is_asked_for_and_has_one_button() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;
@@ -71,7 +71,7 @@ async fn the_page_names_the_event_says_what_is_asked_for_and_has_one_button() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_browser_tells_its_origin_to_the_button() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;
@@ -80,7 +80,7 @@ async fn a_browser_tells_its_origin_to_the_button() {
     assert!(header(&response, "content-security-policy").contains("form-action 'self'"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_button_opens_a_transaction_of_the_event_for_one_credit_and_leads_to_its_verify_page() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;
@@ -98,7 +98,7 @@ async fn the_button_opens_a_transaction_of_the_event_for_one_credit_and_leads_to
     assert!(status == 200 && html.contains("Open the identity app"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_same_browser_continues_while_its_transaction_is_pending_and_starts_afresh_afterwards() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;
@@ -119,7 +119,7 @@ async fn the_same_browser_continues_while_its_transaction_is_pending_and_starts_
     assert_eq!(scene.balance().await, before - 2);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_cookie_of_another_event_or_of_nothing_is_not_continued() {
     let scene = Scene::new().await;
     let (event, other) = (scene.event(|_| {}).await, scene.event(|_| {}).await);
@@ -132,7 +132,7 @@ async fn a_cookie_of_another_event_or_of_nothing_is_not_continued() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_identity_app_starts_a_verification_and_gets_its_intent() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;
@@ -155,7 +155,7 @@ async fn the_identity_app_starts_a_verification_and_gets_its_intent() {
     assert_eq!(scene.balance().await, before - 1);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn another_sites_page_cannot_start_anything() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;
@@ -175,7 +175,7 @@ async fn another_sites_page_cannot_start_anything() {
     assert_eq!(scene.ask(program).await.status(), 303);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_guest_who_was_not_verified_or_came_too_late_is_led_back_to_the_event() {
     let scene = Scene::new().await;
     let event = scene.event(|terms| terms.max_guests = MaxGuests::new(1).unwrap()).await;
@@ -200,7 +200,7 @@ async fn a_guest_who_was_not_verified_or_came_too_late_is_led_back_to_the_event(
     assert!(status == 410 && html.contains("You can start again.") && html.contains(&back), "{html}");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn opening_the_buttons_address_leads_to_the_button_and_costs_nothing() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;

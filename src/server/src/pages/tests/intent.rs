@@ -11,7 +11,7 @@ async fn fetched(scene: &Scene, path: &str, accept: &str) -> (u16, String, Strin
     (response.status().as_u16(), kind, text(response).await)
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_pending_transaction_hands_out_a_freshly_signed_intent() {
     let scene = Scene::new().await;
     let pending = scene.open(|_| {}).await;
@@ -25,7 +25,7 @@ async fn a_pending_transaction_hands_out_a_freshly_signed_intent() {
     assert_eq!(kind, "text/html; charset=utf-8");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn any_other_transaction_gives_the_error_tables_body() {
     let scene = Scene::new().await;
     let (done, late) = (scene.open(|_| {}).await, scene.open(|_| {}).await);

@@ -51,7 +51,7 @@ async fn register(scene: &Scene, event: &Event) {
     scene.verify(&guest).await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_screen_has_the_code_the_steps_and_the_state_and_works_without_javascript() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;
@@ -70,7 +70,7 @@ async fn the_screen_has_the_code_the_steps_and_the_state_and_works_without_javas
     assert_eq!(scene.page("/e/00000000000000000/kiosk", DESKTOP).await.0, 404);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_stream_tells_of_a_registration_a_full_event_and_a_raised_cap() {
     let scene = Scene::new().await;
     let event = scene.event(|terms| terms.max_guests = MaxGuests::new(2).unwrap()).await;
@@ -89,7 +89,7 @@ async fn the_stream_tells_of_a_registration_a_full_event_and_a_raised_cap() {
     assert_eq!(stream.change(&full).await["places_left"], 3);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn without_leave_no_number_is_told_and_guests_make_no_sound() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;
@@ -102,7 +102,7 @@ async fn without_leave_no_number_is_told_and_guests_make_no_sound() {
     assert_eq!(stream.state().await["status"], "disabled", "nothing was told of the registration before");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn out_of_credits_the_screen_says_unavailable_at_the_scan_that_takes_the_last_one() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;
@@ -118,7 +118,7 @@ async fn out_of_credits_the_screen_says_unavailable_at_the_scan_that_takes_the_l
     assert!(status == 200 && html.contains("data-state=\"unavailable\""), "{html}");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_quiet_stream_repeats_itself_and_makes_way_for_the_next_after_a_minute() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;
@@ -134,7 +134,7 @@ async fn a_quiet_stream_repeats_itself_and_makes_way_for_the_next_after_a_minute
     assert_eq!(told.last().unwrap(), "retry: 2000\n\n");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_event_that_ends_while_the_screen_looks_is_told_to_have_ended() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;
@@ -145,7 +145,7 @@ async fn an_event_that_ends_while_the_screen_looks_is_told_to_have_ended() {
     assert_eq!((&ended["status"], &ended["words"]), (&json!("expired"), &json!("This event has ended")));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_drain_ends_the_stream_and_a_stream_of_nothing_is_a_404() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;

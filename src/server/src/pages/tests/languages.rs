@@ -30,7 +30,7 @@ fn speaks(html: &str, tag: &str, direction: &str, words: &str) {
     assert!(html.contains(&format!("<html lang=\"{tag}\" dir=\"{direction}\">")) && html.contains(words), "{tag}: {html}");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_verify_page_speaks_the_language_of_its_transaction_whatever_the_browser_asks_for() {
     let scene = Scene::new().await;
     for (name, tag, direction, heading, claim) in [
@@ -49,7 +49,7 @@ async fn a_verify_page_speaks_the_language_of_its_transaction_whatever_the_brows
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn names_addresses_and_times_keep_their_own_order_among_words_that_run_from_the_right() {
     let scene = Scene::new().await;
     let pending = scene
@@ -72,7 +72,7 @@ async fn names_addresses_and_times_keep_their_own_order_among_words_that_run_fro
     assert!(html.contains("<bdi>Open day &#38; tour</bdi>") && html.contains("dir=\"auto\">14 نومبر 2023، "), "{html}");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_refusal_at_an_event_speaks_the_language_of_the_event() {
     let scene = Scene::set(&[("limits.event_starts_per_second_per_address", "1")]).await;
     let closed = scene
@@ -92,7 +92,7 @@ async fn a_refusal_at_an_event_speaks_the_language_of_the_event() {
     speaks(&html, "ta", "ltr", &format!("href=\"/e/{}?lang=ta\"", event.id));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn where_nothing_is_known_the_browsers_languages_decide_and_english_is_the_last() {
     let scene = Scene::set(&[("limits.pages_per_second_per_address", "1")]).await;
     let unknown = || TestRequest::get().uri("/v/none");
@@ -109,7 +109,7 @@ async fn where_nothing_is_known_the_browsers_languages_decide_and_english_is_the
     assert_eq!(response.headers().get("vary").unwrap(), "accept, accept-language, user-agent");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_kiosk_is_told_its_state_in_the_language_of_the_event() {
     let scene = Scene::new().await;
     let event = scene.event(|terms| terms.language = language("hindi")).await;
@@ -118,7 +118,7 @@ async fn a_kiosk_is_told_its_state_in_the_language_of_the_event() {
     assert!(html.contains("<bdi id=\"name\">Open day &#38; tour</bdi>") && html.contains("अतिथियों के लिए खुला है"), "{html}");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_reader_may_choose_another_language_and_keeps_it_on_the_way() {
     let scene = Scene::new().await;
     let pending = scene.open(|terms| terms.language = language("hindi")).await;

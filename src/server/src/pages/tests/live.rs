@@ -24,7 +24,7 @@ async fn told(response: ServiceResponse<BoxBody>) -> Vec<Value> {
     stream.lines().filter_map(|line| line.strip_prefix("data: ")).map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn status_tells_the_state_and_the_time_and_nothing_personal() {
     let scene = Scene::new().await;
     let pending = scene.open(redirecting_to("https://shop.example/back")).await;
@@ -36,7 +36,7 @@ async fn status_tells_the_state_and_the_time_and_nothing_personal() {
     assert_eq!(status(&scene, "/v/none").await.0, 404);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_stream_tells_the_end_as_soon_as_it_comes_and_ends_with_it() {
     let scene = Scene::new().await;
     let pending = scene.open(redirecting_to("https://shop.example/back")).await;
@@ -48,7 +48,7 @@ async fn a_stream_tells_the_end_as_soon_as_it_comes_and_ends_with_it() {
     assert_eq!(told, [json!({"state": "waiting", "remaining_s": 900}), last]);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_stream_of_an_ended_transaction_says_so_and_ends() {
     let scene = Scene::new().await;
     let pending = scene.open(|_| {}).await;
@@ -57,7 +57,7 @@ async fn a_stream_of_an_ended_transaction_says_so_and_ends() {
     assert_eq!(told(response).await, [json!({"state": "expired", "remaining_s": 0})]);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_silent_stream_shows_that_it_lives_and_makes_way_for_the_next_after_a_minute() {
     let scene = Scene::new().await;
     let pending = scene.open(|_| {}).await;
@@ -72,7 +72,7 @@ async fn a_silent_stream_shows_that_it_lives_and_makes_way_for_the_next_after_a_
     assert!(stream.ends_with("retry: 2000\n\n"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_drain_ends_every_stream_and_tells_the_browser_to_come_again() {
     let scene = Scene::new().await;
     let pending = scene.open(|_| {}).await;
@@ -83,7 +83,7 @@ async fn a_drain_ends_every_stream_and_tells_the_browser_to_come_again() {
     assert_eq!(scene.shared.service.drain.finish(Duration::ZERO).await, 0, "no stream is under way any more");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_open_stream_counts_as_under_way() {
     let scene = Scene::new().await;
     let pending = scene.open(|_| {}).await;
@@ -93,7 +93,7 @@ async fn an_open_stream_counts_as_under_way() {
     assert_eq!(scene.shared.service.drain.finish(Duration::ZERO).await, 0);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_stream_of_nothing_is_a_404_and_head_opens_none() {
     let scene = Scene::new().await;
     let pending = scene.open(|_| {}).await;

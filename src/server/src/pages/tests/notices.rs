@@ -4,7 +4,7 @@ use actix_web::test::TestRequest;
 
 use crate::pages::scene::{ANDROID, Scene, WINDOW, redirecting_to, text};
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_verified_person_is_told_so_and_sent_onwards_and_no_claim_is_shown() {
     let scene = Scene::new().await;
     let pending = scene.open(redirecting_to("https://shop.example/back?order=7&step=2")).await;
@@ -20,7 +20,7 @@ async fn a_verified_person_is_told_so_and_sent_onwards_and_no_claim_is_shown() {
     assert!(!html.contains("Asha") && !html.contains("http-equiv"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn without_a_redirect_url_the_page_may_be_closed() {
     let scene = Scene::new().await;
     let pending = scene.open(|_| {}).await;
@@ -29,7 +29,7 @@ async fn without_a_redirect_url_the_page_may_be_closed() {
     assert!(html.contains("You can close this page.") && !html.contains("class=\"button"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_person_who_was_not_verified_reads_why_in_plain_words() {
     let scene = Scene::new().await;
     for (code, words) in [
@@ -52,7 +52,7 @@ async fn a_person_who_was_not_verified_reads_why_in_plain_words() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_expired_transaction_is_a_410_that_says_how_to_go_on() {
     let scene = Scene::new().await;
     let pending = scene.open(redirecting_to("https://shop.example/")).await;
@@ -63,7 +63,7 @@ async fn an_expired_transaction_is_a_410_that_says_how_to_go_on() {
     assert!(!html.contains("data-follow") && !html.contains("intent:"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_unknown_or_malformed_link_is_a_404_page() {
     let scene = Scene::new().await;
     for id in ["3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "3f0f6c0e", "%3Cscript%3E", "3f0f6c0e9a3e4c558d2a0b8c5e0e7f11", "%FF%FE"] {
@@ -73,7 +73,7 @@ async fn an_unknown_or_malformed_link_is_a_404_page() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_service_without_time_says_when_it_comes_back() {
     let scene = Scene::set(&[("limits.pages_per_second_per_address", "1")]).await;
     let path = "/v/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
@@ -86,7 +86,7 @@ async fn a_service_without_time_says_when_it_comes_back() {
     assert!(html.contains("<noscript><meta http-equiv=\"refresh\" content=\"1\"></noscript>"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_node_at_its_limit_is_a_503_page_with_retry_after() {
     let mut scene = Scene::new().await;
     let pending = scene.open(|_| {}).await;

@@ -101,7 +101,7 @@ fn stained(sharp: &Grey, width: usize, seed: usize) -> Grey {
     stained
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_png_is_read_sharp_at_a_tenth_of_its_size_and_with_a_tenth_of_its_data_damaged() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;
@@ -128,7 +128,7 @@ async fn the_png_is_read_sharp_at_a_tenth_of_its_size_and_with_a_tenth_of_its_da
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_svg_code_is_read_by_a_scanner() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;
@@ -139,7 +139,7 @@ async fn the_svg_code_is_read_by_a_scanner() {
     assert_eq!(drawn(&svg, 41).scanned(), Some(format!("https://v.example/e/{}", event.id)));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_poster_has_name_code_three_steps_and_the_end_on_the_organisers_clock() {
     let scene = Scene::new().await;
     let event = scene.event(|terms| terms.name = EventName::parse("Open day <i>& tour</i>").unwrap()).await;
@@ -165,7 +165,7 @@ async fn the_poster_has_name_code_three_steps_and_the_end_on_the_organisers_cloc
     assert_eq!(drawn(&svg, 41).scanned(), Some(format!("https://v.example/e/{}", event.id)));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn only_the_organiser_gets_them_and_unknown_parameters_are_refused() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;

@@ -35,7 +35,7 @@ async fn turned_away(scene: &Scene, id: &str, status: u16, heading: &str, code: 
     assert_eq!(scene.balance().await, before, "nothing is spent on a refusal");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_guest_who_arrives_after_the_last_place_gets_409() {
     let scene = Scene::new().await;
     let event = scene.event(|terms| terms.max_guests = MaxGuests::new(1).unwrap()).await;
@@ -44,7 +44,7 @@ async fn a_guest_who_arrives_after_the_last_place_gets_409() {
     turned_away(&scene, &event.id.to_string(), 409, "Every place is taken", "event_full").await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_disabled_or_expired_event_is_a_410() {
     let scene = Scene::new().await;
     let disabled = scene.event(|terms| terms.is_active = false).await;
@@ -54,7 +54,7 @@ async fn a_disabled_or_expired_event_is_a_410() {
     turned_away(&scene, &over.id.to_string(), 410, "This event has ended", "event_closed").await;
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_unknown_or_malformed_event_is_a_404() {
     let scene = Scene::new().await;
     for id in ["00000000000000000", "x", "%3Cscript%3E", "%FF%FE"] {
@@ -64,7 +64,7 @@ async fn an_unknown_or_malformed_event_is_a_404() {
     assert!(status == 404 && !html.contains("<script>"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn without_credits_the_event_is_unavailable_and_no_guest_reads_why() {
     let scene = Scene::new().await;
     let event = scene.event(|_| {}).await;
@@ -88,7 +88,7 @@ async fn without_credits_the_event_is_unavailable_and_no_guest_reads_why() {
     assert!(text(scene.ask(again).await).await.contains("Continue</a>"), "what is paid for goes on");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn starts_have_a_limit_of_their_own_and_a_busy_answer_is_not_repeated_unseen() {
     let scene = Scene::set(&[("limits.event_starts_per_second_per_address", "1")]).await;
     let event = scene.event(|_| {}).await;
@@ -102,7 +102,7 @@ async fn starts_have_a_limit_of_their_own_and_a_busy_answer_is_not_repeated_unse
     assert_eq!(scene.page(&format!("/e/{}", event.id), ANDROID).await.0, 200, "looking has another limit");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_service_without_time_is_a_503_page_that_tries_again() {
     let mut scene = Scene::new().await;
     let event = scene.event(|_| {}).await;

@@ -14,7 +14,7 @@ fn link(html: &str, starts: &str) -> String {
     html[from..].split('"').next().unwrap().replace("&#38;", "&")
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_phone_gets_one_link_that_hands_a_fresh_intent_to_the_identity_app() {
     let scene = Scene::new().await;
     let pending = scene.open(|_| {}).await;
@@ -35,7 +35,7 @@ async fn a_phone_gets_one_link_that_hands_a_fresh_intent_to_the_identity_app() {
     assert!(html.find("id=\"page-code\"") > html.find("on another phone"), "for the app on another phone");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_desktop_gets_both_codes_and_links_for_this_device() {
     let scene = Scene::new().await;
     let pending = scene.open(|_| {}).await;
@@ -49,7 +49,7 @@ async fn a_desktop_gets_both_codes_and_links_for_this_device() {
     assert_eq!(decode_unverified(&decode_qr_payload(&payload).unwrap()).unwrap().txn, pending.id.to_string());
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_page_says_who_asks_and_for_what_in_words() {
     let scene = Scene::new().await;
     let pending = scene.open(|terms| terms.claims = Claim::ALL.into_iter().collect::<ClaimSet>()).await;
@@ -68,7 +68,7 @@ async fn the_page_says_who_asks_and_for_what_in_words() {
     assert!(!html.contains("scans your face"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn what_is_left_is_counted_by_the_servers_clock() {
     let scene = Scene::new().await;
     let pending = scene.open(|_| {}).await;
@@ -78,7 +78,7 @@ async fn what_is_left_is_counted_by_the_servers_clock() {
     assert!(html.contains("datetime=\"2023-11-14T22:28:20.000Z\"") && html.contains("22:28 UTC"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn without_javascript_the_page_asks_again_every_five_seconds() {
     let scene = Scene::new().await;
     let pending = scene.open(|_| {}).await;
@@ -86,7 +86,7 @@ async fn without_javascript_the_page_asks_again_every_five_seconds() {
     assert!(html.contains("<noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_fallback_of_an_app_that_is_not_installed_explains_it_and_keeps_the_link() {
     let scene = Scene::new().await;
     let pending = scene.open(|_| {}).await;
@@ -95,7 +95,7 @@ async fn the_fallback_of_an_app_that_is_not_installed_explains_it_and_keeps_the_
     assert!(html.contains("If the identity app did not open") && html.contains("href=\"intent:"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_sandbox_button_is_there_in_the_sandbox_and_nowhere_else() {
     let mut scene = Scene::new().await;
     let pending = scene.open(|_| {}).await;
@@ -109,7 +109,7 @@ async fn the_sandbox_button_is_there_in_the_sandbox_and_nowhere_else() {
     assert!(!html.to_lowercase().contains("sandbox identity") && !html.contains("/sandbox/"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_intent_that_ends_before_its_transaction_is_renewed_in_time() {
     let scene = Scene::set(&[("authority.intent_lifetime_s", "120")]).await;
     let pending = scene.open(|_| {}).await;
@@ -123,7 +123,7 @@ async fn an_intent_that_ends_before_its_transaction_is_renewed_in_time() {
     assert!(!html.contains("data-stale"), "{html}");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn every_page_has_the_strict_headers() {
     let scene = Scene::new().await;
     let pending = scene.open(|_| {}).await;
@@ -145,7 +145,7 @@ async fn every_page_has_the_strict_headers() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn nothing_in_a_page_is_inline_or_from_elsewhere() {
     let scene = Scene::new().await;
     let pending = scene.open(|_| {}).await;

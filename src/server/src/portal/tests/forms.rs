@@ -13,7 +13,7 @@ async fn api(scene: &Scene, path: &str) -> String {
     text(scene.organiser(&format!("/api/v1/nationalid-ovse{path}")).await).await
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_form_of_another_site_or_session_is_refused_and_nothing_is_done() {
     let scene = Scene::new().await;
     let browser = Browser::signed_in(&scene).await;
@@ -43,7 +43,7 @@ async fn a_form_of_another_site_or_session_is_refused_and_nothing_is_done() {
     assert_eq!(stranger.post_from("https://evil.example", "/portal/sign-in", &pairs).await.status, 403);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_trial_opens_a_transaction_of_the_api_for_one_credit() {
     let scene = Scene::new().await;
     let browser = Browser::signed_in(&scene).await;
@@ -70,7 +70,7 @@ async fn a_trial_opens_a_transaction_of_the_api_for_one_credit() {
     assert_ne!(reused.hidden("once"), once);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn what_a_finished_transaction_shows_are_the_bytes_of_the_api() {
     let scene = Scene::new().await;
     let browser = Browser::signed_in(&scene).await;
@@ -91,7 +91,7 @@ async fn what_a_finished_transaction_shows_are_the_bytes_of_the_api() {
     assert!(page.html.contains("<h1>Expired</h1>"), "{}", page.status);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn what_is_not_acceptable_is_told_beside_the_fields_and_costs_nothing() {
     let scene = Scene::new().await;
     let browser = Browser::signed_in(&scene).await;
@@ -114,7 +114,7 @@ async fn what_is_not_acceptable_is_told_beside_the_fields_and_costs_nothing() {
     assert!(nothing.status == 400 && nothing.html.contains("is required"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_event_is_created_changed_and_closed_and_its_name_is_text() {
     let scene = Scene::new().await;
     let browser = Browser::signed_in(&scene).await;
@@ -149,7 +149,7 @@ async fn an_event_is_created_changed_and_closed_and_its_name_is_text() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_webhook_url_is_set_refused_and_removed() {
     let scene = Scene::new().await;
     let browser = Browser::signed_in(&scene).await;

@@ -6,7 +6,7 @@ use sakshi_domain::tenancy::App;
 use super::Browser;
 use crate::pages::scene::Scene;
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn no_page_is_stored_framed_indexed_or_larger_than_30_kilobytes_with_its_files() {
     let scene = Scene::new().await;
     let browser = Browser::signed_in(&scene).await;
@@ -27,7 +27,7 @@ async fn no_page_is_stored_framed_indexed_or_larger_than_30_kilobytes_with_its_f
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn another_apps_transactions_and_events_are_not_there() {
     let scene = Scene::new().await;
     let pending = scene.open(|_| {}).await;
@@ -56,7 +56,7 @@ async fn another_apps_transactions_and_events_are_not_there() {
     assert!(!browser.get("/portal/events").await.html.contains(&event.id.to_string()));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_statement_has_the_newest_first_and_leads_to_its_transactions() {
     let scene = Scene::new().await;
     let browser = Browser::signed_in(&scene).await;
@@ -74,7 +74,7 @@ async fn the_statement_has_the_newest_first_and_leads_to_its_transactions() {
     assert!(page.html.contains("Used in the last 30 days: 22"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn guests_of_an_event_are_listed_with_what_they_shared() {
     let scene = Scene::new().await;
     let browser = Browser::signed_in(&scene).await;
@@ -90,7 +90,7 @@ async fn guests_of_an_event_are_listed_with_what_they_shared() {
     assert!(page.html.contains("Asha Rao") && of_guest.html.contains("Asha Rao"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_address_without_a_page_and_the_reload_of_a_form_are_no_dead_ends() {
     let scene = Scene::new().await;
     let browser = Browser::signed_in(&scene).await;
@@ -106,7 +106,7 @@ async fn an_address_without_a_page_and_the_reload_of_a_form_are_no_dead_ends() {
     assert_eq!((stranger.status, stranger.location.as_str()), (303, "/portal/sign-in"));
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn the_shell_gets_the_app_id_and_never_the_key() {
     let scene = Scene::new().await;
     let page = Browser::signed_in(&scene).await.get("/portal/credits").await;

@@ -13,7 +13,7 @@ use crate::pages::scene::Scene;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn without_a_session_every_page_leads_to_the_sign_in_and_every_form_is_dead() {
     let scene = Scene::new().await;
     let mut browser = Browser::new(&scene);
@@ -29,7 +29,7 @@ async fn without_a_session_every_page_leads_to_the_sign_in_and_every_form_is_dea
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_key_and_its_app_sign_in_and_neither_page_nor_cookie_has_the_key() {
     let scene = Scene::new().await;
     let mut browser = Browser::new(&scene);
@@ -50,7 +50,7 @@ async fn a_key_and_its_app_sign_in_and_neither_page_nor_cookie_has_the_key() {
     }
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn whatever_is_wrong_with_the_credentials_the_answer_is_one_and_nothing_of_them_is_shown() {
     let scene = Scene::new().await;
     let (key, app) = (scene.first.key.reveal().to_owned(), scene.first.app.as_str().to_owned());
@@ -68,7 +68,7 @@ async fn whatever_is_wrong_with_the_credentials_the_answer_is_one_and_nothing_of
     assert_eq!(pages.len(), 1, "no answer tells more than another");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn an_app_of_another_client_is_not_signed_in_to() {
     let scene = Scene::new().await;
     let store = &scene.shared.service.store;
@@ -81,7 +81,7 @@ async fn an_app_of_another_client_is_not_signed_in_to() {
     assert_eq!(answer.status, 401);
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn signing_in_again_gives_a_new_session_and_ends_the_old_one() {
     let scene = Scene::new().await;
     let mut browser = Browser::signed_in(&scene).await;
@@ -93,7 +93,7 @@ async fn signing_in_again_gives_a_new_session_and_ends_the_old_one() {
     assert!(browser.get("/portal").await.leads_to_sign_in());
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn signing_out_ends_the_session_itself() {
     let scene = Scene::new().await;
     let browser = Browser::signed_in(&scene).await;
@@ -104,7 +104,7 @@ async fn signing_out_ends_the_session_itself() {
     assert_eq!(other.get("/portal").await.status, 200, "another session of the same key goes on");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_session_ends_half_an_hour_after_its_last_use_and_eight_hours_after_its_begin() {
     let scene = Scene::new().await;
     let idle = Browser::signed_in(&scene).await;
@@ -123,7 +123,7 @@ async fn a_session_ends_half_an_hour_after_its_last_use_and_eight_hours_after_it
     assert!(used.get("/portal").await.leads_to_sign_in(), "eight hours have passed");
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn a_revoked_key_ends_its_sessions() {
     let scene = Scene::new().await;
     let browser = Browser::signed_in(&scene).await;
@@ -134,7 +134,7 @@ async fn a_revoked_key_ends_its_sessions() {
     assert!(browser.get("/portal/credits").await.leads_to_sign_in());
 }
 
-#[actix_web::test]
+#[actix_rt::test]
 async fn attempts_to_sign_in_have_a_rate() {
     let scene = Scene::set(&[("limits.sign_ins_per_minute_per_address", "2")]).await;
     let mut browser = Browser::new(&scene);

@@ -1,0 +1,101 @@
+//! The fields of a body as rows of a table, read from its JSON schema.
+
+use serde_json::{Map, Value};
+
+/// How far fields of fields are followed.
+const DEPTH_MAX: usize = 4;
+
+/// A field of a body, or a parameter.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) name: String,
+    pub(super) kind: String,
+    pub(super) is_required: bool,
+    pub(super) about: String,
+}
+
+impl Row {
+    /// A parameter of the path, the query or the head.
+    pub(super) fn of_parameter(document: &Value, parameter: &Value) -> Self {
+        let place = parameter["in"].as_str().unwrap_or_default();
+        Self {
+            name: parameter["name"].as_str().unwrap_or_default().to_owned(),
+            kind: format!("{}, in the {}", kind(document, &parameter["schema"]), if place == "header" { "head" } else { place }),
+            is_required: parameter["required"] == true,
+            about: parameter["description"].as_str().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+/// What a reference leads to; the value itself when it is none.
+pub(super) fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    match value["$ref"].as_str().and_then(|to| to.strip_prefix('#')) {
+        Some(pointer) => document.pointer(pointer).map_or(&Value::Null, |found| resolved(document, found)),
+        None => value,
+    }
+}
+
+/// The fields of a schema, those of its parts behind them as `part.field` and `parts[].field`.
+pub(super) fn rows(document: &Value, schema: &Value) -> Vec<Row> {
+    let mut rows = Vec::new();
+    collect(document, schema, "", 0, &mut rows);
+    rows
+}
+
+fn collect(document: &Value, schema: &Value, before: &str, depth: usize, rows: &mut Vec<Row>) {
+    let schema = resolved(document, schema);
+    for choice in ["allOf", "oneOf", "anyOf"].iter().filter_map(|word| schema[word].as_array()).flatten() {
+        collect(document, choice, before, depth, rows);
+    }
+    for (name, field) in schema["properties"].as_object().into_iter().flat_map(Map::iter) {
+        let name = format!("{before}{name}");
+        if rows.iter().any(|row| row.name == name) {
+            continue;
+        }
+        let is_required =
+            schema["required"].as_array().is_some_and(|required| required.iter().any(|one| name.ends_with(one.as_str().unwrap_or(" "))));
+        let told = [field, resolved(document, field)].iter().find_map(|schema| schema["description"].as_str()).unwrap_or_default();
+        rows.push(Row { kind: kind(document, field), is_required, about: told.trim().to_owned(), name: name.clone() });
+        if depth < DEPTH_MAX {
+            collect(document, field, &format!("{name}."), depth + 1, rows);
+            collect(document, &resolved(document, field)["items"], &format!("{name}[]."), depth + 1, rows);
+        }
+    }
+}
+
+/// What a value may be, in words: its type, the words it may be, and its bounds.
+fn kind(document: &Value, schema: &Value) -> String {
+    let schema = resolved(document, schema);
+    let choices = ["oneOf", "anyOf", "allOf"].iter().find_map(|word| schema[word].as_array());
+    if let Some(choices) = choices {
+        let mut kinds: Vec<String> = choices.iter().map(|choice| kind(document, choice)).collect();
+        kinds.dedup();
+        return kinds.join(" or ");
+    }
+    if !schema["const"].is_null() {
+        return schema["const"].to_string();
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        let words: Vec<String> = words.iter().map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned)).collect();
+        return format!("one of {}", words.join(", "));
+    }
+    let types = match &schema["type"] {
+        Value::String(one) => one.clone(),
+        Value::Array(several) => several.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
+        _ => "any value".to_owned(),
+    };
+    let of = if schema["items"].is_object() { format!(" of {}", kind(document, &schema["items"])) } else { String::new() };
+    let format =
+        schema["format"].as_str().filter(|format| !format.starts_with("int")).map(|format| format!(" ({format})")).unwrap_or_default();
+    let bounds = [("minLength", "maxLength", " characters"), ("minItems", "maxItems", " items"), ("minimum", "maximum", "")];
+    let bounds = bounds.iter().filter_map(|(least, most, unit)| {
+        let (least, most) = (&schema[least], &schema[most]);
+        match (least.is_null(), most.is_null()) {
+            (true, true) => None,
+            (false, true) => Some(format!(", at least {least}{unit}")),
+            (true, false) => Some(format!(", at most {most}{unit}")),
+            (false, false) => Some(format!(", {least} to {most}{unit}")),
+        }
+    });
+    format!("{types}{of}{format}{}", bounds.collect::<String>())
+}
