@@ -7,7 +7,6 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
 
-use metrics_exporter_prometheus::PrometheusBuilder;
 use sakshi::node::Node;
 use sakshi::settings::{Sources, load};
 use serde_json::Value;
@@ -39,7 +38,7 @@ impl Running {
         let thread = thread::spawn(move || {
             actix_rt::System::new().block_on(async move {
                 let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;
-                let node = Node::start(&settings, PrometheusBuilder::new().build_recorder().handle()).await.unwrap();
+                let node = Node::start(&settings, sakshi::telemetry::Figures::default()).await.unwrap();
                 told.send((node.public_addr, node.internal_addr)).unwrap();
                 let _ = stopped.await;
                 node.stop().await;

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use metrics_exporter_prometheus::PrometheusHandle;
 use reqwest::{Client, Response};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
@@ -17,7 +16,7 @@ use crate::first_client::{self, FirstClient};
 use crate::node::{Node, StartError};
 use crate::serve::{self, Signals};
 use crate::settings::{LogFormat, Sources, load};
-use crate::telemetry;
+use crate::telemetry::{self, Figures};
 use crate::timeline::Timeline;
 
 /// How long the walk waits for its webhook.
@@ -61,7 +60,7 @@ async fn walk(
 }
 
 /// Starts a node on the ports that were asked for. Where none was, it is the one of the settings, or any when that is taken.
-async fn start(options: Demo, sources: &Sources, directory: &Path, metrics: PrometheusHandle) -> Result<Node, Failure> {
+async fn start(options: Demo, sources: &Sources, directory: &Path, metrics: Figures) -> Result<Node, Failure> {
     let mut sources = sources.clone();
     let set = |sources: &mut Sources, key: &str, value: String| sources.overrides.push((key.to_owned(), value));
     set(&mut sources, "profile", "sandbox".to_owned());
@@ -199,8 +198,6 @@ Ctrl-C ends it; nothing is kept."#,
 mod tests {
     use std::net::{SocketAddr, TcpListener};
 
-    use metrics_exporter_prometheus::PrometheusBuilder;
-
     use super::*;
 
     /// Where the demo serves the public when its settings say `public`.
@@ -210,7 +207,7 @@ mod tests {
         for (name, value) in [("PUBLIC_ADDR", public.to_string()), ("INTERNAL_ADDR", "127.0.0.1:0".into()), ("WORKERS", "1".into())] {
             sources.environment.insert(format!("SAKSHI__SERVER__{name}"), value);
         }
-        let node = start(options, &sources, directory.path(), PrometheusBuilder::new().build_recorder().handle()).await?;
+        let node = start(options, &sources, directory.path(), Figures::default()).await?;
         let address = node.public_addr;
         node.stop().await;
         Ok(address)

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use metrics_exporter_prometheus::PrometheusBuilder;
 use reqwest::{Client, Method, RequestBuilder};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use serde_json::Value;
@@ -42,7 +41,7 @@ impl LiveNode {
         ];
         let overrides = set.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;
-        let node = Node::start(&settings, PrometheusBuilder::new().build_recorder().handle()).await.unwrap();
+        let node = Node::start(&settings, crate::telemetry::Figures::default()).await.unwrap();
         let first = first_client::ensure(&*node.store, SystemClock.now()).await.unwrap().unwrap();
         let http = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
         let http = http.timeout(Duration::from_secs(60)).build().unwrap();

@@ -10,7 +10,6 @@ use std::time::Duration;
 use actix_web::dev::ServerHandle;
 use actix_web::{App, HttpServer};
 use futures_util::future::LocalBoxFuture;
-use metrics_exporter_prometheus::PrometheusHandle;
 use sakshi_actors::{ByteBounds, Doors, Escalation, Flows, Ground, LaneBounds, MoveCredits, Tree, TreeBounds};
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::flow::reported::FlowReport;
@@ -43,6 +42,7 @@ use crate::service::{GivenAddresses, Rules, Service};
 use crate::settings::{Settings, StoreKind};
 use crate::storage::Storage;
 use crate::store_path;
+use crate::telemetry::Figures;
 use crate::upstreams::Upstreams;
 
 /// Connections that may wait to be accepted.
@@ -128,7 +128,7 @@ impl Node {
     ///
     /// # Errors
     /// The first part that does not start; what had started ends.
-    pub async fn start(settings: &Settings, metrics: PrometheusHandle) -> Result<Self, StartError> {
+    pub async fn start(settings: &Settings, metrics: Figures) -> Result<Self, StartError> {
         // A sandbox keeps its keys there, whatever its store is.
         if settings.profile == Profile::Sandbox || matches!(settings.store.kind, StoreKind::Embedded) {
             let path = &settings.store.path;

@@ -2,27 +2,19 @@
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::profile::Profile;
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::interval;
 
 use crate::first_client::{self, FirstClient};
 use crate::node::Node;
 use crate::settings::Settings;
-use crate::telemetry;
+use crate::telemetry::{self, Figures};
 
 /// The supervision tree gave up (`EX_SOFTWARE` of sysexits.h); the init system should restart us.
 const GAVE_UP: u8 = 70;
-
-/// Upper bounds of the buckets of every metric whose name ends in `_seconds`.
-const SECONDS: [f64; 12] = [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0];
-/// How often measured times are folded into them.
-const UPKEEP: Duration = Duration::from_secs(1);
 
 /// Why the process ends.
 enum Ending {
@@ -64,25 +56,14 @@ async fn begin(settings: &Settings, err: &mut dyn Write) -> Result<(Node, Signal
     Ok((node, signals))
 }
 
-/// The process's metrics; to be called on the runtime, which tends them as long as it lives.
+/// The figures of the process, counted from now on.
 ///
 /// # Errors
-/// When there is a recorder already.
-pub fn recorder() -> Result<PrometheusHandle, metrics_exporter_prometheus::BuildError> {
-    let seconds = Matcher::Suffix("_seconds".to_owned());
-    let handle = PrometheusBuilder::new().set_buckets_for_metric(seconds, &SECONDS)?.install_recorder()?;
-    actix_rt::spawn(tend(handle.clone()));
-    Ok(handle)
-}
-
-/// Folds measured times into their buckets: the recorder keeps each one until somebody does, and
-/// there may be nobody who scrapes.
-async fn tend(handle: PrometheusHandle) {
-    let mut turn = interval(UPKEEP);
-    loop {
-        turn.tick().await;
-        handle.run_upkeep();
-    }
+/// When somebody counts already.
+pub fn recorder() -> Result<Figures, metrics::SetRecorderError<Figures>> {
+    let figures = Figures::default();
+    metrics::set_global_recorder(figures.clone())?;
+    Ok(figures)
 }
 
 /// One line that tells whoever started the process where it serves.

@@ -3,6 +3,7 @@
 //! The standard hook walks the stack on every panic, which stalls neighbours of a crashing actor;
 //! and a panic's text may hold what must not be logged.
 
+mod figures;
 mod gathered;
 mod json_line;
 
@@ -15,6 +16,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{fmt, registry};
 
+pub use self::figures::Figures;
 use self::gathered::{Ending, gathered};
 use self::json_line::JsonLine;
 use crate::settings::LogFormat;

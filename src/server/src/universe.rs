@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
-use metrics_exporter_prometheus::PrometheusBuilder;
 use sakshi_domain::clock::ManualClock;
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::flow::reported::FlowReport;
@@ -23,6 +22,7 @@ use crate::http::error::ApiError;
 use crate::http::intake::Intake;
 use crate::internal::{CreditDesk, FlowDesk, Health, InternalDeps, REPORT_BODIES};
 use crate::service::GivenAddresses;
+use crate::telemetry::Figures;
 
 pub(crate) const TOKEN: &str = "an-admin-token-of-more-than-32-characters";
 pub(crate) const CONNECTOR_TOKEN: &str = "a-connector-token-of-more-than-32-characters";
@@ -99,7 +99,7 @@ impl Universe {
             health: self.fit.clone(),
             tree: Arc::new(|| json!({"name": "root", "kind": "root", "state": "running", "live": 1, "restarts": 0, "children": []})),
             figures: Arc::new(|| {}),
-            metrics: PrometheusBuilder::new().build_recorder().handle(),
+            metrics: Figures::default(),
             admin_token: SecretString::from(TOKEN),
             connector_token: SecretString::from(CONNECTOR_TOKEN),
             addresses: GivenAddresses::PUBLIC,

@@ -22,7 +22,6 @@ use std::sync::Arc;
 use actix_web::http::Method;
 use actix_web::web::{self, ServiceConfig};
 use futures_util::future::LocalBoxFuture;
-use metrics_exporter_prometheus::PrometheusHandle;
 use sakshi_domain::clock::Clock;
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::flow::kind::FlowKind;
@@ -88,7 +87,7 @@ pub struct InternalDeps {
     /// The live supervision tree.
     pub tree: TreeView,
     /// Renders the metrics of this process.
-    pub metrics: PrometheusHandle,
+    pub metrics: crate::telemetry::Figures,
     /// Brings figures up to date that are read only then.
     pub figures: Arc<dyn Fn() + Send + Sync>,
     /// The operator's bearer token.

@@ -5,7 +5,6 @@ use actix_web::body::MessageBody;
 use actix_web::dev::{Service, ServiceResponse};
 use actix_web::http::header::HeaderMap;
 use actix_web::test::{TestRequest, read_body};
-use metrics_exporter_prometheus::PrometheusBuilder;
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::limits::REPORT_BYTES_MAX;
@@ -166,9 +165,9 @@ async fn a_report_that_finds_no_room_is_to_come_again() {
 
 #[actix_rt::test]
 async fn reports_are_counted_by_kind_and_result_alone() {
-    let recorder = PrometheusBuilder::new().build_recorder();
+    let recorder = crate::telemetry::Figures::default();
     let universe = Universe::new();
-    let deps = InternalDeps { metrics: recorder.handle(), ..universe.internal() };
+    let deps = InternalDeps { metrics: recorder.clone(), ..universe.internal() };
     let _guard = metrics::set_default_local_recorder(&recorder);
     let (service, flow) = (listener(deps).await, party(&universe).await.locker(&universe.store).await);
     for status in ["Fetched", "Fetched", "Failed"] {

@@ -9,7 +9,6 @@ use actix_web::http::Method;
 use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, init_service, read_body};
 use actix_web::{App, Error};
-use metrics_exporter_prometheus::PrometheusBuilder;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::event::{Event, EventCounts, EventName, EventTerms, MaxGuests};
@@ -288,8 +287,8 @@ async fn probes_say_what_is_wrong_and_need_no_token() {
 
 #[actix_rt::test]
 async fn metrics_are_labelled_by_route_pattern_and_never_by_path() {
-    let recorder = PrometheusBuilder::new().build_recorder();
-    let deps = InternalDeps { metrics: recorder.handle(), ..Universe::new().internal() };
+    let recorder = crate::telemetry::Figures::default();
+    let deps = InternalDeps { metrics: recorder.clone(), ..Universe::new().internal() };
     let _guard = metrics::set_default_local_recorder(&recorder);
     let service = listener(deps).await;
     ask(&service, "GET", "/admin/v1/clients/cl_secret/credits", None).await;

@@ -1,0 +1,184 @@
+//! The figures of the process, and how Prometheus reads them (text format 0.0.4).
+//!
+//! Code that counts uses the macros of the `metrics` crate; this is their recorder. A counter or a gauge is one atomic number,
+//! a histogram one for each bucket, so that to count costs a few nanoseconds and nothing has to be tidied up.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+
+/// Upper bounds of the buckets of every histogram, in seconds.
+const SECONDS: [f64; 12] = [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0];
+
+/// The figures; clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Figures(Arc<Series>);
+
+#[derive(Debug, Default)]
+struct Series {
+    counters: Table<Key, AtomicU64>,
+    gauges: Table<Key, AtomicU64>,
+    histograms: Table<Key, Buckets>,
+    help: RwLock<BTreeMap<String, SharedString>>,
+}
+
+type Table<K, T> = RwLock<HashMap<K, Arc<T>>>;
+
+/// How many values fell under each bound, and what all of them add up to.
+#[derive(Debug, Default)]
+struct Buckets {
+    /// One for each bound, and one for what is above them all.
+    counts: [AtomicU64; SECONDS.len() + 1],
+    /// Bits of an `f64`.
+    sum: AtomicU64,
+}
+
+impl HistogramFn for Buckets {
+    fn record(&self, value: f64) {
+        let bucket = SECONDS.iter().position(|bound| value <= *bound).unwrap_or(SECONDS.len());
+        self.counts[bucket].fetch_add(1, Ordering::Relaxed);
+        let add = |sum: u64| Some((f64::from_bits(sum) + value).to_bits());
+        // The closure never declines.
+        let _ = self.sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+}
+
+/// What is counted under this key; it begins at zero.
+fn entry<K: Clone + Eq + Hash, T: Default>(table: &Table<K, T>, key: &K) -> Arc<T> {
+    if let Some(known) = table.read().unwrap_or_else(PoisonError::into_inner).get(key) {
+        return Arc::clone(known);
+    }
+    Arc::clone(table.write().unwrap_or_else(PoisonError::into_inner).entry(key.clone()).or_default())
+}
+
+impl Recorder for Figures {
+    fn describe_counter(&self, key: KeyName, _: Option<Unit>, description: SharedString) {
+        self.0.help.write().unwrap_or_else(PoisonError::into_inner).insert(key.as_str().to_owned(), description);
+    }
+
+    fn describe_gauge(&self, key: KeyName, unit: Option<Unit>, description: SharedString) {
+        self.describe_counter(key, unit, description);
+    }
+
+    fn describe_histogram(&self, key: KeyName, unit: Option<Unit>, description: SharedString) {
+        self.describe_counter(key, unit, description);
+    }
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        entry(&self.0.counters, key).into()
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        entry(&self.0.gauges, key).into()
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        entry(&self.0.histograms, key).into()
+    }
+}
+
+impl Figures {
+    /// All of them as Prometheus reads them, in the order of their names.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut page = String::new();
+        self.render_kind(&mut page, "counter", &self.0.counters, |page, name, labels, value| {
+            line(page, name, labels, &value.load(Ordering::Relaxed));
+        });
+        self.render_kind(&mut page, "gauge", &self.0.gauges, |page, name, labels, value| {
+            line(page, name, labels, &f64::from_bits(value.load(Ordering::Relaxed)));
+        });
+        self.render_kind(&mut page, "histogram", &self.0.histograms, |page, name, labels, buckets| {
+            let mut below = 0;
+            for (index, count) in buckets.counts.iter().enumerate() {
+                below += count.load(Ordering::Relaxed);
+                let bound = SECONDS.get(index).map_or_else(|| "+Inf".to_owned(), ToString::to_string);
+                let comma = if labels.is_empty() { "" } else { "," };
+                line(page, &format!("{name}_bucket"), &format!("{labels}{comma}le=\"{bound}\""), &below);
+            }
+            line(page, &format!("{name}_sum"), labels, &f64::from_bits(buckets.sum.load(Ordering::Relaxed)));
+            line(page, &format!("{name}_count"), labels, &below);
+        });
+        page
+    }
+
+    fn render_kind<T>(&self, page: &mut String, kind: &str, table: &Table<Key, T>, write: impl Fn(&mut String, &str, &str, &T)) {
+        let table = table.read().unwrap_or_else(PoisonError::into_inner);
+        let help = self.0.help.read().unwrap_or_else(PoisonError::into_inner);
+        let sorted: BTreeMap<(&str, String), &Arc<T>> = table.iter().map(|(key, value)| ((key.name(), labels(key)), value)).collect();
+        let mut last = "";
+        for ((name, labels), value) in &sorted {
+            if *name != last {
+                last = name;
+                if let Some(told) = help.get(*name) {
+                    // Writing to a string does not fail.
+                    let _ = writeln!(page, "# HELP {name} {}", told.replace('\\', "\\\\").replace('\n', "\\n"));
+                }
+                let _ = writeln!(page, "# TYPE {name} {kind}");
+            }
+            write(page, name, labels, value);
+        }
+    }
+}
+
+fn line(page: &mut String, name: &str, labels: &str, value: &dyn std::fmt::Display) {
+    // Writing to a string does not fail.
+    let _ = if labels.is_empty() { writeln!(page, "{name} {value}") } else { writeln!(page, "{name}{{{labels}}} {value}") };
+}
+
+fn labels(key: &Key) -> String {
+    let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    key.labels().map(|label| format!("{}=\"{}\"", label.key(), escaped(label.value()))).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use metrics::{counter, describe_counter, gauge, histogram, with_local_recorder};
+
+    use super::*;
+
+    #[test]
+    fn figures_are_rendered_as_prometheus_reads_them() {
+        let figures = Figures::default();
+        with_local_recorder(&figures, || {
+            describe_counter!("b_total", "How many.\nReally.");
+            counter!("b_total", "word" => "a \"b\" \\ c\nd").increment(2);
+            counter!("b_total", "word" => "a \"b\" \\ c\nd").increment(1);
+            counter!("a_total").absolute(7);
+            gauge!("depth").set(1.5);
+            gauge!("depth").decrement(3.0);
+        });
+        assert_eq!(
+            figures.render(),
+            "# TYPE a_total counter\na_total 7\n# HELP b_total How many.\\nReally.\n# TYPE b_total counter\n\
+             b_total{word=\"a \\\"b\\\" \\\\ c\\nd\"} 3\n# TYPE depth gauge\ndepth -1.5\n"
+        );
+    }
+
+    #[test]
+    fn a_value_is_counted_in_its_bucket_and_in_every_larger_one() {
+        let figures = Figures::default();
+        with_local_recorder(&figures, || {
+            for value in [0.001, 0.0011, 31.0] {
+                histogram!("took_seconds", "route" => "/a").record(value);
+            }
+        });
+        let page = figures.render();
+        for line in [
+            "# TYPE took_seconds histogram",
+            "took_seconds_bucket{route=\"/a\",le=\"0.0005\"} 0",
+            "took_seconds_bucket{route=\"/a\",le=\"0.001\"} 1",
+            "took_seconds_bucket{route=\"/a\",le=\"0.0025\"} 2",
+            "took_seconds_bucket{route=\"/a\",le=\"30\"} 2",
+            "took_seconds_bucket{route=\"/a\",le=\"+Inf\"} 3",
+            "took_seconds_sum{route=\"/a\"} 31.0021",
+            "took_seconds_count{route=\"/a\"} 3",
+        ] {
+            assert!(page.lines().any(|found| found == line), "{line} in {page}");
+        }
+    }
+}
