@@ -5,21 +5,31 @@ CARGO ?= cargo
 # A run that hangs ends with the names of the tests that were running, long before anyone's patience does.
 WITHIN = timeout --kill-after=30
 
-.PHONY: test check needs rust contract browser deploy bench growth load demo
+# Incremental builds help who changes a line and builds again; a run that is made once is quicker without.
+ifdef CI
+export CARGO_INCREMENTAL = 0
+endif
 
-test: needs check rust contract browser deploy
+.PHONY: test suites needs check build rust redis browser deploy readme bench growth load demo dist
+
+# Builds come one after the other; then the suites that wait (browser, Redis, deploy) run beside those that compute.
+test: check build
+	+$(MAKE) --no-print-directory --output-sync=target --jobs=2 suites
+
+suites: browser rust redis deploy readme
 
 # Programs that the suites run, with the Debian packages that bring them. Installed only when missing,
 # and only where that is allowed; otherwise the missing ones are named.
 needs:
 	@missing=""; \
 	need() { command -v "$$1" >/dev/null 2>&1 || missing="$$missing $$2"; }; \
-	need cc build-essential; need python3 python3; need node nodejs; need npm npm; need flock util-linux; \
+	need cc build-essential; need python3 python3; need node nodejs; need npm npm; need flock util-linux; need curl curl; \
 	python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing="$$missing python3-venv"; \
-	if [ -d tests/browser ]; then need chromium chromium; need zbarimg zbar-tools; need gs ghostscript; \
-		[ -n "$$(fc-list :lang=ur family 2>/dev/null)" ] || missing="$$missing fontconfig fonts-noto-core"; fi; \
-	need redis-server redis-server; need redis-cli redis-tools; need haproxy haproxy; \
-	if [ -d tests/deploy ]; then need kubectl kubernetes-client; need systemd-analyze systemd; need openssl openssl; fi; \
+	need chromium chromium; need zbarimg zbar-tools; need gs ghostscript; \
+	[ -n "$$(fc-list :lang=ur family 2>/dev/null)" ] || missing="$$missing fontconfig fonts-noto-core"; \
+	need redis-server redis-server; need redis-cli redis-tools; need haproxy haproxy; need zsh zsh; \
+	need kubectl kubernetes-client; need systemd-analyze systemd; need openssl openssl; \
+	need buildah buildah; need mmdebstrap mmdebstrap; need ip iproute2; \
 	[ -z "$$missing" ] && exit 0; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
@@ -29,31 +39,43 @@ needs:
 
 check: needs
 	$(CARGO) fmt --all --check
-	$(WITHIN) 30m $(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(WITHIN) 30m $(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
 
-rust: needs
-	$(WITHIN) 30m $(CARGO) test --workspace --no-run
-	$(WITHIN) 20m $(CARGO) test --workspace
-	SAKSHI_TEST_STORE=redis $(WITHIN) 10m $(CARGO) test --workspace --test api
+# Everything that the suites run: one build, and what they take from registries.
+build: needs
+	@$(WITHIN) 10m tests/contract/setup.sh & $(WITHIN) 10m tests/browser/setup.sh & $(WITHIN) 10m tests/deploy/setup.sh & \
+	$(WITHIN) 30m $(CARGO) test --workspace --no-run && wait
 
-# The independent issuers; the suites that use them have run with the rest.
-contract: needs
-	$(WITHIN) 10m tests/contract/setup.sh
+rust: build
+	$(WITHIN) 30m $(CARGO) test --workspace
 
-browser: needs rust
-	@if [ -d tests/browser ]; then $(WITHIN) 15m tests/browser/run.sh; fi
+# The black-box suite again, on Redis.
+redis: build
+	SAKSHI_TEST_STORE=redis $(WITHIN) 20m $(CARGO) test --workspace --test api
+
+browser: build
+	$(WITHIN) 20m tests/browser/run.sh
 
 # What is in deploy/, as far as one machine can run it.
-deploy: needs
+deploy: build
 	$(WITHIN) 10m tests/deploy/check.sh
+
+# What the README tells its reader to type.
+readme: build
+	$(WITHIN) 10m tests/readme/run.sh
+
+# What is shipped: a stripped binary in an archive, its debug information and checksums, in target/dist/out.
+dist:
+	CARGO_PROFILE_DIST_STRIP=none $(CARGO) build --profile dist --locked --package sakshi --no-default-features
+	deploy/release/dist.sh
 
 # Everything in benches/, with the tables written into its README; about twenty-five minutes of a quiet machine.
 bench: needs
-	$(CARGO) run --release -p sakshi-benches -- all --write
+	$(CARGO) run --profile dist -p sakshi-benches -- all --write
 
 # What a request costs as the node holds more and more; 25 minutes.
 growth:
-	$(CARGO) run --release -p sakshi-benches -- growth
+	$(CARGO) run --profile dist -p sakshi-benches -- growth
 
 # Guests through a sandbox node that runs on this machine: make load LOAD="storm --guests 5000 --report report.html".
 LOAD ?= kiosk --guests 2000 --minutes 1
@@ -61,4 +83,4 @@ load:
 	$(CARGO) run --release -p sakshi-load -- $(LOAD)
 
 demo:
-	$(CARGO) run --release -- demo
+	$(CARGO) run -- demo

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use sakshi_authority::intent::IntentKey;
 use serde_json::json;
 
 use crate::harness::forge::Forge;
 use crate::harness::operator::ADMIN_TOKEN;
 use crate::harness::process::{Ending, Process};
-use crate::harness::universe::{Universe, environment};
+use crate::harness::universe::{Universe, environment, intent_key as harness_key};
 
 const TOKEN: &str = "an-operators-own-token-of-enough-length";
 
@@ -35,10 +34,10 @@ pub(crate) fn production(key_path: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A fresh intent key in a directory.
+/// The intent key in a directory.
 pub(crate) fn intent_key(directory: &Path) -> String {
     let path = directory.join("intent.pem");
-    std::fs::write(&path, IntentKey::generate_rs256().unwrap().1).unwrap();
+    std::fs::write(&path, harness_key()).unwrap();
     path.display().to_string()
 }
 

@@ -5,7 +5,7 @@ use sakshi_authority::qr::decode_qr_payload;
 use serde_json::json;
 
 use crate::harness::backend::{Backend, QR_INTENT};
-use crate::harness::universe::Universe;
+use crate::harness::universe::{Universe, intent_key};
 use crate::harness::waiting::{PLENTY, eventually};
 
 async fn qr_payload(backend: &Backend, txn: &str) -> String {
@@ -25,8 +25,7 @@ async fn the_qr_value_holds_a_signed_intent_for_the_same_transaction() {
     assert!(digits.len() > 1_000 && digits.bytes().all(|byte| byte.is_ascii_digit()), "{payload}");
 
     let jwt = decode_qr_payload(&payload).expect("a QR value");
-    let pem = std::fs::read_to_string(universe.store().join("sandbox-keys/intent.pem")).expect("the intent key");
-    let key = IntentKey::from_pem(&pem).expect("a key").public_jwk();
+    let key = IntentKey::from_pem(intent_key()).expect("a key").public_jwk();
     let intent = intent::verify(&jwt, &key).expect("a signature of the operator's key");
     let first = &opened.intent;
     assert_eq!((&intent.txn, &intent.sc, &intent.lang, intent.m), (&first.txn, &first.sc, &first.lang, first.m));

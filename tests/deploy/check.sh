@@ -83,6 +83,8 @@ compose() {
 
 container() { "$root/target/deploy/venv/bin/hadolint" "$deploy/container/Dockerfile" && look container; }
 
+image() { "$here/image.sh" "$deploy" "${SAKSHI_BIN:-$root/target/debug/sakshi}"; }
+
 metrics() { look metrics; }
 
 alerts() {
@@ -91,7 +93,7 @@ alerts() {
   cp "$here/alerts_test.yaml" "$deploy/prometheus/alerts.yaml" "$temp/" && cd "$temp" && promtool test rules alerts_test.yaml
 }
 
-for check in ${*:-proxy redis kubernetes systemd compose container metrics alerts}; do
+for check in ${*:-proxy redis kubernetes systemd compose container image metrics alerts}; do
   said=$("$check" 2>&1)
   case $? in
     0) echo "ok       $check" ;;

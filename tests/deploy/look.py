@@ -116,6 +116,13 @@ def compose():
         expect(seconds(service["stop_grace_period"]) > drain, f"{name}: is killed before it has drained")
         for key in service["environment"]:
             expect(key in settings(), f"{name}: {key} is no setting")
+    sandbox = yaml.safe_load((deploy / "compose/sandbox.yaml").read_text())
+    (service,) = sandbox["services"].values()
+    expect("secrets" not in sandbox and "environment" not in service, "a sandbox has nothing to prepare")
+    expect(service["ports"] == ["127.0.0.1:8080:8080"], "a sandbox is reached from this machine only")
+    expect(service["cap_drop"] == ["ALL"] and service["read_only"] is True, "the sandbox has more rights than it needs")
+    expect(seconds(service["stop_grace_period"]) > drain, "the sandbox is killed before it has drained")
+    expect(service["build"] == file["services"]["node1"]["build"], "the sandbox is another image")
     build = file["services"]["node1"]["build"]
     expect((root / "deploy/compose" / build["context"] / build["dockerfile"]).is_file(), f"there is no {build['dockerfile']}")
     expect(file["networks"]["data"]["internal"] is True, "Redis can be reached from outside")
@@ -127,9 +134,11 @@ def container():
     last = text[text.rindex("\nFROM ") :]
     user = re.search(r"^USER (\d+)", last, re.M)
     expect(user and int(user[1]) > 0, "the image runs as root")
+    for name in ("PUBLIC_ADDR", "INTERNAL_ADDR"):
+        expect(re.search(rf"SAKSHI__SERVER__{name}=0\.0\.0\.0:", last), f"{name} of the image cannot be reached from outside")
     expect("HEALTHCHECK" in last and "STOPSIGNAL SIGTERM" in last, "no health check, or another signal than the drain's")
     toolchain = re.search(r'rust-version = "([\d.]+)"', (root / "Cargo.toml").read_text())[1]
-    expect(f"FROM rust:{toolchain}." in text, f"the build does not use Rust {toolchain}")
+    expect(f"=rust:{toolchain}." in text, f"the build does not use Rust {toolchain}")
     # Nothing that a manifest of the workspace names is kept out of the build.
     ignored = (deploy / "container/Dockerfile.dockerignore").read_text().split()
     members = re.search(r"^members = \[(.*)\]", (root / "Cargo.toml").read_text(), re.M)[1]

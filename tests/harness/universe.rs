@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::thread;
 use std::time::Duration;
 
+use sakshi_authority::intent::IntentKey;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -132,6 +133,12 @@ pub(crate) struct Universe {
     pub(crate) redis: Option<Arc<RedisServer>>,
 }
 
+/// The intent key of every node of this test program: to make one costs more than to start a node.
+pub(crate) fn intent_key() -> &'static str {
+    static KEY: OnceLock<String> = OnceLock::new();
+    KEY.get_or_init(|| IntentKey::generate_rs256().expect("a key").1)
+}
+
 /// Settings of a node on free ports that keeps everything in `directory`.
 pub(crate) fn environment(directory: &Path, settings: &[(&str, &str)]) -> BTreeMap<String, String> {
     let path = |name: &str| directory.join(name).display().to_string();
@@ -148,7 +155,9 @@ pub(crate) fn environment(directory: &Path, settings: &[(&str, &str)]) -> BTreeM
         ("SAKSHI__STORE__PATH".to_owned(), path("store")),
         ("SAKSHI__AUTHORITY__ISSUER".to_owned(), forge::ISSUER.to_owned()),
         ("SAKSHI__AUTHORITY__JWKS_PATH".to_owned(), path("jwks.json")),
+        ("SAKSHI__AUTHORITY__INTENT_KEY_PATH".to_owned(), path("intent.pem")),
     ]);
+    std::fs::write(path("intent.pem"), intent_key()).expect("a file");
     for (key, value) in settings {
         environment.insert(format!("SAKSHI__{key}"), (*value).to_owned());
     }

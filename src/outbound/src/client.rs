@@ -55,8 +55,17 @@ pub enum ClientError {
     #[error("the upstreams' token cannot be sent in a header")]
     Token,
     /// TLS cannot be set up, for example because the system has no trusted certificate authorities.
-    #[error("the HTTP client cannot be built: {0}")]
+    #[error("the HTTP client cannot be built: {}", innermost(.0))]
     Tls(#[source] reqwest::Error),
+}
+
+/// What the library's own sentence leaves out: the reason.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut reason: &dyn Error = error;
+    while let Some(source) = reason.source() {
+        reason = source;
+    }
+    reason.to_string()
 }
 
 /// Sends webhooks. Cloning is cheap and shares TLS session tickets, never connections.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::first_client::{self, FirstClient};
 use crate::node::Node;
 use crate::settings::{Sources, load};
+use crate::universe::intent_key_in;
 
 const ADMIN_TOKEN: &str = "sandbox-admin-token-never-in-production";
 
@@ -31,13 +32,14 @@ impl LiveNode {
     pub(crate) async fn start_with(more: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
-        let anywhere = "127.0.0.1:0";
+        let (anywhere, intent_key) = ("127.0.0.1:0", intent_key_in(directory.path()));
         let set = [
             ("profile", "sandbox"),
             ("store.path", path.to_str().unwrap()),
             ("server.public_addr", anywhere),
             ("server.internal_addr", anywhere),
             ("server.workers", "1"),
+            ("authority.intent_key_path", &intent_key),
         ];
         let overrides = set.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;

@@ -1,11 +1,13 @@
 //! What a test of this crate owns: a real store in a directory of its own, a clock that it moves,
 //! and a service whose health it decides.
 
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
+use sakshi_authority::intent::IntentKey;
 use sakshi_domain::clock::ManualClock;
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::flow::reported::FlowReport;
@@ -35,6 +37,14 @@ pub(crate) struct Universe {
     pub(crate) vault: Arc<Vault>,
     pub(crate) fit: Arc<Fitness>,
     _directory: tempfile::TempDir,
+}
+
+/// Puts an intent key into a directory: the same for every test, because to make one costs more than to start a node.
+pub(crate) fn intent_key_in(directory: &Path) -> String {
+    static KEY: OnceLock<String> = OnceLock::new();
+    let path = directory.join("intent.pem");
+    std::fs::write(&path, KEY.get_or_init(|| IntentKey::generate_rs256().unwrap().1)).unwrap();
+    path.display().to_string()
 }
 
 /// Fit until the test says otherwise.

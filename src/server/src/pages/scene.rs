@@ -38,6 +38,7 @@ use crate::material;
 use crate::public::{self, Shared};
 use crate::service::{GivenAddresses, Rules, Service};
 use crate::settings::{Settings, Sources, load};
+use crate::universe::intent_key_in;
 use crate::upstreams::Upstreams;
 
 const BASE: &str = "https://v.example";
@@ -261,6 +262,9 @@ pub(crate) fn redirecting_to(address: &str) -> impl FnOnce(&mut Terms) + use<> {
 fn settings(store: &std::path::Path, more: &[(&str, &str)]) -> Settings {
     let mut sources = Sources::default();
     sources.overrides.push(("store.path".to_owned(), store.to_string_lossy().into_owned()));
+    if let Some(directory) = store.parent() {
+        sources.overrides.push(("authority.intent_key_path".to_owned(), intent_key_in(directory)));
+    }
     sources.overrides.extend(more.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     load(&sources).unwrap().settings
 }

@@ -13,7 +13,7 @@ use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 
-use self::reference::Reference;
+use self::reference::{Reference, pieces};
 use super::frame::Frame;
 use crate::http::error::ApiError;
 use crate::http::openapi::Document;

@@ -56,6 +56,11 @@ pub(super) struct Answer {
     pub(super) about: String,
 }
 
+/// A text in pieces, and which of them are code: the document sets those between backticks.
+pub(super) fn pieces(text: &str) -> Vec<(&str, bool)> {
+    text.split('`').enumerate().map(|(index, piece)| (piece, index % 2 == 1)).filter(|(piece, _)| !piece.is_empty()).collect()
+}
+
 impl Reference {
     pub(super) fn of(document: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -1,0 +1,57 @@
+#!/bin/bash
+# Pastes the README's blocks, and those that the demo prints, into bash, zsh and dash, as somebody who tries the service does:
+# nothing is refused by a shell, and the answers are those that the README tells of.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$root"
+binary=target/debug/sakshi
+work=$(mktemp -d)
+demo=""
+finish() {
+  [ -z "$demo" ] || kill -KILL "$demo" 2>/dev/null || true
+  rm -rf "$work"
+}
+trap finish EXIT
+fail() { echo "FAILED   readme: $1"; shift; [ $# = 0 ] || cat "$@"; exit 1; }
+
+"$binary" demo --port 0 --internal-port 0 >"$work/demo" 2>"$work/log" &
+demo=$!
+for _ in $(seq 600); do
+  grep -q '^Ctrl-C ends it' "$work/demo" && break
+  kill -0 "$demo" 2>/dev/null || fail "the demo ends" "$work/demo" "$work/log"
+  sleep 0.1
+done
+grep -q '^Ctrl-C ends it' "$work/demo" || fail "the demo does not serve" "$work/demo" "$work/log"
+
+# What is to be pasted: the demo's indented lines, then the README's blocks of its first five minutes.
+sed -n '/^Still serving/,$s/^  //p' "$work/demo" >"$work/demo.blocks"
+sed -n '/^## Five minutes/,/^## Try/{/^```sh$/,/^```$/{/^```/d;p}}' README.md >"$work/readme.blocks"
+[ "$(wc -l <"$work/readme.blocks")" -gt 30 ] || fail "the README has lost its blocks"
+# A shell at a terminal may take no comments.
+if grep -nE '(^|[[:space:]])#' "$work/demo.blocks" "$work/readme.blocks"; then fail "a block has a comment"; fi
+internal=$(grep -o 'http://[0-9.:]*/admin' "$work/demo" | head -1 | sed 's#http://\(.*\)/admin#\1#')
+
+for shell in "bash --norc --noprofile" "zsh -f" "dash"; do
+  name=${shell%% *}
+  # Interactive, so that a shell's rules for typed lines hold.
+  # shellcheck disable=SC2086
+  cat "$work/demo.blocks" "$work/readme.blocks" | env -i HOME="$work" PATH="$PATH" TERM=dumb PS1= PS2= \
+    SAKSHI__SERVER__INTERNAL_ADDR="$internal" timeout 120 $shell -i >"$work/out" 2>"$work/err" || fail "$name ends with an error" "$work/err"
+  if grep -niE 'not found|no match|syntax|parse error|unmatched|unexpected|bad substitution|illegal|error:' "$work/err"; then
+    fail "$name refuses a line" "$work/err"
+  fi
+  for told in '"pending":true' '"verification_passed":true' '"residentName":"Asha' '"qrPayload":"' '"verification_passed":false' \
+    '"registration_count":1' '"remaining":1' '"status":"disabled"' 'shoe_size' '"balance":' '"kind":"root"' 'as it should be' unreachable; do
+    grep -q -- "$told" "$work/out" || fail "$name: no $told in the answers" "$work/out" "$work/err"
+  done
+  same=$(grep -xE '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}' "$work/out" | sort | uniq -c | awk '$1 >= 2' | wc -l)
+  [ "$same" -ge 1 ] || fail "$name: the same request twice is two transactions" "$work/out"
+  echo "ok       readme in $name"
+done
+
+kill -TERM "$demo"
+code=0
+wait "$demo" || code=$?
+demo=""
+[ "$code" = 0 ] || fail "the demo ends with $code"
+if grep -E 'ERROR|panic' "$work/log"; then fail "the demo logs an error"; fi
