@@ -101,6 +101,16 @@ pub const POLL_BYTES_OF_APP_MAX: usize = 48 * 1_024 * 1_024;
 pub const POLL_STALL_MAX: Duration = Duration::from_secs(20);
 /// How long a client may take to read such an answer whole: the largest comes through at 60 KB/s.
 pub const POLL_READING_MAX: Duration = Duration::from_secs(5 * 60);
+/// Bytes that small bodies which do not arrive at once may hold of the memory together.
+pub const REQUEST_BYTES_HELD_MAX: usize = 32 * 1_024 * 1_024;
+/// Bytes that answers may hold of the memory together, until their clients have read them.
+pub const ANSWER_BYTES_HELD_MAX: usize = 128 * 1_024 * 1_024;
+/// Pieces of untrusted work that wait for processor time at one moment.
+pub const CPU_WAITING_MAX: usize = 256;
+/// How long one waits for its turn.
+pub const CPU_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How long it takes until half of the processor time that an owner has used is forgotten.
+pub const CPU_MEMORY_HALVES_IN: Duration = Duration::from_secs(10);
 /// How long a small body may take to arrive: every JSON body without a file, every form of a page.
 pub const SMALL_BODY_ARRIVAL_MAX: Duration = Duration::from_secs(30);
 /// Characters of an id that another system chose.
