@@ -151,7 +151,7 @@ impl Ledger {
                     self.taken_back += 1;
                     if let Some(record) = self.forget(largest) {
                         record.signal.taken_back.store(true, Ordering::Release);
-                        record.signal.notify.notify_one();
+                        record.signal.notify.notify_waiters();
                     }
                 }
                 _ => {
@@ -162,6 +162,18 @@ impl Ledger {
             }
         }
         self.set(id, |holding, _| holding.revocable = old.revocable);
+        Ok(())
+    }
+
+    fn keep(&mut self, id: HoldingId, most: usize) -> Result<(), NoRoom> {
+        let record = self.records.get(&id).ok_or(NoRoom)?;
+        let (of_all, of_owner) = self.usage.kept(record.owners.path());
+        let share = (most - (of_all - of_owner).min(most)) / 2;
+        if of_owner > 0 && of_owner + record.holding.bytes > share {
+            self.refused += 1;
+            return Err(NoRoom);
+        }
+        self.set(id, |holding, _| holding.revocable = false);
         Ok(())
     }
 }
@@ -186,15 +198,13 @@ impl MemoryBudget {
         MemoryPermit { budget: self.clone(), id, bytes: 0, signal }
     }
 
-    /// A permit for bytes that cannot be taken back.
+    /// A permit for so many bytes.
     ///
     /// # Errors
     /// [`NoRoom`] when its owner holds most already.
     pub fn take(&self, owners: Owners, stage: Stage, bytes: usize) -> Result<MemoryPermit, NoRoom> {
         let mut permit = self.permit(owners, stage);
-        permit.grow_to(bytes)?;
-        permit.keep();
-        Ok(permit)
+        permit.grow_to(bytes).map(|()| permit)
     }
 
     /// Bytes held by all.
@@ -258,10 +268,13 @@ impl MemoryPermit {
         self.budget.lock().set(self.id, |_, of| *of = stage);
     }
 
-    /// Cannot be taken back from now on: what it stands for is being worked on. Whether it was
-    /// taken back before shows in [`Self::is_taken_back`].
-    pub fn keep(&mut self) {
-        self.budget.lock().set(self.id, |holding, _| holding.revocable = false);
+    /// Cannot be taken back from now on: what it stands for is being worked on. An outermost owner
+    /// may keep one body, and more up to half of what the others have not kept.
+    ///
+    /// # Errors
+    /// [`NoRoom`]: its owner keeps too much, or it was taken back before.
+    pub fn keep(&mut self) -> Result<(), NoRoom> {
+        self.budget.lock().keep(self.id, self.budget.0.most)
     }
 
     /// Whether the room went to somebody else; what it stood for must be let go.
@@ -271,9 +284,15 @@ impl MemoryPermit {
     }
 
     /// Waits until the room goes to somebody else.
-    pub async fn taken_back(&self) {
-        while !self.is_taken_back() {
-            self.signal.notify.notified().await;
+    pub fn taken_back(&self) -> impl Future<Output = ()> + Send + use<> {
+        let signal = Arc::clone(&self.signal);
+        async move {
+            let mut told = std::pin::pin!(signal.notify.notified());
+            // Who waits is told from here on; who was told before sees the flag.
+            told.as_mut().enable();
+            if !signal.taken_back.load(Ordering::Acquire) {
+                told.await;
+            }
         }
     }
 }
@@ -360,12 +379,28 @@ mod tests {
     #[test]
     fn what_is_worked_on_cannot_be_taken_back_but_counts() {
         let budget = budget(100);
-        let kept = budget.take(sender(1), Stage::Leaving, 60).unwrap();
-        assert!(budget.take(sender(1), Stage::Leaving, 50).is_err(), "its own sender holds most");
-        assert!(budget.take(sender(2), Stage::Leaving, 50).is_err(), "there is nothing to take back");
+        let mut kept = holding(&budget, sender(1), 60);
+        kept.keep().unwrap();
+        assert!(budget.take(sender(1), Stage::Arriving, 50).is_err(), "its own sender holds most");
+        assert!(budget.take(sender(2), Stage::Arriving, 50).is_err(), "there is nothing to take back");
         let other = holding(&budget, sender(2), 40);
         let third = holding(&budget, sender(3), 30);
         assert!(!kept.is_taken_back() && other.is_taken_back() && !third.is_taken_back());
+    }
+
+    #[test]
+    fn one_body_may_always_be_kept_and_more_up_to_half_of_what_others_leave() {
+        let budget = budget(100);
+        let keep = |last: u8, bytes: usize| {
+            let mut permit = holding(&budget, sender(last), bytes);
+            permit.keep().map(|()| permit)
+        };
+        let (first, second) = (keep(1, 25).unwrap(), keep(1, 25).unwrap());
+        assert!(keep(1, 1).is_err());
+        let (third, fourth) = (keep(2, 20).unwrap(), keep(3, 30).unwrap());
+        assert!(keep(2, 1).is_err());
+        drop((first, second, third, fourth));
+        assert_eq!(budget.held(), 0);
     }
 
     #[tokio::test]
@@ -393,7 +428,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_bound_holds_and_nothing_leaks(steps in prop::collection::vec((0_u8..4, 0_u8..4, 0_usize..60, 0_u8..5), 1..200)) {
+        fn the_bound_holds_and_nothing_leaks(steps in prop::collection::vec((0_u8..4, 0_u8..4, 0_usize..60, 0_u8..6), 1..200)) {
             let budget = budget(100);
             let client = ClientId::generate();
             let txns: Vec<TxnId> = (0..4).map(|_| TxnId::generate(client.partition(), 0)).collect();
@@ -405,10 +440,11 @@ mod tests {
                     0 => drop(budget.take(owners, Stage::Leaving, bytes).map(|permit| permits.push(permit))),
                     1 if chosen < permits.len() => drop(permits.swap_remove(chosen)),
                     2 if chosen < permits.len() => permits[chosen].shrink_to(bytes),
-                    3 if chosen < permits.len() => drop(permits[chosen].grow_to(bytes)),
+                    3 if chosen < permits.len() => _ = permits[chosen].grow_to(bytes),
+                    4 if chosen < permits.len() => _ = permits[chosen].keep(),
                     _ => {
                         let mut permit = budget.permit(owners, Stage::Arriving);
-                        drop(permit.grow_to(bytes));
+                        _ = permit.grow_to(bytes);
                         permits.push(permit);
                     }
                 }

@@ -7,8 +7,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use actix_web::HttpRequest;
+use actix_web::web::Data;
 use sakshi_domain::flow::kind::FlowKind;
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
+
+use crate::http::rate::{Rates, peer};
 
 /// One owner.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +29,15 @@ pub enum Owner {
     Transaction(TxnId),
     /// The connector that reports on flows of a kind.
     Connector(FlowKind),
+}
+
+impl Owner {
+    /// The address behind a request; on a listener without rates, the peer's.
+    #[must_use]
+    pub fn of_sender(request: &HttpRequest) -> Self {
+        let rates = request.app_data::<Data<Rates>>();
+        Self::Address(rates.map_or_else(|| peer(request), |rates| rates.address(request)))
+    }
 }
 
 /// Owners from the outermost to the innermost.

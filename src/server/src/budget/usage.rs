@@ -21,7 +21,7 @@ pub(super) struct Holding {
 #[derive(Debug, Default)]
 pub(super) struct Usage {
     bytes: usize,
-    /// Holdings of this owner and of inner ones that can be taken back.
+    /// Those of them that can be taken back.
     revocable: usize,
     inner: HashMap<Owner, Usage>,
     holdings: HashMap<HoldingId, Holding>,
@@ -38,6 +38,12 @@ impl Usage {
         (self.inner.len(), self.inner.values().map(|owner| owner.bytes).max().unwrap_or(0))
     }
 
+    /// Bytes that cannot be taken back: of all, and of the outermost owner on the path.
+    pub(super) fn kept(&self, path: &[Owner]) -> (usize, usize) {
+        let of = |usage: &Self| usage.bytes - usage.revocable;
+        (of(self), path.first().and_then(|outer| self.inner.get(outer)).map_or(0, of))
+    }
+
     /// Puts a holding in the place of the one of this id; one without bytes is removed.
     pub(super) fn set(&mut self, path: &[Owner], id: HoldingId, new: Holding) {
         let old = self.find(path, id);
@@ -52,7 +58,7 @@ impl Usage {
     }
 
     fn change(&mut self, path: &[Owner], id: HoldingId, old: Holding, new: Holding) {
-        let counts = |holding: Holding| usize::from(holding.bytes > 0 && holding.revocable);
+        let counts = |holding: Holding| if holding.revocable { holding.bytes } else { 0 };
         self.bytes = self.bytes - old.bytes + new.bytes;
         self.revocable = self.revocable - counts(old) + counts(new);
         match path.split_first() {
