@@ -7,11 +7,13 @@ use actix_web::http::header::{self, HeaderMap};
 use actix_web::web::{Bytes, Data};
 use actix_web::{FromRequest, HttpRequest, web};
 use futures_util::future::LocalBoxFuture;
-use sakshi_domain::limits::SMALL_BODY_ARRIVAL_MAX;
+use futures_util::{StreamExt as _, stream};
+use sakshi_domain::limits::{BODY_PROGRESS_WINDOW, SMALL_BODY_ARRIVAL_MAX};
+use tokio::time::timeout;
 
 use super::error::ApiError;
 use super::fields::Fields;
-use super::intake::{BodyFault, Intake};
+use super::intake::{BodyFault, Intake, declared_length};
 use crate::budget::{Memory, Owner, Owners};
 
 /// Bytes of a JSON body that a scope accepts; put it into the scope's data.
@@ -48,17 +50,39 @@ impl FromRequest for Body {
 
 /// The whole body, or 413 as soon as it is known to be larger than `limit`, or 408 when it does not come on.
 pub fn bounded(request: &HttpRequest, payload: &mut Payload, limit: usize) -> impl Future<Output = Result<Bytes, ApiError>> + use<> {
-    let (headers, sender) = (request.headers().clone(), Owners::new([Owner::of_sender(request)]));
-    let budget = request.app_data::<Data<Memory>>().map(|memory| memory.requests.clone());
+    let declared = declared_length(request.headers());
     let payload = web::Payload::from_request(request, payload).into_inner();
+    let request = request.clone();
     async move {
-        let budget = budget.ok_or_else(|| ApiError::Internal("no memory budget is configured".to_owned()))?;
-        let payload = payload.map_err(|_| BodyFault::Broken.refusal(limit))?;
-        let intake = Intake { budget: &budget, limit, patience: SMALL_BODY_ARRIVAL_MAX, uncounted: limit };
-        let received = intake.receive(sender, &headers, payload).await;
-        // What is read out of a small body is done with before anybody waits.
-        received.map(|received| received.bytes).map_err(|fault| fault.refusal(limit))
+        arriving(&request, payload.map_err(|_| BodyFault::Broken), declared, limit).await.map_err(|fault| fault.refusal(limit))
     }
+}
+
+async fn arriving(
+    request: &HttpRequest,
+    payload: Result<web::Payload, BodyFault>,
+    declared: Option<usize>,
+    limit: usize,
+) -> Result<Bytes, BodyFault> {
+    if declared.is_some_and(|length| length > limit) {
+        return Err(BodyFault::TooLarge);
+    }
+    let mut payload = payload?;
+    let first = match timeout(2 * BODY_PROGRESS_WINDOW, payload.next()).await {
+        Ok(Some(chunk)) => chunk.map_err(|_| BodyFault::Broken)?,
+        Ok(None) => return Ok(Bytes::new()),
+        Err(_) => return Err(BodyFault::TooSlow),
+    };
+    // Most bodies come at once, and nobody can withhold the rest of them: they need not be counted.
+    if declared == Some(first.len()) {
+        return Ok(first);
+    }
+    let memory = request.app_data::<Data<Memory>>().ok_or(BodyFault::NoRoom)?;
+    let intake = Intake { budget: &memory.requests, limit, patience: SMALL_BODY_ARRIVAL_MAX };
+    let rest = stream::iter([Ok(first)]).chain(payload);
+    let received = intake.receive(Owners::new([Owner::of_sender(request)]), declared, rest).await?;
+    // What is read out of a small body is done with before anybody waits.
+    Ok(received.bytes)
 }
 
 /// Whether the headers say that the body is JSON as it is.
@@ -77,8 +101,6 @@ pub fn json_form(headers: &HeaderMap) -> Result<(), ApiError> {
 #[cfg(test)]
 mod tests {
     use actix_web::test::TestRequest;
-    use futures_util::{StreamExt as _, stream};
-    use sakshi_domain::limits::BODY_PROGRESS_WINDOW;
     use tokio::time::Instant;
 
     use super::*;

@@ -28,8 +28,6 @@ pub struct Intake<'a> {
     pub limit: usize,
     /// How long one may take to arrive.
     pub patience: Duration,
-    /// Bytes that are not counted when they come at once and whole: nobody can withhold the rest of them.
-    pub uncounted: usize,
 }
 
 /// Why a body was not read to its end.
@@ -74,17 +72,16 @@ pub struct Received {
 }
 
 impl Intake<'_> {
-    /// Reads a whole body on behalf of its owners.
+    /// Reads a whole body on behalf of its owners, of a length that may have been declared.
     ///
     /// # Errors
     /// The first bound that is passed.
     pub async fn receive(
         &self,
         owners: Owners,
-        headers: &HeaderMap,
+        declared: Option<usize>,
         body: impl Stream<Item = Result<Bytes, PayloadError>>,
     ) -> Result<Received, BodyFault> {
-        let declared = declared_length(headers);
         if declared.is_some_and(|length| length > self.limit) {
             return Err(BodyFault::TooLarge);
         }
@@ -109,11 +106,8 @@ impl Intake<'_> {
             if chunk.len() > self.limit - arrived.len() {
                 return Err(BodyFault::TooLarge);
             }
-            let is_whole = declared == Some(chunk.len());
             let size = arrived.size_with(chunk.len(), declared.unwrap_or(self.limit));
-            if !(is_whole && chunk.len() <= self.uncounted) {
-                room.grow_to(size)?;
-            }
+            room.grow_to(size)?;
             arrived.append(chunk, size);
         }
         room.enter(Stage::Waiting);
@@ -122,7 +116,7 @@ impl Intake<'_> {
 }
 
 /// What the headers say; what is no number is the HTTP library's to refuse.
-fn declared_length(headers: &HeaderMap) -> Option<usize> {
+pub(crate) fn declared_length(headers: &HeaderMap) -> Option<usize> {
     let length = headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse::<u64>().ok()?;
     Some(usize::try_from(length).unwrap_or(usize::MAX))
 }
@@ -214,17 +208,17 @@ mod tests {
     }
 
     fn intake(budget: &MemoryBudget) -> Intake<'_> {
-        Intake { budget, limit: LIMIT, patience: Duration::from_secs(30), uncounted: 0 }
+        Intake { budget, limit: LIMIT, patience: Duration::from_secs(30) }
     }
 
     fn sender(last: u8) -> Owners {
         Owners::new([Owner::Address(IpAddr::from([203, 0, 113, last]))])
     }
 
-    fn declaring(length: &str) -> HeaderMap {
+    fn declaring(length: &str) -> Option<usize> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_LENGTH, HeaderValue::from_str(length).unwrap());
-        headers
+        declared_length(&headers)
     }
 
     fn chunks(count: usize) -> impl Stream<Item = Result<Bytes, PayloadError>> + Unpin {
@@ -243,11 +237,11 @@ mod tests {
     async fn a_body_holds_what_has_arrived_and_not_what_it_declares() {
         let budget = budget(10_000);
         let begun = chunks(1).chain(stream::pending());
-        let (intake, headers) = (intake(&budget), declaring("90000"));
-        let mut withheld = Box::pin(intake.receive(sender(1), &headers, begun));
+        let (intake, declared) = (intake(&budget), declaring("90000"));
+        let mut withheld = Box::pin(intake.receive(sender(1), declared, begun));
         assert!((&mut withheld).now_or_never().is_none());
         assert_eq!(budget.held(), 1_000);
-        let received = intake.receive(sender(2), &declaring("6000"), chunks(6)).await.unwrap();
+        let received = intake.receive(sender(2), declaring("6000"), chunks(6)).await.unwrap();
         assert_eq!((received.bytes.len(), budget.held()), (6_000, 7_000));
         drop((withheld, received.bytes));
         assert_eq!(budget.held(), 6_000, "the room is kept for what was read out of it");
@@ -259,39 +253,30 @@ mod tests {
     async fn a_body_without_a_length_takes_room_as_it_grows() {
         let budget = budget(STEP + 20_000);
         let intake = intake(&budget);
-        let received = intake.receive(sender(1), &HeaderMap::new(), chunks(10)).await.unwrap();
+        let received = intake.receive(sender(1), None, chunks(10)).await.unwrap();
         assert!(received.bytes.len() == 10_000 && budget.held() <= STEP);
         drop(received);
-        assert_eq!(intake.receive(sender(1), &HeaderMap::new(), chunks(95)).await.unwrap_err(), BodyFault::NoRoom);
+        assert_eq!(intake.receive(sender(1), None, chunks(95)).await.unwrap_err(), BodyFault::NoRoom);
         assert_eq!(budget.held(), 0);
     }
 
     #[actix_rt::test]
     async fn the_largest_body_is_given_up_when_another_sender_needs_its_room() {
         let budget = budget(10_000);
-        let (intake, headers) = (intake(&budget), declaring("90000"));
-        let mut large = Box::pin(intake.receive(sender(1), &headers, chunks(8).chain(stream::pending())));
+        let (intake, declared) = (intake(&budget), declaring("90000"));
+        let mut large = Box::pin(intake.receive(sender(1), declared, chunks(8).chain(stream::pending())));
         assert!((&mut large).now_or_never().is_none());
-        let small = intake.receive(sender(2), &declaring("3000"), chunks(3)).await.unwrap();
+        let small = intake.receive(sender(2), declaring("3000"), chunks(3)).await.unwrap();
         assert_eq!((large.await.unwrap_err(), small.bytes.len(), budget.held()), (BodyFault::NoRoom, 3_000, 3_000));
-    }
-
-    #[actix_rt::test]
-    async fn a_small_body_that_comes_at_once_is_not_counted() {
-        let budget = budget(10);
-        let intake = Intake { uncounted: 1_000, ..intake(&budget) };
-        assert!(intake.receive(sender(1), &declaring("1000"), chunks(1)).await.is_ok());
-        assert_eq!(intake.receive(sender(1), &declaring("2000"), chunks(2)).await.unwrap_err(), BodyFault::NoRoom);
-        assert_eq!(intake.receive(sender(1), &HeaderMap::new(), chunks(1)).await.unwrap_err(), BodyFault::NoRoom);
     }
 
     #[actix_rt::test]
     async fn a_body_beyond_the_limit_is_refused_declared_or_not() {
         let budget = budget(usize::MAX);
         for length in ["100001", "18446744073709551615"] {
-            assert_eq!(intake(&budget).receive(sender(1), &declaring(length), stream::pending()).await.unwrap_err(), BodyFault::TooLarge);
+            assert_eq!(intake(&budget).receive(sender(1), declaring(length), stream::pending()).await.unwrap_err(), BodyFault::TooLarge);
         }
-        assert_eq!(intake(&budget).receive(sender(1), &HeaderMap::new(), chunks(101)).await.unwrap_err(), BodyFault::TooLarge);
+        assert_eq!(intake(&budget).receive(sender(1), None, chunks(101)).await.unwrap_err(), BodyFault::TooLarge);
         assert_eq!(budget.held(), 0);
     }
 
@@ -300,7 +285,7 @@ mod tests {
         let budget = budget(usize::MAX);
         for (bytes, seconds) in [(&[b'a'; 100][..], 10), (&[b'a'; 1_100][..], 30)] {
             let began = Instant::now();
-            let fault = intake(&budget).receive(sender(1), &declaring("90000"), drip(bytes)).await.unwrap_err();
+            let fault = intake(&budget).receive(sender(1), declaring("90000"), drip(bytes)).await.unwrap_err();
             assert_eq!((fault, began.elapsed().as_secs(), budget.held()), (BodyFault::TooSlow, seconds, 0));
         }
     }
@@ -309,7 +294,7 @@ mod tests {
     async fn a_body_that_breaks_off_holds_nothing() {
         let budget = budget(usize::MAX);
         let broken = chunks(3).chain(stream::iter([Err(PayloadError::Incomplete(None))]));
-        assert_eq!(intake(&budget).receive(sender(1), &declaring("9000"), broken).await.unwrap_err(), BodyFault::Broken);
+        assert_eq!(intake(&budget).receive(sender(1), declaring("9000"), broken).await.unwrap_err(), BodyFault::Broken);
         assert_eq!(budget.held(), 0);
     }
 }

@@ -16,7 +16,7 @@ use super::{InternalDeps, fields};
 use crate::budget::{Owner, Owners};
 use crate::http::body::json_form;
 use crate::http::error::ApiError;
-use crate::http::intake::{Intake, Received};
+use crate::http::intake::{Intake, Received, declared_length};
 
 pub(super) async fn receive(
     connector: Connector,
@@ -38,8 +38,8 @@ pub(super) async fn receive(
 async fn take_in(deps: &InternalDeps, kind: FlowKind, request: &HttpRequest, body: Payload) -> Result<&'static str, ApiError> {
     json_form(request.headers())?;
     let budget = &deps.memory.reports;
-    let intake = Intake { budget, limit: REPORT_BYTES_MAX, patience: REPORT_ARRIVAL_MAX, uncounted: 0 };
-    let received = intake.receive(Owners::new([Owner::Connector(kind)]), request.headers(), body).await;
+    let intake = Intake { budget, limit: REPORT_BYTES_MAX, patience: REPORT_ARRIVAL_MAX };
+    let received = intake.receive(Owners::new([Owner::Connector(kind)]), declared_length(request.headers()), body).await;
     let Received { bytes, mut room } = received.map_err(|fault| fault.refusal(REPORT_BYTES_MAX))?;
     // The room is kept for what was understood, and given back with the answer. While it is
     // understood and stored, a report takes up to three times its bytes.

@@ -11,7 +11,7 @@ use crate::http::caller::Caller;
 use crate::http::error::ApiError;
 use crate::http::fields::Fields;
 use crate::http::idempotency::OnceOnly;
-use crate::http::intake::{Intake, Received};
+use crate::http::intake::{Intake, Received, declared_length};
 
 /// What was read out of such a body, which has its room until this is dropped.
 pub(super) struct WithFile<T> {
@@ -36,9 +36,9 @@ pub(super) async fn receive<T: Send + 'static>(
     json_form(request.headers())?;
     let key = OnceOnly::key(request, caller)?;
     let (memory, cpu) = budgets;
-    let intake = Intake { budget: &memory.files, limit: FILE_REQUEST_BYTES_MAX, patience: FILE_REQUEST_ARRIVAL_MAX, uncounted: 0 };
+    let intake = Intake { budget: &memory.files, limit: FILE_REQUEST_BYTES_MAX, patience: FILE_REQUEST_ARRIVAL_MAX };
     let owners = Owners::app(&caller.client, &caller.app.app_id);
-    let received = intake.receive(owners.clone(), request.headers(), payload).await;
+    let received = intake.receive(owners.clone(), declared_length(request.headers()), payload).await;
     let Received { bytes, mut room } = received.map_err(|fault| fault.refusal(FILE_REQUEST_BYTES_MAX))?;
     // It is kept until the upstream has answered, which may take long.
     room.keep()?;

@@ -21,7 +21,7 @@ use self::judge::{Asked, Judged, judge};
 use self::reply::Reply;
 use crate::budget::{CpuBudget, Memory, Owners};
 use crate::http::error::ApiError;
-use crate::http::intake::{BodyFault, Intake, Received};
+use crate::http::intake::{BodyFault, Intake, Received, declared_length};
 use crate::http::rate::Rates;
 use crate::service::Service;
 
@@ -60,9 +60,8 @@ pub async fn receive(
     let (client, event) = asked.owners();
     let owners = Owners::stranger(address, client, event, id);
     let limit = service.rules.callback_bytes;
-    let intake =
-        Intake { budget: &memory.callbacks, limit, patience: CALLBACK_ARRIVAL_MAX, uncounted: CALLBACK_INLINE_BYTES_MAX };
-    let received = match intake.receive(owners.clone(), request.headers(), payload).await {
+    let intake = Intake { budget: &memory.callbacks, limit, patience: CALLBACK_ARRIVAL_MAX };
+    let received = match intake.receive(owners.clone(), declared_length(request.headers()), payload).await {
         Ok(received) => received,
         Err(BodyFault::TooLarge) => return Err(ApiError::BodyTooLarge { limit }),
         Err(fault) => return Ok(Reply::unread(fault).render(unread, &txn)),
