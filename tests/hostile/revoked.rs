@@ -41,8 +41,7 @@ async fn an_init_whose_last_byte_was_withheld_debits_nothing_once_its_key_is_rev
     let body = json!({"claims": ["name"], "channel": "qr"}).to_string();
     let (begun, last) = body.as_bytes().split_at(body.len() - 1);
     let (key, app) = (&backend.key, &backend.app);
-    let headers =
-        format!("x-api-key: {key}\r\nx-api-app-id: {app}\r\ncontent-type: application/json\r\ncontent-length: {}", body.len());
+    let headers = format!("x-api-key: {key}\r\nx-api-app-id: {app}\r\ncontent-type: application/json\r\ncontent-length: {}", body.len());
     let mut raw = Raw::post(&universe, INIT, &headers, begun).await;
     // The key is good when the head is read: another request on the same workers is answered.
     assert_eq!(backend.get("/api/v1/credits").await.status, 200);

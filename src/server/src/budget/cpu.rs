@@ -291,8 +291,8 @@ mod tests {
         let work = async move {
             budget
                 .run(owners(by), move || {
-                    drop(begun.send(()));
-                    drop(ended.recv());
+                    _ = begun.send(());
+                    _ = ended.recv();
                 })
                 .await
         };

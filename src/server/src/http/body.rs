@@ -53,9 +53,7 @@ pub fn bounded(request: &HttpRequest, payload: &mut Payload, limit: usize) -> im
     let declared = declared_length(request.headers());
     let payload = web::Payload::from_request(request, payload).into_inner();
     let request = request.clone();
-    async move {
-        arriving(&request, payload.map_err(|_| BodyFault::Broken), declared, limit).await.map_err(|fault| fault.refusal(limit))
-    }
+    async move { arriving(&request, payload.map_err(|_| BodyFault::Broken), declared, limit).await.map_err(|fault| fault.refusal(limit)) }
 }
 
 async fn arriving(

@@ -13,8 +13,8 @@ use sakshi_domain::web_address::{Schemes, WebAddress};
 use sakshi_store::Store as _;
 use serde_json::{Value, json};
 
-use super::tests::{ask, listener};
 use super::InternalDeps;
+use super::tests::{ask, listener};
 use crate::budget::{Memory, MemoryBudget};
 use crate::flow_fixture::Party;
 use crate::universe::{CONNECTOR_TOKEN, TOKEN, Universe};

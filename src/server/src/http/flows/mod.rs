@@ -15,4 +15,3 @@ pub mod wealth;
 
 #[cfg(test)]
 mod tests;
-

@@ -4,7 +4,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use futures_util::future::join_all;
 use reqwest::header::HeaderMap;
@@ -14,9 +13,6 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::live::LiveNode;
-
-/// Far more than a node needs to notice that a connection came or went.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 const ESIGN: &str = "/api/v1/esign/request";
 const LOCKER: &str = "/api/v1/doclocker/init";

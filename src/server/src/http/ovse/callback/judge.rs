@@ -82,9 +82,7 @@ fn understand(agreement: &Agreement, pending: &Pending, body: &CallbackBody, now
             let audience = agreement.callbacks.audience();
             let expectation = Expectation { nonce: pending.id, audience, now, requested: pending.terms.claims };
             let verified = agreement.verifier.verify(credential, &expectation);
-            verified
-                .map(sdjwt::VerifiedCredential::into_answer)
-                .map_err(|refusal| Reply::refused(refusal.code(), &refusal.to_string()))
+            verified.map(sdjwt::VerifiedCredential::into_answer).map_err(|refusal| Reply::refused(refusal.code(), &refusal.to_string()))
         }
     }
 }
