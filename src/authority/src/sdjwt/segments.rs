@@ -43,8 +43,8 @@ impl<'a> Segments<'a> {
     }
 }
 
-/// A compact JWS, not verified. Its header is small and read at once; its payload may be megabytes
-/// and is not looked at before the signature has been verified.
+/// A compact JWS, not verified. Its header is small and read at once; the payload of a credential may
+/// be megabytes and is not looked at before the signature has been verified.
 pub(super) struct Jws<'a> {
     pub(super) header: Map<String, Value>,
     payload: &'a str,
@@ -72,7 +72,7 @@ impl<'a> Jws<'a> {
         Ok(Self { header, payload, signature, signed })
     }
 
-    /// The payload of a JWS whose signature has been verified.
+    /// The payload, to be read once the signature has been verified, or where it is small.
     pub(super) fn payload(&self, left: &ValuesLeft) -> Result<Map<String, Value>, CredentialRefusal> {
         object(self.payload, left)
     }
