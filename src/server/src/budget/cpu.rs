@@ -376,7 +376,8 @@ mod tests {
         let slot = budget.turn(owners(1)).await.unwrap();
         assert_eq!(budget.run(owners(2), || ()).await, Err(CpuError::Busy));
         drop(slot);
-        assert_eq!((budget.lock().waiting.len(), budget.lock().free), (0, 1));
+        let queue = budget.lock();
+        assert_eq!((queue.waiting.len(), queue.free), (0, 1));
     }
 
     #[test]

@@ -397,7 +397,7 @@ mod tests {
         };
         let (first, second) = (keep(1, 25).unwrap(), keep(1, 25).unwrap());
         assert!(keep(1, 1).is_err());
-        let (third, fourth) = (keep(2, 20).unwrap(), keep(3, 30).unwrap());
+        let (third, fourth) = (keep(2, 20).unwrap(), keep(3, 20).unwrap());
         assert!(keep(2, 1).is_err());
         drop((first, second, third, fourth));
         assert_eq!(budget.held(), 0);

@@ -262,7 +262,7 @@ mod tests {
 
     #[actix_rt::test]
     async fn the_largest_body_is_given_up_when_another_sender_needs_its_room() {
-        let budget = budget(10_000);
+        let budget = budget(STEP + 2_000);
         let (intake, declared) = (intake(&budget), declaring("90000"));
         let mut large = Box::pin(intake.receive(sender(1), declared, chunks(8).chain(stream::pending())));
         assert!((&mut large).now_or_never().is_none());
