@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use actix_web::web::Bytes;
 use serde_json::json;
+use tokio::time::sleep;
 
 use crate::harness::backend::Opened;
 use crate::harness::forge::encode;
@@ -13,6 +15,9 @@ use crate::harness::universe::Universe;
 use crate::honest::{Honest, assert_growth};
 
 const VISITS: usize = 100;
+/// Between two callbacks of a sender: eight of them fill a line of a gigabit a second. More of them
+/// would be a test of the machine, which the senders share with the service.
+const PAUSE: Duration = Duration::from_millis(200);
 /// Members of `{"x":[{"":0},…]}` that fit into the largest callback.
 const MEMBERS: usize = 590_000;
 /// The same within Base64 within a credential.
@@ -48,6 +53,7 @@ async fn beside(attack: &str, body: impl Fn(&Opened) -> String) {
                 let request = phone.request(&opened.callback_path(), Form::Json.content_type(), body.clone());
                 // A connection that is closed in the middle of a body is an answer, too.
                 statuses.push(request.send().await.map_or(503, |answer| answer.status().as_u16()));
+                sleep(PAUSE).await;
             }
             statuses
         }));
