@@ -8,6 +8,8 @@ use crate::harness::universe::Universe;
 
 /// The slowest hundredth may take this many times what it took alone.
 const RATIO_MAX: u32 = 3;
+/// How often it is measured at most.
+const TIMES: usize = 3;
 /// What the slowest hundredth may take in any case: below this, a busy machine tells nothing.
 const NOTICEABLE: Duration = Duration::from_millis(60);
 
@@ -52,12 +54,28 @@ impl Honest {
     }
 }
 
-impl Noticed {
-    /// Holds what was noticed under an attack against what the same client noticed alone.
-    pub(crate) fn assert_as_good_as(&self, alone: &Self, attack: &str) {
-        eprintln!("{attack}: p99 {:?} alone, {:?} beside it, {} refused of {}", alone.p99, self.p99, self.refused.len(), self.visits);
-        assert!(alone.refused.is_empty() && self.refused.is_empty(), "{attack}: {:?}", self.refused);
-        assert!(self.p99 <= (alone.p99 * RATIO_MAX).max(NOTICEABLE), "{attack}: {:?}, alone {:?}", self.p99, alone.p99);
+impl Honest {
+    /// Holds what it notices under an attack, which goes on, against what it noticed alone. Whatever
+    /// else this machine does disturbs some times; an attack that harms does so every time.
+    pub(crate) async fn is_as_well_off_as(&self, alone: &Noticed, attack: &str) {
+        let most = (alone.p99 * RATIO_MAX).max(NOTICEABLE);
+        let mut slowest = Vec::new();
+        for _ in 0..TIMES {
+            let noticed = self.visit(alone.visits).await;
+            eprintln!(
+                "{attack}: p99 {:?} alone, {:?} beside it, {} of {} refused",
+                alone.p99,
+                noticed.p99,
+                noticed.refused.len(),
+                noticed.visits
+            );
+            assert!(noticed.refused.is_empty(), "{attack}: {:?}", noticed.refused);
+            if noticed.p99 <= most {
+                return;
+            }
+            slowest.push(noticed.p99);
+        }
+        panic!("{attack}: {slowest:?}, alone {:?}", alone.p99);
     }
 }
 

@@ -20,14 +20,7 @@ async fn a_malformed_chunk_is_answered_with_400() {
     ];
     let mut silent = Vec::new();
     for (path, headers) in places {
-        for chunk in [
-            "zz\r\n{}\r\n0\r\n\r\n",
-            "-1\r\n{}\r\n",
-            "2;\n{}\r\n",
-            "2\r\n{}x\r\n0\r\n\r\n",
-            "fffffffffffffffff\r\n",
-            "\r\n",
-        ] {
+        for chunk in ["zz\r\n{}\r\n0\r\n\r\n", "-1\r\n{}\r\n", "2;\n{}\r\n", "2\r\n{}x\r\n0\r\n\r\n", "fffffffffffffffff\r\n", "\r\n"] {
             let mut raw = Raw::post(&universe, &path, &headers, chunk.as_bytes()).await;
             let status = raw.status().await;
             if !(400..=405).contains(&status) {

@@ -58,7 +58,7 @@ async fn beside(attack: &str, body: impl Fn(&Opened) -> String) {
             statuses
         }));
     }
-    let noticed = honest.visit(VISITS).await;
+    honest.is_as_well_off_as(&alone, attack).await;
     over.store(true, Ordering::Relaxed);
     let mut statuses = Vec::new();
     for sender in senders {
@@ -67,7 +67,6 @@ async fn beside(attack: &str, body: impl Fn(&Opened) -> String) {
     eprintln!("{attack}: {} callbacks, {} of them read", statuses.len(), statuses.iter().filter(|status| **status == 400).count());
     assert!(statuses.iter().all(|status| matches!(status, 400 | 503)), "{statuses:?}");
     assert!(statuses.contains(&400), "none was read");
-    noticed.assert_as_good_as(&alone, attack);
     assert_growth(&universe, before, 128, attack);
 }
 

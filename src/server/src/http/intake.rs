@@ -148,9 +148,13 @@ impl Growing {
             self.first = chunk;
             return;
         }
-        let first = std::mem::take(&mut self.first);
-        self.joined.reserve(size - self.joined.len());
-        self.joined.extend_from_slice(&first);
+        if size > self.joined.capacity() {
+            // Not `reserve`, which would take up to twice as much as was counted.
+            let mut grown = BytesMut::with_capacity(size);
+            grown.extend_from_slice(&std::mem::take(&mut self.first));
+            grown.extend_from_slice(&self.joined);
+            self.joined = grown;
+        }
         self.joined.extend_from_slice(&chunk);
     }
 
