@@ -1,4 +1,5 @@
-//! What a stranger can make the service hold: callbacks over raw sockets whose bodies do not come.
+//! Callbacks over raw sockets whose bodies do not come, and are not waited for. What those can make
+//! the service hold is in `tests/hostile/`.
 
 use std::time::Duration;
 
@@ -11,9 +12,8 @@ use crate::harness::phone::Form;
 use crate::harness::universe::Universe;
 use crate::harness::waiting::{PLENTY, eventually};
 
-/// Bytes of the largest callback. A transaction may hold two of them, all together sixteen.
+/// Bytes of the largest callback.
 const LARGEST: usize = 4 * 1_024 * 1_024;
-const TRANSACTIONS_TO_FILL: usize = 8;
 
 /// Sends the head of a callback, and of its body only what is given.
 async fn begin(universe: &Universe, path: &str, headers: &str, body: &[u8]) -> TcpStream {
@@ -76,40 +76,4 @@ async fn an_address_that_sends_too_many_is_told_so_before_the_body_comes() {
         answered.starts_with("HTTP/1.1 429 ").then_some(answered)
     });
     assert!(limited.await.contains("retry-after: "));
-}
-
-#[tokio::test]
-async fn all_callbacks_together_hold_a_bounded_part_of_the_memory_and_each_transaction_a_part_of_that() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(9).await, universe.phone());
-    let mut held = Vec::new();
-    for _ in 0..TRANSACTIONS_TO_FILL {
-        let path = backend.open(&["name"]).await.callback_path();
-        for _ in 0..2 {
-            held.push(begin(&universe, &path, &declaring(LARGEST, Form::Json), b"{").await);
-        }
-        // Once one more is refused, this transaction holds all that it may.
-        loop {
-            assert!(held.len() <= 6 * TRANSACTIONS_TO_FILL, "nobody is refused");
-            let mut more = begin(&universe, &path, &declaring(LARGEST, Form::Json), b"{").await;
-            match timeout(Duration::from_millis(500), answer(&mut more)).await {
-                Ok(refused) => break assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}"),
-                Err(_) => held.push(more),
-            }
-        }
-    }
-    let opened = backend.open(&["name"]).await;
-    let path = opened.callback_path();
-    let refused = answer(&mut begin(&universe, &path, &declaring(LARGEST, Form::Xml), b"<").await).await;
-    assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("retry-after: 1"), "{refused}");
-    assert!(refused.contains("<ResponseCode>503</ResponseCode>"), "{refused}");
-    let mut chunked = begin(&universe, &path, "content-type: application/json\r\ntransfer-encoding: chunked", b"1\r\n{\r\n").await;
-    let refused = answer(&mut chunked).await;
-    assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("\"responseCode\":503"), "{refused}");
-    drop(held);
-    eventually("room again", PLENTY, || async {
-        let credential = phone.credential(&opened, "asha");
-        (phone.present(&opened, &credential).await.status == 200).then_some(())
-    })
-    .await;
 }

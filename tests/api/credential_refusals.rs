@@ -135,6 +135,8 @@ fn validity(forge: &Forge) -> Vec<(&'static str, String)> {
         ("issuer_not_trusted", payload("iss", json!("https://other.example"))),
         ("issuer_not_trusted", payload("iss", json!("https://issuer.example/"))),
         ("issuer_not_trusted", without("iss")),
+        ("claim_repeated", with_disclosure(forge, &json!(["salt", "ResidentName", "Another Person"]))),
+        ("too_many_values", payload("more", json!(vec![0; 9_000]))),
         ("expiry_missing", without("exp")),
         ("time_not_a_number", payload("exp", json!("tomorrow"))),
         ("time_not_a_number", payload("iat", json!("now"))),

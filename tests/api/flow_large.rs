@@ -165,18 +165,19 @@ async fn a_dozen_large_webhooks_to_a_healthy_receiver_all_arrive() {
 }
 
 #[tokio::test]
-async fn large_orders_at_a_hanging_upstream_have_a_bound_for_each_app_and_one_for_all() {
+async fn large_orders_at_a_hanging_upstream_leave_room_for_one_of_every_other_client_while_there_is_any() {
     let office = Office::with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("UPSTREAMS__TIMEOUT_MS", "60000")]).await;
     let large = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(file(9))))]);
     let (second, third) = (office.universe.backend(0).await, office.universe.backend(0).await);
+    let fourth = office.universe.backend(0).await;
     office.upstream.answer(Manner::Never);
     let mut hanging = Vec::new();
-    for (number, backend) in (1..).zip([&office.backend, &office.backend, &second, &second]) {
+    for (number, backend) in (1..).zip([&office.backend, &office.backend, &second, &third]) {
         let request = backend.beginning(Flow::Esign, &large);
         hanging.push(tokio::spawn(async move { Answer::attempt(request).await.is_ok() }));
         office.upstream.ordered(number).await;
     }
-    for backend in [&office.backend, &third] {
+    for backend in [&office.backend, &second, &fourth] {
         // Who is refused in the middle of a large body may find the connection closed before the answer.
         let refused =
             eventually("a refusal", PLENTY, || async { Answer::attempt(backend.beginning(Flow::Esign, &large)).await.ok() }).await;
@@ -185,7 +186,7 @@ async fn large_orders_at_a_hanging_upstream_have_a_bound_for_each_app_and_one_fo
     }
     office.upstream.answer(Manner::Well);
     office.backend.begin(Flow::DocLocker).await;
-    third.begin(Flow::Esign).await;
+    fourth.begin(Flow::Esign).await;
     let most = office.universe.process().resident_at_most();
     eprintln!("resident with four large orders under way: {} MiB at most", most >> 20);
     assert!(most < RESIDENT_BYTES_MAX, "{} MiB were resident", most >> 20);

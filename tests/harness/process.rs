@@ -104,8 +104,17 @@ impl Process {
 
     /// The most memory that it has had resident at any time so far, in bytes (proc(5), `VmHWM`).
     pub(crate) fn resident_at_most(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    /// The memory that it has resident now, in bytes (proc(5), `VmRSS`).
+    pub(crate) fn resident(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    fn memory(&self, figure: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).expect("the process runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("VmHWM");
+        let line = status.lines().find_map(|line| line.strip_prefix(figure)).expect("a figure of proc(5)");
         line.trim_end_matches("kB").trim().parse::<u64>().expect("kilobytes") * 1_024
     }
 

@@ -1,5 +1,6 @@
 //! JSON from strangers, read strictly: a name that occurs twice in one object is refused (two
-//! readers could disagree on which one counts), and so is nesting beyond a bound.
+//! readers could disagree on which one counts), and so are nesting beyond a bound and more values
+//! than a bound, because a small text can become a tree many times its size.
 
 use std::cell::Cell;
 use std::fmt;
@@ -12,21 +13,32 @@ use serde_json::{Map, Value};
 pub(crate) enum JsonRefusal {
     Malformed,
     TooDeep,
+    TooManyValues,
     RepeatedName,
 }
 
+/// The values that may still be read, of one text or of several that belong together.
+#[derive(Debug)]
+pub(crate) struct ValuesLeft(Cell<usize>);
+
+impl ValuesLeft {
+    pub(crate) const fn new(values: usize) -> Self {
+        Self(Cell::new(values))
+    }
+}
+
 /// Reads one JSON text whose objects and arrays nest at most `depth` deep.
-pub(crate) fn parse(text: &[u8], depth: usize) -> Result<Value, JsonRefusal> {
+pub(crate) fn parse(text: &[u8], depth: usize, left: &ValuesLeft) -> Result<Value, JsonRefusal> {
     let fault = Cell::new(JsonRefusal::Malformed);
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let value = Strict { depth, fault: &fault }.deserialize(&mut reader).map_err(|_| fault.get())?;
+    let value = Strict { depth, fault: &fault, left: &left.0 }.deserialize(&mut reader).map_err(|_| fault.get())?;
     reader.end().map_err(|_| JsonRefusal::Malformed)?;
     Ok(value)
 }
 
 /// Reads one JSON object.
-pub(crate) fn parse_object(text: &[u8], depth: usize) -> Result<Map<String, Value>, JsonRefusal> {
-    match parse(text, depth)? {
+pub(crate) fn parse_object(text: &[u8], depth: usize, left: &ValuesLeft) -> Result<Map<String, Value>, JsonRefusal> {
+    match parse(text, depth, left)? {
         Value::Object(object) => Ok(object),
         _ => Err(JsonRefusal::Malformed),
     }
@@ -36,6 +48,7 @@ pub(crate) fn parse_object(text: &[u8], depth: usize) -> Result<Map<String, Valu
 struct Strict<'a> {
     depth: usize,
     fault: &'a Cell<JsonRefusal>,
+    left: &'a Cell<usize>,
 }
 
 impl Strict<'_> {
@@ -56,6 +69,8 @@ impl<'de> DeserializeSeed<'de> for Strict<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        let left = self.left.get().checked_sub(1).ok_or_else(|| self.refuse(JsonRefusal::TooManyValues))?;
+        self.left.set(left);
         deserializer.deserialize_any(self)
     }
 }
@@ -117,6 +132,10 @@ impl<'de> Visitor<'de> for Strict<'_> {
 mod tests {
     use super::*;
 
+    fn parse(text: &[u8], depth: usize) -> Result<Value, JsonRefusal> {
+        super::parse(text, depth, &ValuesLeft::new(1_000))
+    }
+
     #[test]
     fn a_repeated_name_is_refused_wherever_it_is_even_when_escaped() {
         for text in [r#"{"a":1,"a":1}"#, r#"[{"b":{"a":1,"\u0061":2}}]"#] {
@@ -138,6 +157,15 @@ mod tests {
             assert_eq!(parse(text.as_bytes(), 16), Err(JsonRefusal::Malformed), "{text}");
         }
         assert_eq!(parse(b"\"\xff\"", 16), Err(JsonRefusal::Malformed));
-        assert_eq!(parse_object(b"[]", 16), Err(JsonRefusal::Malformed));
+        assert_eq!(parse_object(b"[]", 16, &ValuesLeft::new(9)), Err(JsonRefusal::Malformed));
+    }
+
+    #[test]
+    fn more_values_than_are_left_are_refused_over_all_texts_that_belong_together() {
+        let left = ValuesLeft::new(7);
+        assert!(super::parse(br#"{"a":[1,{}]}"#, 16, &left).is_ok(), "four of them");
+        assert_eq!(super::parse(br#"[1,2,3]"#, 16, &left), Err(JsonRefusal::TooManyValues));
+        let many = format!("[{}]", r#"{"":0},"#.repeat(600_000));
+        assert_eq!(parse(many.as_bytes(), 16), Err(JsonRefusal::TooManyValues));
     }
 }

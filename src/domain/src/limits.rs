@@ -41,16 +41,26 @@ pub const WEBHOOK_RESPONSE_BYTES_MAX: usize = 64 * 1_024;
 pub const CALLBACK_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 /// Bytes that the bodies of all callbacks together may hold of the memory.
 pub const CALLBACK_BYTES_HELD_MAX: usize = 64 * 1_024 * 1_024;
-/// Bytes that those of one transaction may hold: an answer and its redelivery.
-pub const CALLBACK_BYTES_OF_ONE_MAX: usize = 2 * CALLBACK_BYTES_MAX;
 /// How long the body of a callback may take to arrive.
 pub const CALLBACK_ARRIVAL_MAX: Duration = Duration::from_secs(30);
+/// Bytes of a callback that is verified where it was received; larger ones are verified on other threads.
+pub const CALLBACK_INLINE_BYTES_MAX: usize = 64 * 1_024;
 /// Bytes of an SD-JWT.
 pub const CREDENTIAL_BYTES_MAX: usize = CALLBACK_BYTES_MAX;
 /// Disclosures in one SD-JWT.
 pub const DISCLOSURES_MAX: usize = 256;
 /// Depth to which JSON of a credential may nest.
 pub const CREDENTIAL_DEPTH_MAX: usize = 16;
+/// JSON values of a credential in all: its payload, digests and decoys included, and its disclosures.
+pub const CREDENTIAL_VALUES_MAX: usize = 8_192;
+/// Characters of a JOSE header.
+pub const JOSE_HEADER_CHARS_MAX: usize = 8 * 1_024;
+/// JSON values of a JOSE header.
+pub const JOSE_HEADER_VALUES_MAX: usize = 64;
+/// Characters of a JOSE signature; one of ES256 has 86.
+pub const JOSE_SIGNATURE_CHARS_MAX: usize = 1_024;
+/// Characters of a key binding.
+pub const KEY_BINDING_CHARS_MAX: usize = 16 * 1_024;
 /// Bytes of an intent JWT that is read back; our own stay near 1,000.
 pub const INTENT_BYTES_MAX: usize = 8 * 1_024;
 /// Digits of a QR value that is read back; a QR code holds 7,089.
@@ -59,6 +69,8 @@ pub const QR_DIGITS_MAX: usize = 8_192;
 pub const CALLBACK_TXN_CHARS_MAX: usize = 64;
 /// Elements in an XML callback, known and unknown.
 pub const CALLBACK_ELEMENTS_MAX: usize = 32;
+/// JSON values of a JSON callback, known and unknown.
+pub const CALLBACK_VALUES_MAX: usize = 64;
 /// Characters of an event's name.
 pub const EVENT_NAME_CHARS_MAX: usize = 200;
 /// Guests of one event.
@@ -73,8 +85,6 @@ pub const FILE_CHARS_MAX: usize = FILE_BYTES_MAX.div_ceil(3) * 4;
 pub const FILE_REQUEST_BYTES_MAX: usize = FILE_CHARS_MAX + 64 * 1_024;
 /// Bytes of the memory that all such requests together may hold, from their first byte until the upstream has answered.
 pub const FILE_REQUEST_BYTES_HELD_MAX: usize = 64 * 1_024 * 1_024;
-/// Bytes that those of one app may hold: two of the largest.
-pub const FILE_REQUEST_BYTES_OF_ONE_MAX: usize = 2 * FILE_REQUEST_BYTES_MAX;
 /// How long such a request may take to arrive.
 pub const FILE_REQUEST_ARRIVAL_MAX: Duration = Duration::from_secs(60);
 /// Bytes of an upstream's answer to an order.
@@ -89,18 +99,26 @@ pub const BODY_VALUES_MAX: usize = 10_000;
 pub const REPORT_PROBLEMS_MAX: usize = 100;
 /// Bytes that the bodies of all reports together may hold of the memory while they are taken in.
 pub const REPORT_BYTES_HELD_MAX: usize = 64 * 1_024 * 1_024;
-/// Bytes that those of one kind may hold, so that one upstream does not take the room of the others.
-pub const REPORT_BYTES_OF_KIND_MAX: usize = 2 * REPORT_BYTES_MAX;
 /// How long the body of a report may take to arrive.
 pub const REPORT_ARRIVAL_MAX: Duration = Duration::from_secs(60);
-/// Bytes that answers to polls may hold of the memory together, until their clients have read them.
-pub const POLL_BYTES_HELD_MAX: usize = 128 * 1_024 * 1_024;
-/// Bytes that those to one app may hold.
-pub const POLL_BYTES_OF_APP_MAX: usize = 48 * 1_024 * 1_024;
 /// How long a client may take nothing of an answer to a poll before the answer is given up and its room is free again.
 pub const POLL_STALL_MAX: Duration = Duration::from_secs(20);
 /// How long a client may take to read such an answer whole: the largest comes through at 60 KB/s.
 pub const POLL_READING_MAX: Duration = Duration::from_secs(5 * 60);
+/// How often it is looked whether a body that arrives comes on; the first window is a grace.
+pub const BODY_PROGRESS_WINDOW: Duration = Duration::from_secs(5);
+/// Bytes of a body that must come in each further window.
+pub const BODY_PROGRESS_BYTES_MIN: usize = 5 * 1_024;
+/// Bytes that small bodies which do not arrive at once may hold of the memory together.
+pub const REQUEST_BYTES_HELD_MAX: usize = 32 * 1_024 * 1_024;
+/// Bytes that answers may hold of the memory together, until their clients have read them.
+pub const ANSWER_BYTES_HELD_MAX: usize = 96 * 1_024 * 1_024;
+/// Pieces of untrusted work that wait for processor time at one moment.
+pub const CPU_WAITING_MAX: usize = 256;
+/// How long one waits for its turn.
+pub const CPU_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How long it takes until half of the processor time that an owner has used is forgotten.
+pub const CPU_MEMORY_HALVES_IN: Duration = Duration::from_secs(10);
 /// How long a small body may take to arrive: every JSON body without a file, every form of a page.
 pub const SMALL_BODY_ARRIVAL_MAX: Duration = Duration::from_secs(30);
 /// Characters of an id that another system chose.
@@ -129,11 +147,12 @@ const _: () = assert!(CREDENTIAL_BYTES_MAX <= CALLBACK_BYTES_MAX);
 const _: () = assert!(CALLBACK_BYTES_HELD_MAX >= 8 * CALLBACK_BYTES_MAX);
 const _: () = assert!(PAGE_SIZE_DEFAULT <= PAGE_SIZE_MAX);
 const _: () = assert!(CLAIMS_MAX < DISCLOSURES_MAX);
+const _: () = assert!(DISCLOSURES_MAX * 16 < CREDENTIAL_VALUES_MAX, "every disclosure has a digest, a few values, and decoys beside it");
+const _: () = assert!(CALLBACK_INLINE_BYTES_MAX < CALLBACK_BYTES_MAX);
 const _: () = assert!(FILE_CHARS_MAX + 1_024 * 1_024 <= REPORT_BYTES_MAX, "a report holds its largest file");
-const _: () = assert!(FILE_REQUEST_BYTES_OF_ONE_MAX < FILE_REQUEST_BYTES_HELD_MAX, "one app leaves room to others");
+const _: () = assert!(FILE_REQUEST_BYTES_HELD_MAX >= 4 * FILE_REQUEST_BYTES_MAX, "one client may keep two and leaves room to others");
 const _: () = assert!(SIGNERS_MAX * (URL_CHARS_MAX + FOREIGN_ID_CHARS_MAX) < UPSTREAM_ANSWER_BYTES_MAX, "every signer has a page");
-const _: () = assert!(REPORT_BYTES_HELD_MAX >= 2 * REPORT_BYTES_OF_KIND_MAX);
-const _: () = assert!(POLL_BYTES_OF_APP_MAX > REPORT_BYTES_MAX && POLL_BYTES_HELD_MAX >= 2 * POLL_BYTES_OF_APP_MAX);
+const _: () = assert!(REPORT_BYTES_HELD_MAX >= 4 * REPORT_BYTES_MAX && ANSWER_BYTES_HELD_MAX >= 4 * REPORT_BYTES_MAX);
 const _: () = assert!(POLL_STALL_MAX.as_secs() < POLL_READING_MAX.as_secs());
 const _: () = assert!(REPORT_BYTES_MAX as u64 <= 60_000 * POLL_READING_MAX.as_secs(), "the largest answer can be read in time");
 const _: () = assert!(ACCOUNTS_MAX * 5 < REPORT_VALUES_MAX && SIGNERS_MAX * 13 < REPORT_VALUES_MAX);

@@ -24,17 +24,15 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use crate::agreement::{self, AgreementError};
+use crate::budget::{CpuBudget, Memory};
 use crate::descriptors::Shares;
 use crate::drain::Drain;
 use crate::health::Health;
 use crate::http::error::ApiError;
-use crate::http::flows::FILE_BODIES;
 use crate::http::flows::turns::Turns;
-use crate::http::intake::Intake;
-use crate::http::ovse::callback::CALLBACK_BODIES;
 use crate::http::polls::Polls;
 use crate::http::rate::{Rate, Rates};
-use crate::internal::{self, CreditDesk, FlowDesk, InternalDeps, REPORT_BODIES};
+use crate::internal::{self, CreditDesk, FlowDesk, InternalDeps};
 use crate::material::{self, MaterialError};
 use crate::public;
 use crate::sandbox::Sandbox;
@@ -158,6 +156,7 @@ impl Node {
         let sandbox = Sandbox::of(settings, material.sandbox_issuer.as_ref(), (&public_base, internal_at), &clock)?;
         let Doors { transactions, events, flows } = tree.doors(0);
         let drain = Drain::new();
+        let (memory, cpu) = (Memory::new(), CpuBudget::of_this_machine());
         let vault = Arc::clone(&material.vault);
         let agreement = Arc::new(agreement::reach(settings, material, public_base.clone())?);
         let shared = public::Shared {
@@ -176,9 +175,9 @@ impl Node {
             },
             tree: tree.clone(),
             rates: rates(settings),
-            polls: Polls::new(),
-            callback_bodies: Intake::new(CALLBACK_BODIES),
-            file_bodies: Intake::new(FILE_BODIES),
+            polls: Polls::new(memory.answers.clone()),
+            memory: memory.clone(),
+            cpu: cpu.clone(),
             profile: settings.profile,
             body_bytes: settings.limits.body_bytes,
             sandbox: sandbox.clone(),
@@ -196,14 +195,14 @@ impl Node {
             clock,
             credits: Arc::new(Desk(tree.clone())),
             flows: Arc::new(Reports(tree.doors(0).flows)),
-            reports: Intake::new(REPORT_BODIES),
+            memory: memory.clone(),
             health: Arc::new(Health::watch(tree.clone(), drain.clone(), Arc::clone(&store))),
             tree: {
                 let tree = tree.clone();
                 Arc::new(move || serde_json::to_value(tree.view()).unwrap_or_default())
             },
             metrics,
-            figures: figures(&storage, tree.clone()),
+            figures: figures(&storage, tree.clone(), memory, cpu),
             admin_token: settings.admin.token.clone(),
             connector_token: settings.admin.connector_token.clone(),
             addresses: rules(settings).addresses,
@@ -319,12 +318,14 @@ fn workers(settings: &Settings) -> usize {
     .min(256)
 }
 
-/// What brings the figures of the store and of the tree up to date.
-fn figures(storage: &Storage, tree: Tree) -> Arc<dyn Fn() + Send + Sync> {
+/// What brings the figures of the store, of the tree and of the budgets up to date.
+fn figures(storage: &Storage, tree: Tree, memory: Memory, cpu: CpuBudget) -> Arc<dyn Fn() + Send + Sync> {
     let store = storage.figures();
     Arc::new(move || {
         store();
         tree.show_figures();
+        memory.show_figures();
+        cpu.show_figures();
     })
 }
 

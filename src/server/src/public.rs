@@ -9,11 +9,10 @@ use actix_web::middleware::{Next, from_fn};
 use actix_web::web::{self, Data};
 use actix_web::{App, Error};
 use sakshi_actors::{Doors, Tree};
-use sakshi_domain::ids::{AppId, TxnId};
 use sakshi_domain::profile::Profile;
 
+use crate::budget::{CpuBudget, Memory};
 use crate::http::body::BodyLimit;
-use crate::http::intake::Intake;
 use crate::http::key_cache::KeyGate;
 use crate::http::openapi::Document;
 use crate::http::polls::Polls;
@@ -36,10 +35,10 @@ pub struct Shared {
     pub rates: Rates,
     /// What polls of flows hold, counted over all workers.
     pub polls: Polls,
-    /// What callback bodies hold, counted over all workers.
-    pub callback_bodies: Intake<TxnId>,
-    /// What bodies with files hold, counted over all workers.
-    pub file_bodies: Intake<AppId>,
+    /// What is held on behalf of others, counted over all workers.
+    pub memory: Memory,
+    /// What is computed on behalf of strangers, counted over all workers.
+    pub cpu: CpuBudget,
     /// Which keys are good here.
     pub profile: Profile,
     /// Bytes of a JSON body.
@@ -69,8 +68,8 @@ pub fn app(
         .app_data(Data::new(service))
         .app_data(Data::new(shared.rates.clone()))
         .app_data(Data::new(shared.polls.clone()))
-        .app_data(Data::new(shared.callback_bodies.clone()))
-        .app_data(Data::new(shared.file_bodies.clone()))
+        .app_data(Data::new(shared.memory.clone()))
+        .app_data(Data::new(shared.cpu.clone()))
         .app_data(gate)
         .app_data(BodyLimit(shared.body_bytes))
         .app_data(RouteMeter::unmatched())

@@ -19,10 +19,10 @@ use sakshi_store::{CreditOutcome, ReportFlow, ReportFlowOutcome, Store, StoreFut
 use secrecy::SecretString;
 use serde_json::json;
 
+use crate::budget::Memory;
 use crate::http::api_key::ApiKey;
 use crate::http::error::ApiError;
-use crate::http::intake::Intake;
-use crate::internal::{CreditDesk, FlowDesk, Health, InternalDeps, REPORT_BODIES};
+use crate::internal::{CreditDesk, FlowDesk, Health, InternalDeps};
 use crate::service::GivenAddresses;
 use crate::telemetry::Figures;
 
@@ -105,7 +105,7 @@ impl Universe {
             clock: self.clock.clone(),
             credits: Arc::new(Direct(self.store.clone())),
             flows: Arc::new(Direct(self.store.clone())),
-            reports: Intake::new(REPORT_BODIES),
+            memory: Memory::new(),
             health: self.fit.clone(),
             tree: Arc::new(|| json!({"name": "root", "kind": "root", "state": "running", "live": 1, "restarts": 0, "children": []})),
             figures: Arc::new(|| {}),

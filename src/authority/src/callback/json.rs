@@ -1,15 +1,16 @@
 //! The JSON form: `{"txn":…,"response":…,"errCode":…,"errInfo":…,"dateTime":…}`.
 
-use sakshi_domain::limits::CREDENTIAL_DEPTH_MAX;
+use sakshi_domain::limits::{CALLBACK_VALUES_MAX, CREDENTIAL_DEPTH_MAX};
 use serde_json::Value;
 
 use super::message::{CallbackFault, Fields};
-use crate::json::{JsonRefusal, parse_object};
+use crate::json::{JsonRefusal, ValuesLeft, parse_object};
 
 pub(super) fn read(body: &[u8]) -> Result<Fields, CallbackFault> {
-    let mut object = parse_object(body, CREDENTIAL_DEPTH_MAX).map_err(|refusal| match refusal {
+    let read = parse_object(body, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(CALLBACK_VALUES_MAX));
+    let mut object = read.map_err(|refusal| match refusal {
         JsonRefusal::Malformed => CallbackFault::Malformed,
-        JsonRefusal::TooDeep => CallbackFault::Structure,
+        JsonRefusal::TooDeep | JsonRefusal::TooManyValues => CallbackFault::Structure,
         JsonRefusal::RepeatedName => CallbackFault::Repeated,
     })?;
     let mut field = |name| object.remove(name).map_or(Ok(None), text);

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::refusal::CredentialRefusal;
 use crate::encoding::{base64url_digest, from_base64url};
-use crate::json::{JsonRefusal, parse};
+use crate::json::{JsonRefusal, ValuesLeft, parse};
 
 /// A digest as it stands in a credential: 43 characters of base64url.
 pub(super) type Digest = [u8; 43];
@@ -23,10 +23,10 @@ pub(super) enum Disclosure {
 pub(super) struct Disclosures(HashMap<Digest, Option<Disclosure>>);
 
 impl Disclosures {
-    pub(super) fn read(texts: &[&str]) -> Result<Self, CredentialRefusal> {
+    pub(super) fn read(texts: &[&str], left: &ValuesLeft) -> Result<Self, CredentialRefusal> {
         let mut by_digest = HashMap::with_capacity(texts.len());
         for text in texts {
-            if by_digest.insert(digest_of(text)?, Some(Disclosure::read(text)?)).is_some() {
+            if by_digest.insert(digest_of(text)?, Some(Disclosure::read(text, left)?)).is_some() {
                 return Err(CredentialRefusal::DisclosureRepeated);
             }
         }
@@ -46,10 +46,10 @@ impl Disclosures {
 }
 
 impl Disclosure {
-    fn read(text: &str) -> Result<Self, CredentialRefusal> {
+    fn read(text: &str, left: &ValuesLeft) -> Result<Self, CredentialRefusal> {
         let json = from_base64url(text).ok_or(CredentialRefusal::NotBase64url)?;
         // The array of the disclosure itself is one level more than what it discloses.
-        let parts = match parse(&json, CREDENTIAL_DEPTH_MAX + 1) {
+        let parts = match parse(&json, CREDENTIAL_DEPTH_MAX + 1, left) {
             Ok(Value::Array(parts)) => parts,
             Ok(_) | Err(JsonRefusal::Malformed) => return Err(CredentialRefusal::DisclosureMalformed),
             Err(refusal) => return Err(refusal.into()),

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use sakshi_domain::limits::{JOSE_HEADER_VALUES_MAX, KEY_BINDING_CHARS_MAX};
 use sakshi_domain::time::Timestamp;
 use serde_json::{Map, Value};
 
@@ -11,6 +12,7 @@ use super::refusal::CredentialRefusal;
 use super::segments::Jws;
 use super::verifier::Expectation;
 use crate::encoding::base64url;
+use crate::json::ValuesLeft;
 
 /// How far from now a key binding may have been made, in seconds, either way.
 const AGE_SECONDS: u64 = 300;
@@ -54,23 +56,28 @@ impl KeyBinding {
 /// Verifies a KB-JWT against the processed payload and the SHA-256 of the text it was presented with.
 pub(super) fn verify(
     key_binding: &str,
-    payload: &Map<String, Value>,
+    credential: &Map<String, Value>,
     presented: &[u8; 32],
     expected: &Expectation<'_>,
 ) -> Result<(), CredentialRefusal> {
+    if key_binding.len() > KEY_BINDING_CHARS_MAX {
+        return Err(CredentialRefusal::KeyBindingMalformed);
+    }
     let jws = Jws::read(key_binding).map_err(|_| CredentialRefusal::KeyBindingMalformed)?;
+    // It is small, so it may be read before its signature is verified.
+    let payload = jws.payload(&ValuesLeft::new(JOSE_HEADER_VALUES_MAX)).map_err(|_| CredentialRefusal::KeyBindingMalformed)?;
     jose::check_key_binding(&jws.header)?;
-    let holder = payload.get("cnf").and_then(|cnf| cnf.get("jwk")).ok_or(CredentialRefusal::HolderKeyMissing)?;
+    let holder = credential.get("cnf").and_then(|cnf| cnf.get("jwk")).ok_or(CredentialRefusal::HolderKeyMissing)?;
     let key = holder.as_object().and_then(p256_key).ok_or(CredentialRefusal::HolderKeyUnusable)?;
     key.verify_sig(jws.signed.as_bytes(), &jws.signature).map_err(|_| CredentialRefusal::KeyBindingSignature)?;
-    let text = |name: &str| jws.payload.get(name).and_then(Value::as_str);
+    let text = |name: &str| payload.get(name).and_then(Value::as_str);
     if text("nonce") != Some(&*expected.nonce.to_string()) {
         return Err(CredentialRefusal::KeyBindingNonce);
     }
     if text("aud") != Some(expected.audience) {
         return Err(CredentialRefusal::KeyBindingAudience);
     }
-    if !jws.payload.get("iat").is_some_and(|made_at| is_near(made_at, expected.now)) {
+    if !payload.get("iat").is_some_and(|made_at| is_near(made_at, expected.now)) {
         return Err(CredentialRefusal::KeyBindingTime);
     }
     if text("sd_hash") != Some(&*base64url(presented)) {

@@ -5,6 +5,7 @@ use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::transaction::VerifiedClaims;
 use serde_json::{Map, Value};
 
+use super::refusal::CredentialRefusal;
 use crate::claims::{credential_name, from_credential_name};
 
 /// Names of id numbers, in lower case.
@@ -20,11 +21,22 @@ pub(super) struct Requested {
 }
 
 /// The requested claims of a processed payload.
-pub(super) fn requested_claims(payload: Map<String, Value>, requested: ClaimSet) -> Requested {
+///
+/// # Errors
+/// A claim that stands there in two spellings, requested or not: nobody could tell which one counts.
+pub(super) fn requested_claims(payload: Map<String, Value>, requested: ClaimSet) -> Result<Requested, CredentialRefusal> {
     let mut kept = Map::new();
     let mut malformed = Vec::new();
+    let mut seen = Vec::new();
     for (name, value) in payload {
-        let Some(claim) = from_credential_name(&name).filter(|claim| requested.contains(*claim)) else { continue };
+        let Some(claim) = from_credential_name(&name) else { continue };
+        if seen.contains(&claim) {
+            return Err(CredentialRefusal::ClaimRepeated);
+        }
+        seen.push(claim);
+        if !requested.contains(claim) {
+            continue;
+        }
         if is_blank(&value) {
             continue;
         }
@@ -35,7 +47,7 @@ pub(super) fn requested_claims(payload: Map<String, Value>, requested: ClaimSet)
     }
     let malformed: ClaimSet = malformed.into_iter().collect();
     let missing = requested.iter().filter(|claim| !kept.contains_key(credential_name(*claim)) && !malformed.contains(*claim)).collect();
-    Requested { claims: VerifiedClaims::new(kept), missing, malformed }
+    Ok(Requested { claims: VerifiedClaims::new(kept), missing, malformed })
 }
 
 fn is_blank(value: &Value) -> bool {
@@ -123,7 +135,7 @@ mod tests {
 
     fn judged(claim: Claim, value: Value) -> Requested {
         let payload = [(credential_name(claim).to_owned(), value)].into_iter().collect();
-        requested_claims(payload, [claim].into_iter().collect())
+        requested_claims(payload, [claim].into_iter().collect()).unwrap()
     }
 
     fn kept(claim: Claim, value: Value) -> Value {
@@ -217,7 +229,7 @@ mod tests {
     fn null_and_blank_claims_are_missing() {
         let payload = json!({"residentName": null, "dob": " ", "gender": "M"});
         let requested: ClaimSet = [Claim::Name, Claim::Dob, Claim::Gender, Claim::Email].into_iter().collect();
-        let Requested { claims, missing, .. } = requested_claims(payload.as_object().unwrap().clone(), requested);
+        let Requested { claims, missing, .. } = requested_claims(payload.as_object().unwrap().clone(), requested).unwrap();
         assert_eq!(missing, [Claim::Name, Claim::Dob, Claim::Email].into_iter().collect());
         assert_eq!(claims.as_map().len(), 1);
     }
@@ -229,9 +241,18 @@ mod tests {
             "address": {"house": "7", "UID": "5", "inner": [{"Vid": "6", "floor": 2}]},
         });
         let requested: ClaimSet = [Claim::Name, Claim::Address].into_iter().collect();
-        let Requested { claims, missing, .. } = requested_claims(payload.as_object().unwrap().clone(), requested);
+        let Requested { claims, missing, .. } = requested_claims(payload.as_object().unwrap().clone(), requested).unwrap();
         let expected = json!({"residentName": "Asha", "address": {"house": "7", "inner": [{"floor": 2}]}});
         assert_eq!(json!(claims.as_map()), expected);
         assert!(missing.is_empty());
+    }
+
+    #[test]
+    fn a_claim_in_two_spellings_is_refused_whether_or_not_it_was_asked_for() {
+        for (one, other) in [("residentName", "ResidentName"), ("dob", "Dob"), ("isNRI", "IsNRI")] {
+            let payload = json!({one: "Asha", other: "Asha"});
+            let requested = requested_claims(payload.as_object().unwrap().clone(), [Claim::Name].into_iter().collect());
+            assert_eq!(requested.err(), Some(CredentialRefusal::ClaimRepeated), "{one}");
+        }
     }
 }

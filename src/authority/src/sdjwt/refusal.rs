@@ -19,6 +19,8 @@ pub enum CredentialRefusal {
     TooManyDisclosures,
     /// 1: nested deeper than 16.
     TooDeep,
+    /// 1: more JSON values in all than a credential has.
+    TooManyValues,
     /// 1: header or payload is not a JSON object.
     NotJson,
     /// 1: a name occurs twice in one JSON object.
@@ -63,6 +65,8 @@ pub enum CredentialRefusal {
     DisclosureRepeated,
     /// 6: no digest references a disclosure.
     DisclosureUnreferenced,
+    /// 6: a claim stands there in two spellings.
+    ClaimRepeated,
     /// 7: `iss` is missing or not a trusted issuer.
     IssuerNotTrusted,
     /// 7: there is no `exp`.
@@ -123,6 +127,7 @@ impl CredentialRefusal {
             Self::NotBase64url => ("not_base64url", "a segment is not unpadded base64url"),
             Self::TooManyDisclosures => ("too_many_disclosures", "the credential has too many disclosures"),
             Self::TooDeep => ("too_deep", "the credential is nested too deep"),
+            Self::TooManyValues => ("too_many_values", "the credential has too many values"),
             Self::NotJson => ("not_json", "header or payload is not a JSON object"),
             Self::RepeatedName => ("repeated_name", "a name occurs twice in one object"),
             Self::AlgorithmNotAllowed => ("algorithm_not_allowed", "the credential must be signed with ES256"),
@@ -145,6 +150,7 @@ impl CredentialRefusal {
             Self::DigestRepeated => ("digest_repeated", "a digest occurs twice"),
             Self::DisclosureRepeated => ("disclosure_repeated", "a disclosure occurs twice"),
             Self::DisclosureUnreferenced => ("disclosure_unreferenced", "a disclosure has no digest in the credential"),
+            Self::ClaimRepeated => ("claim_repeated", "a claim occurs twice, in two spellings"),
             Self::IssuerNotTrusted => ("issuer_not_trusted", "the issuer is not trusted"),
             Self::ExpiryMissing => ("expiry_missing", "the credential has no expiry"),
             Self::TimeNotANumber => ("time_not_a_number", "a time of the credential is not a number"),

@@ -1,11 +1,13 @@
 //! The text of a credential, taken apart: `<issuer JWS>~<disclosure>~…~[<KB-JWT>]` (RFC 9901 §4).
 
-use sakshi_domain::limits::{CREDENTIAL_BYTES_MAX, CREDENTIAL_DEPTH_MAX, DISCLOSURES_MAX};
+use sakshi_domain::limits::{
+    CREDENTIAL_BYTES_MAX, CREDENTIAL_DEPTH_MAX, DISCLOSURES_MAX, JOSE_HEADER_CHARS_MAX, JOSE_HEADER_VALUES_MAX, JOSE_SIGNATURE_CHARS_MAX,
+};
 use serde_json::{Map, Value};
 
 use super::refusal::CredentialRefusal;
 use crate::encoding::from_base64url;
-use crate::json::{JsonRefusal, parse_object};
+use crate::json::{JsonRefusal, ValuesLeft, parse_object};
 
 /// A credential's parts, as received.
 pub(super) struct Segments<'a> {
@@ -41,10 +43,11 @@ impl<'a> Segments<'a> {
     }
 }
 
-/// A compact JWS, decoded but not verified.
+/// A compact JWS, not verified. Its header is small and read at once; the payload of a credential may
+/// be megabytes and is not looked at before the signature has been verified.
 pub(super) struct Jws<'a> {
     pub(super) header: Map<String, Value>,
-    pub(super) payload: Map<String, Value>,
+    payload: &'a str,
     pub(super) signature: Vec<u8>,
     /// What the signature is over.
     pub(super) signed: &'a str,
@@ -60,15 +63,24 @@ impl<'a> Jws<'a> {
         if header.is_empty() || payload.is_empty() || signature.is_empty() {
             return Err(CredentialRefusal::EmptySegment);
         }
+        if header.len() > JOSE_HEADER_CHARS_MAX || signature.len() > JOSE_SIGNATURE_CHARS_MAX {
+            return Err(CredentialRefusal::TooLarge);
+        }
         let signed = &text[..header.len() + 1 + payload.len()];
         let signature = from_base64url(signature).ok_or(CredentialRefusal::NotBase64url)?;
-        Ok(Self { header: object(header)?, payload: object(payload)?, signature, signed })
+        let header = object(header, &ValuesLeft::new(JOSE_HEADER_VALUES_MAX))?;
+        Ok(Self { header, payload, signature, signed })
+    }
+
+    /// The payload, to be read once the signature has been verified, or where it is small.
+    pub(super) fn payload(&self, left: &ValuesLeft) -> Result<Map<String, Value>, CredentialRefusal> {
+        object(self.payload, left)
     }
 }
 
-fn object(segment: &str) -> Result<Map<String, Value>, CredentialRefusal> {
+fn object(segment: &str, left: &ValuesLeft) -> Result<Map<String, Value>, CredentialRefusal> {
     let text = from_base64url(segment).ok_or(CredentialRefusal::NotBase64url)?;
-    Ok(parse_object(&text, CREDENTIAL_DEPTH_MAX)?)
+    Ok(parse_object(&text, CREDENTIAL_DEPTH_MAX, left)?)
 }
 
 impl From<JsonRefusal> for CredentialRefusal {
@@ -76,6 +88,7 @@ impl From<JsonRefusal> for CredentialRefusal {
         match refusal {
             JsonRefusal::Malformed => Self::NotJson,
             JsonRefusal::TooDeep => Self::TooDeep,
+            JsonRefusal::TooManyValues => Self::TooManyValues,
             JsonRefusal::RepeatedName => Self::RepeatedName,
         }
     }

@@ -1,14 +1,15 @@
-//! Runs every check of a credential, in an order in which nothing is worked on before it is known
-//! to be the issuer's.
+//! Runs every check of a credential, the cheap ones first, in an order in which nothing is worked on
+//! before it is known to be the issuer's.
 
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::ids::TxnId;
+use sakshi_domain::limits::CREDENTIAL_VALUES_MAX;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, VerifiedClaims};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::disclosure::Disclosures;
 use super::key_binding::{self, KeyBinding};
@@ -17,6 +18,7 @@ use super::normalise::Requested;
 use super::refusal::CredentialRefusal;
 use super::segments::{Jws, Segments};
 use super::{jose, normalise, processing, validity};
+use crate::json::ValuesLeft;
 
 /// What a transaction expects of a credential.
 #[derive(Clone, Copy, Debug)]
@@ -69,9 +71,9 @@ pub fn credential_digest(credential: &str) -> AnswerDigest {
 
 /// When the issuer signed, in seconds, and 224 bits of the SHA-256 of what it signed. Those of one
 /// time are neighbours in a sorted memory: random ones would change a page each.
-fn identity(jws: &Jws<'_>) -> CredentialIdentity {
-    let issued_at = jws.payload.get("iat").and_then(Value::as_u64).and_then(|seconds| u32::try_from(seconds).ok());
-    let mut bytes = sha256(jws.signed);
+fn identity(payload: &Map<String, Value>, signed: &str) -> CredentialIdentity {
+    let issued_at = payload.get("iat").and_then(Value::as_u64).and_then(|seconds| u32::try_from(seconds).ok());
+    let mut bytes = sha256(signed);
     bytes[..4].copy_from_slice(&issued_at.unwrap_or_default().to_be_bytes());
     CredentialIdentity(bytes)
 }
@@ -104,29 +106,42 @@ impl Verifier {
         let segments = Segments::split(credential)?;
         let key_binding = self.key_binding.admit(segments.key_binding)?;
         let jws = Jws::read(segments.issuer_jws)?;
-        let kid = jose::issuer_key_id(&jws.header)?;
-        let issuer = self.authenticate(&jws, kid)?;
-        let identity = identity(&jws);
-        let payload = processing::process(jws.payload, Disclosures::read(&segments.disclosures)?)?;
+        let signer = self.signer(&jws, jose::issuer_key_id(&jws.header)?)?;
+        let left = ValuesLeft::new(CREDENTIAL_VALUES_MAX);
+        let payload = jws.payload(&left)?;
+        let issuer = self.issuer(&payload, signer)?;
+        let identity = identity(&payload, jws.signed);
+        let payload = processing::process(payload, Disclosures::read(&segments.disclosures, &left)?)?;
         validity::check(&payload, issuer, expected.now)?;
         // One pass over what may be megabytes serves `sd_hash` and the answer's identity alike.
         let digest = AnswerDigest(sha256(segments.presented));
         if let Some(key_binding) = key_binding {
             key_binding::verify(key_binding, &payload, &digest.0, expected)?;
         }
-        let Requested { claims, missing, malformed } = normalise::requested_claims(payload, expected.requested);
+        let Requested { claims, missing, malformed } = normalise::requested_claims(payload, expected.requested)?;
         Ok(VerifiedCredential { claims, missing, malformed, identity, digest, holder_bound: key_binding.is_some() })
     }
 
-    /// Finds the key by the issuer and key id that the token claims, and verifies the signature
-    /// with it. Whether the claim is true shows then, and once more after processing.
-    fn authenticate(&self, jws: &Jws<'_>, kid: &str) -> Result<&str, CredentialRefusal> {
-        let claimed = jws.payload.get("iss").and_then(Value::as_str);
-        let mut trusted = self.issuers.iter().filter(|trusted| claimed == Some(&trusted.issuer)).peekable();
-        trusted.peek().ok_or(CredentialRefusal::IssuerNotTrusted)?;
-        let found = trusted.find_map(|trusted| trusted.jwks.get(kid).map(|key| (trusted, key)));
-        let (trusted, key) = found.ok_or(CredentialRefusal::KeyIdUnknown)?;
-        key.verify_sig(jws.signed.as_bytes(), &jws.signature).map_err(|_| CredentialRefusal::SignatureInvalid)?;
-        Ok(&trusted.issuer)
+    /// Whose key verifies the signature. Nothing of the payload is read for it, so that a stranger's
+    /// costs no more than one hash of it.
+    fn signer(&self, jws: &Jws<'_>, kid: &str) -> Result<&TrustedIssuer, CredentialRefusal> {
+        if self.issuers.is_empty() {
+            return Err(CredentialRefusal::IssuerNotTrusted);
+        }
+        let mut keys = self.issuers.iter().filter_map(|issuer| issuer.jwks.get(kid).map(|key| (issuer, key))).peekable();
+        keys.peek().ok_or(CredentialRefusal::KeyIdUnknown)?;
+        let signer = keys.find(|(_, key)| key.verify_sig(jws.signed.as_bytes(), &jws.signature).is_ok());
+        signer.map(|(issuer, _)| issuer).ok_or(CredentialRefusal::SignatureInvalid)
+    }
+
+    /// The issuer that the payload names, which must be the one that signed it. Whether it still does
+    /// shows once more after processing.
+    fn issuer<'a>(&self, payload: &Map<String, Value>, signer: &'a TrustedIssuer) -> Result<&'a str, CredentialRefusal> {
+        let named = payload.get("iss").and_then(Value::as_str);
+        match named {
+            Some(named) if named == signer.issuer => Ok(&signer.issuer),
+            Some(named) if self.issuers.iter().any(|issuer| issuer.issuer == named) => Err(CredentialRefusal::SignatureInvalid),
+            _ => Err(CredentialRefusal::IssuerNotTrusted),
+        }
     }
 }

@@ -4,15 +4,17 @@
 
 use actix_web::dev::Payload;
 use actix_web::http::header::{self, HeaderMap};
-use actix_web::web::{Bytes, BytesMut};
+use actix_web::web::{Bytes, Data};
 use actix_web::{FromRequest, HttpRequest, web};
-use futures_util::StreamExt as _;
 use futures_util::future::LocalBoxFuture;
-use sakshi_domain::limits::SMALL_BODY_ARRIVAL_MAX;
+use futures_util::{StreamExt as _, stream};
+use sakshi_domain::limits::{BODY_PROGRESS_WINDOW, SMALL_BODY_ARRIVAL_MAX};
 use tokio::time::timeout;
 
 use super::error::ApiError;
 use super::fields::Fields;
+use super::intake::{BodyFault, Intake, declared_length};
+use crate::budget::{Memory, Owner, Owners};
 
 /// Bytes of a JSON body that a scope accepts; put it into the scope's data.
 #[derive(Clone, Copy, Debug)]
@@ -46,40 +48,39 @@ impl FromRequest for Body {
     }
 }
 
-/// The whole body, or 413 as soon as it is known to be larger than `limit`, or 408 when it takes too long.
+/// The whole body, or 413 as soon as it is known to be larger than `limit`, or 408 when it does not come on.
 pub fn bounded(request: &HttpRequest, payload: &mut Payload, limit: usize) -> impl Future<Output = Result<Bytes, ApiError>> + use<> {
-    let declared = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let declared = declared_length(request.headers());
     let payload = web::Payload::from_request(request, payload).into_inner();
-    async move {
-        if declared.is_some_and(|length| length > limit as u64) {
-            return Err(ApiError::BodyTooLarge { limit });
-        }
-        let payload = payload.map_err(|_| unreadable())?;
-        timeout(SMALL_BODY_ARRIVAL_MAX, whole(payload, limit)).await.unwrap_or(Err(ApiError::BodyTooSlow))
+    let request = request.clone();
+    async move { arriving(&request, payload.map_err(|_| BodyFault::Broken), declared, limit).await.map_err(|fault| fault.refusal(limit)) }
+}
+
+async fn arriving(
+    request: &HttpRequest,
+    payload: Result<web::Payload, BodyFault>,
+    declared: Option<usize>,
+    limit: usize,
+) -> Result<Bytes, BodyFault> {
+    if declared.is_some_and(|length| length > limit) {
+        return Err(BodyFault::TooLarge);
     }
-}
-
-/// All chunks as one. Most bodies are a single one, which is not copied.
-async fn whole(mut payload: web::Payload, limit: usize) -> Result<Bytes, ApiError> {
-    let mut whole = Bytes::new();
-    while let Some(chunk) = payload.next().await {
-        let chunk = chunk.map_err(|_| unreadable())?;
-        if chunk.len() > limit - whole.len() {
-            return Err(ApiError::BodyTooLarge { limit });
-        }
-        whole = if whole.is_empty() { chunk } else { joined(whole, &chunk) };
+    let mut payload = payload?;
+    let first = match timeout(2 * BODY_PROGRESS_WINDOW, payload.next()).await {
+        Ok(Some(chunk)) => chunk.map_err(|_| BodyFault::Broken)?,
+        Ok(None) => return Ok(Bytes::new()),
+        Err(_) => return Err(BodyFault::TooSlow),
+    };
+    // Most bodies come at once, and nobody can withhold the rest of them: they need not be counted.
+    if declared == Some(first.len()) {
+        return Ok(first);
     }
-    Ok(whole)
-}
-
-fn joined(begun: Bytes, more: &[u8]) -> Bytes {
-    let mut bytes = BytesMut::from(begun);
-    bytes.extend_from_slice(more);
-    bytes.freeze()
-}
-
-fn unreadable() -> ApiError {
-    ApiError::MalformedBody("The body did not arrive whole.".to_owned())
+    let memory = request.app_data::<Data<Memory>>().ok_or(BodyFault::NoRoom)?;
+    let intake = Intake { budget: &memory.requests, limit, patience: SMALL_BODY_ARRIVAL_MAX };
+    let rest = stream::iter([Ok(first)]).chain(payload);
+    let received = intake.receive(Owners::new([Owner::of_sender(request)]), declared, rest).await?;
+    // What is read out of a small body is done with before anybody waits.
+    Ok(received.bytes)
 }
 
 /// Whether the headers say that the body is JSON as it is.
@@ -98,13 +99,12 @@ pub fn json_form(headers: &HeaderMap) -> Result<(), ApiError> {
 #[cfg(test)]
 mod tests {
     use actix_web::test::TestRequest;
-    use futures_util::{StreamExt as _, stream};
     use tokio::time::Instant;
 
     use super::*;
 
     async fn extract(request: TestRequest) -> Result<Body, ApiError> {
-        let (request, mut payload) = request.app_data(BodyLimit(32)).to_http_parts();
+        let (request, mut payload) = request.app_data(BodyLimit(32)).app_data(Data::new(Memory::new())).to_http_parts();
         Body::from_request(&request, &mut payload).await
     }
 
@@ -122,12 +122,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_does_not_arrive_whole_in_its_time_is_a_408() {
-        let request = TestRequest::post().insert_header(("content-type", "application/json")).to_http_request();
+    async fn a_body_that_does_not_come_on_is_a_408_after_the_second_window() {
+        let request = TestRequest::post().insert_header(("content-type", "application/json"));
+        let request = request.app_data(Data::new(Memory::new())).to_http_request();
         let begun = stream::iter([Ok(Bytes::from_static(b"{"))]).chain(stream::pending());
         let mut payload = Payload::from(begun.boxed_local());
         let began = Instant::now();
         assert!(matches!(Body::from_request(&request, &mut payload).await, Err(ApiError::BodyTooSlow)));
-        assert_eq!(began.elapsed().as_secs(), 30);
+        assert_eq!(began.elapsed(), 2 * BODY_PROGRESS_WINDOW);
     }
 }

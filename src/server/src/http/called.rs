@@ -28,7 +28,10 @@ where
         let sent = T::from_request(request, payload);
         Box::pin(async move {
             let caller = caller.await?;
-            Ok(Self { caller, sent: sent.await? })
+            let sent = sent.await?;
+            // The last byte may have been withheld for long.
+            caller.judge_again().await?;
+            Ok(Self { caller, sent })
         })
     }
 }

@@ -1,19 +1,22 @@
 //! Who calls the public API: the holder of a key, for one of its apps (specification,
 //! "Authentication").
 //!
-//! The only way to a [`Caller`] is to extract one, so a handler cannot forget to ask.
+//! The only way to a [`Caller`] is to extract one, so a handler cannot forget to ask. What waits
+//! asks again: a revocation holds for requests that have begun, too.
 
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
+use std::time::Instant;
 
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
 use futures_util::future::{Either, LocalBoxFuture, Ready, ready};
 use sakshi_domain::ids::{ClientId, KeyId};
-use sakshi_domain::tenancy::App;
+use sakshi_domain::tenancy::{App, KeyDigest};
+use tokio::time::sleep_until;
 
 use super::error::ApiError;
-use super::key_cache::KeyGate;
+use super::key_cache::{KeyGate, REMEMBERED};
 
 /// An authenticated client with one of its apps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +27,62 @@ pub struct Caller {
     pub app: Arc<App>,
     /// With which key.
     pub key_id: KeyId,
+    /// How long that is known.
+    pub(super) verdict: Verdict,
 }
+
+impl Caller {
+    /// Judges the caller again, if the verdict is not fresh: a key that was revoked while a request
+    /// waited ends that request, too. To be called after every wait and before every debit.
+    ///
+    /// # Errors
+    /// [`ApiError::Unauthorized`] when the pair is no longer good; the store's when that cannot be told.
+    pub async fn judge_again(&self) -> Result<(), ApiError> {
+        if self.verdict.is_fresh() {
+            return Ok(());
+        }
+        let gate = self.verdict.gate.upgrade().ok_or(ApiError::Unauthorized)?;
+        gate.admit_digest(self.verdict.key, &self.app.app_id).await.map(drop)
+    }
+
+    /// Ends when the caller is found to be no longer good, and never otherwise. While that cannot be
+    /// told it goes on; who waits judges once more before it acts.
+    pub async fn until_revoked(&self) {
+        let mut until = self.verdict.until;
+        loop {
+            sleep_until(until.into()).await;
+            let Some(gate) = self.verdict.gate.upgrade() else { return };
+            until = match gate.admit_digest(self.verdict.key, &self.app.app_id).await {
+                Ok(caller) => caller.verdict.until,
+                Err(ApiError::Unauthorized) => return,
+                Err(_) => Instant::now() + REMEMBERED,
+            };
+        }
+    }
+}
+
+/// What was found out about a pair of key and app, and until when it may be relied on.
+#[derive(Clone, Debug)]
+pub(super) struct Verdict {
+    pub(super) gate: Weak<KeyGate>,
+    pub(super) key: KeyDigest,
+    pub(super) until: Instant,
+}
+
+impl Verdict {
+    fn is_fresh(&self) -> bool {
+        Instant::now() < self.until
+    }
+}
+
+/// Of the same key.
+impl PartialEq for Verdict {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Verdict {}
 
 impl FromRequest for Caller {
     type Error = ApiError;

@@ -12,6 +12,7 @@ use sakshi_domain::clock::Clock as _;
 use sakshi_domain::profile::Profile;
 use sakshi_store::Store as _;
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::caller::Caller;
 use super::error::ApiError;
@@ -147,6 +148,30 @@ async fn a_revoked_key_is_refused_within_a_second() {
         assert!(revoked.elapsed() < Duration::from_secs(1));
         tokio::task::yield_now().await;
     }
+}
+
+#[actix_rt::test]
+async fn a_request_that_has_begun_ends_within_a_second_of_the_revocation() {
+    let universe = Universe::new();
+    let client = universe.client().await;
+    let (app, (key, id)) = (universe.app(&client).await, universe.key(&client, |_| {}).await);
+    let gate = gate(&universe);
+    let caller = admit(&gate, key.reveal(), app.as_str()).await.unwrap();
+    universe.store.retire_key(id, Some(universe.clock.now()), None).await.unwrap();
+    timeout(Duration::from_secs(1), caller.until_revoked()).await.expect("within a second");
+    assert_eq!(caller.judge_again().await, Err(ApiError::Unauthorized));
+}
+
+#[actix_rt::test]
+async fn a_store_that_is_away_ends_no_request_that_waits_and_lets_none_act() {
+    let universe = Universe::new();
+    let client = universe.client().await;
+    let (app, key) = (universe.app(&client).await, universe.key(&client, |_| {}).await.0);
+    let gate = gate(&universe);
+    let caller = admit(&gate, key.reveal(), app.as_str()).await.unwrap();
+    universe.store.close();
+    assert!(timeout(Duration::from_millis(1_200), caller.until_revoked()).await.is_err());
+    assert!(matches!(caller.judge_again().await, Err(ApiError::Unavailable { .. })));
 }
 
 #[actix_rt::test]

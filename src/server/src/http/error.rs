@@ -20,6 +20,7 @@ use sakshi_store::StoreError;
 use serde::Serialize;
 
 use super::request_id::X_REQUEST_ID;
+use crate::budget::{CpuError, NoRoom};
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -323,6 +324,21 @@ impl From<UpstreamError> for ApiError {
 impl From<EventRefusal> for ApiError {
     fn from(refusal: EventRefusal) -> Self {
         Self::EventRefused(refusal)
+    }
+}
+
+impl From<NoRoom> for ApiError {
+    fn from(_: NoRoom) -> Self {
+        Self::Unavailable { code: "no_room", retry_after: Duration::from_secs(1) }
+    }
+}
+
+impl From<CpuError> for ApiError {
+    fn from(error: CpuError) -> Self {
+        match error {
+            CpuError::Busy => Self::Overloaded,
+            CpuError::CutOff => Self::Internal(error.to_string()),
+        }
     }
 }
 

@@ -1,57 +1,43 @@
-//! How large bodies are read: bounded in size, in time, in what all of them together may hold of
-//! the memory, and in what those of one sender may.
+//! How request bodies are received: bounded in size, in time and in pace, and with room taken for
+//! what has arrived of them and not for what is announced.
 //!
-//! Callbacks, documents and reports each have an intake of their own with its own bounds. Who may
-//! send at all is judged before a byte is read.
+//! Who may send at all is judged before a byte is read. A body that does not come on is given up,
+//! and so is the largest one of whoever holds most when the room is needed by others.
 
-use std::collections::HashMap;
-use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use actix_web::error::PayloadError;
 use actix_web::http::header::{CONTENT_LENGTH, HeaderMap};
 use actix_web::web::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt as _};
-use tokio::time::timeout;
+use sakshi_domain::limits::{BODY_PROGRESS_BYTES_MIN, BODY_PROGRESS_WINDOW};
+use tokio::time::{Instant, timeout_at};
 
 use super::error::ApiError;
+use crate::budget::{MemoryBudget, MemoryPermit, NoRoom, Owners, Stage};
 
-/// By how much a body without a declared length grows at least.
+/// By how much a body grows at least.
 const STEP: usize = 64 * 1_024;
 
-/// What the bodies of one intake may take.
+/// How a body may arrive.
 #[derive(Clone, Copy, Debug)]
-pub struct IntakeBounds {
-    /// Bytes that all together may hold of the memory.
-    pub in_all: usize,
-    /// Bytes that those of one key may hold.
-    pub per_key: usize,
+pub struct Intake<'a> {
+    /// Where its bytes are counted.
+    pub budget: &'a MemoryBudget,
+    /// Bytes of the largest.
+    pub limit: usize,
     /// How long one may take to arrive.
     pub patience: Duration,
 }
-
-/// What all bodies of a kind hold, shared by all workers and counted by `K`: whoever knows one
-/// address, or has one key, must not take the room of all.
-#[derive(Debug)]
-pub struct Intake<K: Key> {
-    held: Arc<Mutex<Held<K>>>,
-    bounds: IntakeBounds,
-}
-
-/// By what bodies are counted.
-pub trait Key: Clone + Eq + Hash + Send + 'static {}
-
-impl<K: Clone + Eq + Hash + Send + 'static> Key for K {}
 
 /// Why a body was not read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFault {
     /// It is larger than such a body may be.
     TooLarge,
-    /// It did not arrive in time.
+    /// It did not arrive in time, or hardly anything of it came for a while.
     TooSlow,
-    /// All others, or those of the same key, hold too much at the moment.
+    /// The room was needed by others, or its sender holds most already.
     NoRoom,
     /// The connection ended, or the encoding of the body is broken.
     Broken,
@@ -64,239 +50,255 @@ impl BodyFault {
         match self {
             Self::TooLarge => ApiError::BodyTooLarge { limit },
             Self::TooSlow => ApiError::BodyTooSlow,
-            Self::NoRoom => ApiError::Unavailable { code: "no_room", retry_after: Duration::from_secs(1) },
+            Self::NoRoom => NoRoom.into(),
             Self::Broken => ApiError::MalformedBody("The body did not arrive whole.".to_owned()),
         }
     }
 }
 
-/// A body, which holds its room until it is dropped.
+impl From<NoRoom> for BodyFault {
+    fn from(_: NoRoom) -> Self {
+        Self::NoRoom
+    }
+}
+
+/// A body, and the room that it holds.
 #[derive(Debug)]
-pub struct HeldBytes<K: Key> {
-    bytes: BytesMut,
-    room: Room<K>,
-}
-
-impl<K: Key> HeldBytes<K> {
+pub struct Received {
     /// What was received.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// Lets the bytes go and keeps the room for what was read out of them.
-    #[must_use]
-    pub fn into_room(self) -> Room<K> {
-        self.room
-    }
+    pub bytes: Bytes,
+    /// To be kept for as long as the bytes, or what was read out of them, are.
+    pub room: MemoryPermit,
 }
 
-impl<K: Key> Intake<K> {
-    /// An intake in which nothing is held.
-    #[must_use]
-    pub fn new(bounds: IntakeBounds) -> Self {
-        Self { held: Arc::new(Mutex::new(Held { total: 0, of: HashMap::new() })), bounds }
-    }
-
-    /// Takes room for bytes that are there already.
-    ///
-    /// # Errors
-    /// [`BodyFault::NoRoom`].
-    pub fn take(&self, key: K, bytes: usize) -> Result<Room<K>, BodyFault> {
-        let mut room = Room { held: Arc::clone(&self.held), key, bytes: 0 };
-        room.grow_to(bytes, &self.bounds)?;
-        Ok(room)
-    }
-
-    /// Reads a body of at most `limit` bytes for a key. Room is taken for what the headers declare, before
-    /// the first byte; for a body without a length, as it grows.
+impl Intake<'_> {
+    /// Reads a whole body on behalf of its owners, of a length that may have been declared.
     ///
     /// # Errors
     /// The first bound that is passed.
-    pub async fn read(
+    pub async fn receive(
         &self,
-        key: K,
-        headers: &HeaderMap,
+        owners: Owners,
+        declared: Option<usize>,
         body: impl Stream<Item = Result<Bytes, PayloadError>>,
-        limit: usize,
-    ) -> Result<HeldBytes<K>, BodyFault> {
-        let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-        let declared = declared.map_or(Ok(0), usize::try_from).unwrap_or(usize::MAX);
-        if declared > limit {
+    ) -> Result<Received, BodyFault> {
+        if declared.is_some_and(|length| length > self.limit) {
             return Err(BodyFault::TooLarge);
         }
-        let mut room = self.take(key, declared)?;
-        let reading = async {
-            let mut body = std::pin::pin!(body);
-            let mut bytes = BytesMut::new();
-            while let Some(chunk) = body.next().await {
-                let chunk = chunk.map_err(|_| BodyFault::Broken)?;
-                let length = bytes.len() + chunk.len();
-                if length > limit {
-                    return Err(BodyFault::TooLarge);
-                }
-                if length > room.bytes {
-                    room.grow_to(length.max(room.bytes + STEP).min(limit), &self.bounds)?;
-                }
-                bytes.extend_from_slice(&chunk);
+        let mut room = self.budget.permit(owners, Stage::Arriving);
+        let mut body = std::pin::pin!(body);
+        let mut arrived = Growing::default();
+        let mut pace = Pace::new(self.patience);
+        loop {
+            let next = timeout_at(pace.due(), body.next());
+            let chunk = tokio::select! {
+                biased;
+                chunk = next => match chunk {
+                    Ok(Some(chunk)) => chunk.map_err(|_| BodyFault::Broken)?,
+                    Ok(None) => break,
+                    Err(_) => {
+                        pace.check(arrived.len())?;
+                        continue;
+                    }
+                },
+                () = room.taken_back() => return Err(BodyFault::NoRoom),
+            };
+            if chunk.len() > self.limit - arrived.len() {
+                return Err(BodyFault::TooLarge);
             }
-            Ok(HeldBytes { bytes, room })
-        };
-        timeout(self.bounds.patience, reading).await.unwrap_or(Err(BodyFault::TooSlow))
-    }
-}
-
-impl<K: Key> Clone for Intake<K> {
-    fn clone(&self) -> Self {
-        Self { held: Arc::clone(&self.held), bounds: self.bounds }
-    }
-}
-
-/// Bytes held, in all and by key.
-#[derive(Debug)]
-struct Held<K> {
-    total: usize,
-    of: HashMap<K, usize>,
-}
-
-/// What one body holds, and what was read out of it.
-#[derive(Debug)]
-pub struct Room<K: Key> {
-    held: Arc<Mutex<Held<K>>>,
-    key: K,
-    bytes: usize,
-}
-
-impl<K: Key> Room<K> {
-    fn lock(&self) -> MutexGuard<'_, Held<K>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn grow_to(&mut self, bytes: usize, bounds: &IntakeBounds) -> Result<(), BodyFault> {
-        let more = bytes.saturating_sub(self.bytes);
-        let mut held = self.lock();
-        let own = held.of.get(&self.key).copied().unwrap_or(0);
-        if more > bounds.in_all.saturating_sub(held.total) || more > bounds.per_key.saturating_sub(own) {
-            return Err(BodyFault::NoRoom);
+            let size = arrived.size_with(chunk.len(), declared.unwrap_or(self.limit));
+            room.grow_to(size)?;
+            arrived.append(chunk, size);
         }
-        if more > 0 {
-            held.total += more;
-            held.of.insert(self.key.clone(), own + more);
+        room.enter(Stage::Waiting);
+        Ok(Received { bytes: arrived.whole(), room })
+    }
+}
+
+/// What the headers say; what is no number is the HTTP library's to refuse.
+pub(crate) fn declared_length(headers: &HeaderMap) -> Option<usize> {
+    let length = headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse::<u64>().ok()?;
+    Some(usize::try_from(length).unwrap_or(usize::MAX))
+}
+
+/// What has arrived. Most bodies are a single chunk, which is not copied.
+#[derive(Default)]
+struct Growing {
+    first: Bytes,
+    joined: BytesMut,
+}
+
+impl Growing {
+    fn len(&self) -> usize {
+        self.first.len() + self.joined.len()
+    }
+
+    /// Bytes of memory that it takes with so many more of a body that has at most `most`.
+    fn size_with(&self, more: usize, most: usize) -> usize {
+        let length = self.len() + more;
+        match self.len() {
+            0 => length,
+            _ if length <= self.joined.capacity() => self.joined.capacity(),
+            _ => (length + length / 2).next_multiple_of(STEP).min(most.max(length)),
         }
-        drop(held);
-        self.bytes += more;
+    }
+
+    fn append(&mut self, chunk: Bytes, size: usize) {
+        if self.len() == 0 {
+            self.first = chunk;
+            return;
+        }
+        if size > self.joined.capacity() {
+            // Not `reserve`, which would take up to twice as much as was counted.
+            let mut grown = BytesMut::with_capacity(size);
+            grown.extend_from_slice(&std::mem::take(&mut self.first));
+            grown.extend_from_slice(&self.joined);
+            self.joined = grown;
+        }
+        self.joined.extend_from_slice(&chunk);
+    }
+
+    fn whole(self) -> Bytes {
+        if self.joined.is_empty() { self.first } else { self.joined.freeze() }
+    }
+}
+
+/// How a body comes on: it has its time as a whole, and in each window but the first a part of it
+/// must come.
+struct Pace {
+    end: Instant,
+    window_ends: Instant,
+    /// What had arrived when the window began; nothing is demanded in the first one.
+    seen: Option<usize>,
+}
+
+impl Pace {
+    fn new(patience: Duration) -> Self {
+        let now = Instant::now();
+        Self { end: now + patience, window_ends: now + BODY_PROGRESS_WINDOW, seen: None }
+    }
+
+    /// When to look at it next.
+    fn due(&self) -> Instant {
+        self.window_ends.min(self.end)
+    }
+
+    fn check(&mut self, arrived: usize) -> Result<(), BodyFault> {
+        let now = Instant::now();
+        let stands_still = self.seen.is_some_and(|seen| arrived - seen < BODY_PROGRESS_BYTES_MIN);
+        if now >= self.end || stands_still {
+            return Err(BodyFault::TooSlow);
+        }
+        self.window_ends += BODY_PROGRESS_WINDOW;
+        self.seen = Some(arrived);
         Ok(())
-    }
-}
-
-impl<K: Key> Drop for Room<K> {
-    fn drop(&mut self) {
-        let mut held = self.lock();
-        held.total -= self.bytes;
-        let left = held.of.get(&self.key).map_or(0, |own| own - self.bytes);
-        if left > 0 {
-            held.of.insert(self.key.clone(), left);
-        } else {
-            held.of.remove(&self.key);
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use actix_web::http::header::HeaderValue;
-    use futures_util::stream;
-    use sakshi_domain::ids::{ClientId, TxnId};
+    use futures_util::{FutureExt as _, stream};
 
     use super::*;
-    use crate::http::ovse::callback::CALLBACK_BODIES;
+    use crate::budget::Owner;
 
     const LIMIT: usize = 100_000;
 
-    fn intake(most: usize) -> Intake<TxnId> {
-        Intake::new(IntakeBounds { in_all: most, ..CALLBACK_BODIES })
+    fn budget(most: usize) -> MemoryBudget {
+        MemoryBudget::new("test", most)
     }
 
-    fn txn() -> TxnId {
-        TxnId::generate(ClientId::generate().partition(), 0)
+    fn intake(budget: &MemoryBudget) -> Intake<'_> {
+        Intake { budget, limit: LIMIT, patience: Duration::from_secs(30) }
     }
 
-    fn total(intake: &Intake<TxnId>) -> usize {
-        let held = intake.held.lock().unwrap();
-        assert_eq!(held.total, held.of.values().sum::<usize>());
-        held.total
+    fn sender(last: u8) -> Owners {
+        Owners::new([Owner::Address(IpAddr::from([203, 0, 113, last]))])
     }
 
-    fn declaring(length: &str) -> HeaderMap {
+    fn declaring(length: &str) -> Option<usize> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_LENGTH, HeaderValue::from_str(length).unwrap());
-        headers
+        declared_length(&headers)
     }
 
-    fn chunks(count: usize) -> impl Stream<Item = Result<Bytes, PayloadError>> {
+    fn chunks(count: usize) -> impl Stream<Item = Result<Bytes, PayloadError>> + Unpin {
         stream::iter((0..count).map(|_| Ok(Bytes::from_static(&[b'a'; 1_000]))))
     }
 
-    #[actix_rt::test]
-    async fn a_body_holds_what_it_declares_until_it_is_dropped() {
-        let intake = intake(10_000);
-        let body = intake.read(txn(), &declaring("6000"), chunks(6), LIMIT).await.unwrap();
-        assert_eq!((body.as_bytes().len(), total(&intake)), (6_000, 6_000));
-        assert_eq!(intake.read(txn(), &declaring("4001"), chunks(4), LIMIT).await.unwrap_err(), BodyFault::NoRoom);
-        assert!(intake.read(txn(), &declaring("4000"), chunks(4), LIMIT).await.is_ok());
-        let room = body.into_room();
-        assert_eq!(total(&intake), 6_000, "what was read out of it has its room");
-        drop(room);
-        assert_eq!(total(&intake), 0);
+    /// So many bytes a second.
+    fn drip(bytes: &'static [u8]) -> impl Stream<Item = Result<Bytes, PayloadError>> {
+        stream::repeat(()).then(move |()| async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Ok(Bytes::from_static(bytes))
+        })
     }
 
     #[actix_rt::test]
-    async fn one_transaction_may_hold_a_part_of_the_room_and_leaves_the_rest_to_others() {
-        let (intake, greedy, limit) = (intake(usize::MAX), txn(), CALLBACK_BODIES.per_key);
-        let most = declaring(&limit.to_string());
-        let held = intake.read(greedy, &most, chunks(1), limit).await.unwrap();
-        assert_eq!(intake.read(greedy, &declaring("1"), chunks(1), limit).await.unwrap_err(), BodyFault::NoRoom);
-        assert!(intake.read(txn(), &most, chunks(1), limit).await.is_ok());
-        drop(held);
-        assert!(intake.read(greedy, &most, chunks(1), limit).await.is_ok());
-        assert!(total(&intake) == 0 && intake.held.lock().unwrap().of.is_empty());
+    async fn a_body_holds_what_has_arrived_and_not_what_it_declares() {
+        let budget = budget(10_000);
+        let begun = chunks(1).chain(stream::pending());
+        let (intake, declared) = (intake(&budget), declaring("90000"));
+        let mut withheld = Box::pin(intake.receive(sender(1), declared, begun));
+        assert!((&mut withheld).now_or_never().is_none());
+        assert_eq!(budget.held(), 1_000);
+        let received = intake.receive(sender(2), declaring("6000"), chunks(6)).await.unwrap();
+        assert_eq!((received.bytes.len(), budget.held()), (6_000, 7_000));
+        drop((withheld, received.bytes));
+        assert_eq!(budget.held(), 6_000, "the room is kept for what was read out of it");
+        drop(received.room);
+        assert_eq!(budget.held(), 0);
     }
 
     #[actix_rt::test]
     async fn a_body_without_a_length_takes_room_as_it_grows() {
-        let intake = intake(STEP + 20_000);
-        assert_eq!(intake.read(txn(), &HeaderMap::new(), chunks(10), LIMIT).await.unwrap().as_bytes().len(), 10_000);
-        assert_eq!(intake.read(txn(), &HeaderMap::new(), chunks(90), LIMIT).await.unwrap_err(), BodyFault::NoRoom);
-        assert_eq!(total(&intake), 0);
+        let budget = budget(STEP + 20_000);
+        let intake = intake(&budget);
+        let received = intake.receive(sender(1), None, chunks(10)).await.unwrap();
+        assert!(received.bytes.len() == 10_000 && budget.held() <= STEP);
+        drop(received);
+        assert_eq!(intake.receive(sender(1), None, chunks(95)).await.unwrap_err(), BodyFault::NoRoom);
+        assert_eq!(budget.held(), 0);
+    }
+
+    #[actix_rt::test]
+    async fn the_largest_body_is_given_up_when_another_sender_needs_its_room() {
+        let budget = budget(STEP + 2_000);
+        let (intake, declared) = (intake(&budget), declaring("90000"));
+        let mut large = Box::pin(intake.receive(sender(1), declared, chunks(8).chain(stream::pending())));
+        assert!((&mut large).now_or_never().is_none());
+        let small = intake.receive(sender(2), declaring("3000"), chunks(3)).await.unwrap();
+        assert_eq!((large.await.unwrap_err(), small.bytes.len(), budget.held()), (BodyFault::NoRoom, 3_000, 3_000));
     }
 
     #[actix_rt::test]
     async fn a_body_beyond_the_limit_is_refused_declared_or_not() {
-        let intake = intake(usize::MAX);
+        let budget = budget(usize::MAX);
         for length in ["100001", "18446744073709551615"] {
-            assert_eq!(intake.read(txn(), &declaring(length), stream::pending(), LIMIT).await.unwrap_err(), BodyFault::TooLarge);
+            assert_eq!(intake(&budget).receive(sender(1), declaring(length), stream::pending()).await.unwrap_err(), BodyFault::TooLarge);
         }
-        assert_eq!(intake.read(txn(), &HeaderMap::new(), chunks(101), LIMIT).await.unwrap_err(), BodyFault::TooLarge);
-        assert_eq!(total(&intake), 0);
+        assert_eq!(intake(&budget).receive(sender(1), None, chunks(101)).await.unwrap_err(), BodyFault::TooLarge);
+        assert_eq!(budget.held(), 0);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_drips_is_given_up_after_its_time_and_holds_nothing() {
-        let intake = intake(usize::MAX);
-        let drip = stream::repeat(()).then(|()| async {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            Ok(Bytes::from_static(b"a"))
-        });
-        let began = tokio::time::Instant::now();
-        assert_eq!(intake.read(txn(), &declaring("4000"), drip, LIMIT).await.unwrap_err(), BodyFault::TooSlow);
-        assert_eq!((began.elapsed().as_secs(), total(&intake)), (30, 0));
+    async fn a_body_that_hardly_comes_on_is_given_up_after_a_grace_and_one_that_does_has_its_time() {
+        let budget = budget(usize::MAX);
+        for (bytes, seconds) in [(&[b'a'; 100][..], 10), (&[b'a'; 1_100][..], 30)] {
+            let began = Instant::now();
+            let fault = intake(&budget).receive(sender(1), declaring("90000"), drip(bytes)).await.unwrap_err();
+            assert_eq!((fault, began.elapsed().as_secs(), budget.held()), (BodyFault::TooSlow, seconds, 0));
+        }
     }
 
     #[actix_rt::test]
     async fn a_body_that_breaks_off_holds_nothing() {
-        let intake = intake(usize::MAX);
+        let budget = budget(usize::MAX);
         let broken = chunks(3).chain(stream::iter([Err(PayloadError::Incomplete(None))]));
-        assert_eq!(intake.read(txn(), &declaring("9000"), broken, LIMIT).await.unwrap_err(), BodyFault::Broken);
-        assert_eq!(total(&intake), 0);
+        assert_eq!(intake(&budget).receive(sender(1), declaring("9000"), broken).await.unwrap_err(), BodyFault::Broken);
+        assert_eq!(budget.held(), 0);
     }
 }

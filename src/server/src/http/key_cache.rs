@@ -20,11 +20,11 @@ use sakshi_domain::tenancy::KeyDigest;
 use sakshi_store::{KeyGrant, Store};
 
 use super::api_key::{ApiKey, KEY_CHARS, sha256};
-use super::caller::Caller;
+use super::caller::{Caller, Verdict};
 use super::error::ApiError;
 
 /// How long a verdict is remembered, counted from before the store was asked.
-const REMEMBERED: Duration = Duration::from_millis(800);
+pub(super) const REMEMBERED: Duration = Duration::from_millis(800);
 /// Pairs remembered by one worker.
 const PAIRS_MAX: usize = 8_192;
 /// Characters of an app id.
@@ -96,7 +96,7 @@ impl KeyGate {
             let grant = question.await;
             let Some(gate) = gate.upgrade() else { return Err(ApiError::Unauthorized) };
             match grant {
-                Ok(grant) => gate.conclude(pair, grant, until),
+                Ok(grant) => gate.conclude((pair, key), grant, until),
                 Err(error) => {
                     tracing::error!(error = %error, "a key could not be looked up");
                     gate.entries.borrow_mut().remove(&pair);
@@ -109,7 +109,7 @@ impl KeyGate {
         answer
     }
 
-    fn conclude(&self, pair: Pair, grant: Option<KeyGrant>, mut until: Instant) -> Judged {
+    fn conclude(self: &Rc<Self>, (pair, digest): (Pair, KeyDigest), grant: Option<KeyGrant>, mut until: Instant) -> Judged {
         let now = self.clock.now();
         let good = grant.and_then(|KeyGrant { key, app }| {
             let app = app.filter(|app| app.client_id == key.client_id)?;
@@ -119,7 +119,8 @@ impl KeyGate {
             if let Some(end) = key.expires_at {
                 until = until.min(Instant::now() + end.since(now));
             }
-            Some(Caller { client: key.client_id, app: Arc::new(app), key_id: key.key_id })
+            let verdict = Verdict { gate: Rc::downgrade(self), key: digest, until };
+            Some(Caller { client: key.client_id, app: Arc::new(app), key_id: key.key_id, verdict })
         });
         self.remember(pair, Entry::Known { caller: good.clone(), until });
         good.ok_or(ApiError::Unauthorized)

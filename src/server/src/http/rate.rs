@@ -71,6 +71,11 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Rate<K> {
     }
 }
 
+/// Who is connected, whatever the headers say.
+pub(crate) fn peer(request: &HttpRequest) -> IpAddr {
+    request.peer_addr().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.ip().to_canonical())
+}
+
 /// All rates of the public listener.
 #[derive(Clone)]
 pub struct Rates {
@@ -103,7 +108,7 @@ impl Rates {
     }
 
     fn host(&self, request: &HttpRequest) -> IpAddr {
-        let peer = request.peer_addr().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.ip().to_canonical());
+        let peer = peer(request);
         let trusted = |address: &IpAddr| self.trusted_proxies.iter().any(|net| net.contains(address));
         if !trusted(&peer) {
             return peer;

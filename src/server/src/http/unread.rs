@@ -116,6 +116,7 @@ mod tests {
     use tokio::net::TcpStream;
     use tokio::time::timeout;
 
+    use crate::budget::Memory;
     use crate::http::body::{Body, BodyLimit};
     use crate::http::request_id::edge;
     use crate::http::routing::unknown_path;
@@ -132,6 +133,7 @@ mod tests {
             App::new()
                 .wrap(from_fn(edge))
                 .app_data(BodyLimit(32))
+                .app_data(web::Data::new(Memory::new()))
                 .route("/take", web::post().to(take))
                 .route("/ping", web::get().to(|| async { "pong" }))
                 .route("/broken", web::post().to(|| async { if true { panic!("broken") } else { "" } }))

@@ -24,20 +24,18 @@ use actix_web::web::{self, ServiceConfig};
 use futures_util::future::LocalBoxFuture;
 use sakshi_domain::clock::Clock;
 use sakshi_domain::credits::CreditMove;
-use sakshi_domain::flow::kind::FlowKind;
 use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::ids::ClientId;
 use sakshi_store::{CreditOutcome, ReportFlowOutcome, Store, StoreFuture};
 use secrecy::SecretString;
 
+use crate::budget::Memory;
 use crate::http::body::BodyLimit;
 use crate::http::error::ApiError;
-use crate::http::intake::Intake;
 use crate::http::routing::{RouteMeter, resource, unknown_path};
 use crate::service::GivenAddresses;
 
 pub use bearer::{Connector, Operator};
-pub use reports::REPORT_BODIES;
 
 /// Where credits are moved: the ledger actor, which keeps the order per client.
 pub trait CreditDesk: Send + Sync + 'static {
@@ -80,8 +78,8 @@ pub struct InternalDeps {
     pub credits: Arc<dyn CreditDesk>,
     /// Where reports of upstreams go.
     pub flows: Arc<dyn FlowDesk>,
-    /// What the bodies of reports hold.
-    pub reports: Intake<FlowKind>,
+    /// What bodies hold.
+    pub memory: Memory,
     /// What the probes ask.
     pub health: Arc<dyn Health>,
     /// The live supervision tree.
@@ -108,7 +106,8 @@ impl fmt::Debug for InternalDeps {
 
 /// Declares the routes of the internal listener; the app wraps them in [`crate::http::request_id::edge`].
 pub fn configure(cfg: &mut ServiceConfig, deps: InternalDeps) {
-    cfg.app_data(RouteMeter::unmatched()).app_data(BodyLimit(deps.body_bytes)).app_data(web::Data::new(deps));
+    cfg.app_data(RouteMeter::unmatched()).app_data(BodyLimit(deps.body_bytes)).app_data(web::Data::new(deps.memory.clone()));
+    cfg.app_data(web::Data::new(deps));
     cfg.service(resource("/livez", vec![(Method::GET, web::to(probes::livez))]));
     cfg.service(resource("/readyz", vec![(Method::GET, web::to(probes::readyz))]));
     cfg.service(resource("/metrics", vec![(Method::GET, web::to(probes::metrics))]));

@@ -12,10 +12,10 @@ use sakshi_domain::web_address::{Schemes, WebAddress};
 use sakshi_store::Store as _;
 use serde_json::{Value, json};
 
+use super::InternalDeps;
 use super::tests::{ask, listener};
-use super::{InternalDeps, REPORT_BODIES};
+use crate::budget::{Memory, MemoryBudget};
 use crate::flow_fixture::Party;
-use crate::http::intake::{Intake, IntakeBounds};
 use crate::universe::{CONNECTOR_TOKEN, TOKEN, Universe};
 
 async fn party(universe: &Universe) -> Party {
@@ -150,12 +150,12 @@ async fn a_report_that_finds_no_room_is_to_come_again() {
     let universe = Universe::new();
     let flow = party(&universe).await.locker(&universe.store).await;
     let body = flow.locker("Fetched");
-    let narrow = InternalDeps { reports: Intake::new(IntakeBounds { in_all: 100, ..REPORT_BODIES }), ..universe.internal() };
+    let of = |most: usize| Memory { reports: MemoryBudget::new("reports", most), ..Memory::new() };
+    let narrow = InternalDeps { memory: of(100), ..universe.internal() };
     let (status, headers, refused) = sent(&listener(narrow).await, report("doclocker", &body), CONNECTOR_TOKEN).await;
     assert_eq!((status, &refused["code"], headers.get("retry-after").unwrap().as_bytes()), (503, &json!("no_room"), &b"1"[..]));
     // The room is given back with each answer.
-    let just =
-        InternalDeps { reports: Intake::new(IntakeBounds { in_all: body.to_string().len(), ..REPORT_BODIES }), ..universe.internal() };
+    let just = InternalDeps { memory: of(body.to_string().len()), ..universe.internal() };
     let service = listener(just).await;
     for result in ["accepted", "repeated", "repeated"] {
         let (status, _, answer) = sent(&service, report("doclocker", &body), CONNECTOR_TOKEN).await;

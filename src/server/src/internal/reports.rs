@@ -7,20 +7,16 @@ use actix_web::web::{self, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::flow::kind::FlowKind;
 use sakshi_domain::flow::reported::FlowReport;
-use sakshi_domain::limits::{REPORT_ARRIVAL_MAX, REPORT_BYTES_HELD_MAX, REPORT_BYTES_MAX, REPORT_BYTES_OF_KIND_MAX};
+use sakshi_domain::limits::{REPORT_ARRIVAL_MAX, REPORT_BYTES_MAX};
 use sakshi_store::ReportFlowOutcome;
 use serde_json::json;
 
 use super::bearer::Connector;
 use super::{InternalDeps, fields};
+use crate::budget::{Owner, Owners};
 use crate::http::body::json_form;
 use crate::http::error::ApiError;
-use crate::http::intake::IntakeBounds;
-
-/// What reports may hold of the memory, by kind. While it is understood and stored, one takes up to
-/// three times its bytes.
-pub const REPORT_BODIES: IntakeBounds =
-    IntakeBounds { in_all: REPORT_BYTES_HELD_MAX, per_key: REPORT_BYTES_OF_KIND_MAX, patience: REPORT_ARRIVAL_MAX };
+use crate::http::intake::{Intake, Received, declared_length};
 
 pub(super) async fn receive(
     connector: Connector,
@@ -41,11 +37,15 @@ pub(super) async fn receive(
 
 async fn take_in(deps: &InternalDeps, kind: FlowKind, request: &HttpRequest, body: Payload) -> Result<&'static str, ApiError> {
     json_form(request.headers())?;
-    let read = deps.reports.read(kind, request.headers(), body, REPORT_BYTES_MAX).await;
-    let body = read.map_err(|fault| fault.refusal(REPORT_BYTES_MAX))?;
-    // The room is kept for what was understood, and given back with the answer.
-    let understood = web::block(move || (FlowReport::parse(kind, body.as_bytes()), body.into_room())).await;
-    let (report, _room) = understood.map_err(|error| ApiError::Internal(error.to_string()))?;
+    let budget = &deps.memory.reports;
+    let intake = Intake { budget, limit: REPORT_BYTES_MAX, patience: REPORT_ARRIVAL_MAX };
+    let received = intake.receive(Owners::new([Owner::Connector(kind)]), declared_length(request.headers()), body).await;
+    let Received { bytes, mut room } = received.map_err(|fault| fault.refusal(REPORT_BYTES_MAX))?;
+    // The room is kept for what was understood, and given back with the answer. While it is
+    // understood and stored, a report takes up to three times its bytes.
+    room.keep()?;
+    let understood = web::block(move || FlowReport::parse(kind, &bytes)).await;
+    let report = understood.map_err(|error| ApiError::Internal(error.to_string()))?;
     match deps.flows.report(report?).await? {
         ReportFlowOutcome::Accepted { .. } => Ok("accepted"),
         ReportFlowOutcome::Repeated => Ok("repeated"),

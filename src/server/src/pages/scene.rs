@@ -26,12 +26,10 @@ use sakshi_store::{CreateEvent, CreateEventOutcome, OpenTransaction, Retention, 
 use serde_json::json;
 
 use crate::agreement;
+use crate::budget::{CpuBudget, Memory};
 use crate::drain::Drain;
 use crate::first_client::{self, FirstClient};
-use crate::http::flows::FILE_BODIES;
 use crate::http::flows::turns::Turns;
-use crate::http::intake::Intake;
-use crate::http::ovse::callback::CALLBACK_BODIES;
 use crate::http::polls::Polls;
 use crate::http::rate::{Rate, Rates};
 use crate::material;
@@ -103,13 +101,14 @@ impl Scene {
             sign_ins: Rate::per_minute(settings.limits.sign_ins_per_minute_per_address),
             trusted_proxies: Vec::new().into(),
         };
+        let memory = Memory::new();
         let shared = Shared {
             service,
             tree: tree.clone(),
             rates,
-            polls: Polls::new(),
-            callback_bodies: Intake::new(CALLBACK_BODIES),
-            file_bodies: Intake::new(FILE_BODIES),
+            polls: Polls::new(memory.answers.clone()),
+            memory,
+            cpu: CpuBudget::new(1),
             profile: settings.profile,
             body_bytes: 4_096,
             sandbox: None,

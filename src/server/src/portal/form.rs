@@ -228,6 +228,8 @@ impl FromRequest for Submitted {
         Box::pin(async move {
             let visitor = visitor.await?;
             let mut form = Form::read(&sent.await?);
+            // The last byte may have been withheld for long.
+            visitor.caller.judge_again().await?;
             let word = form.take(WORD).unwrap_or_default();
             if visitor.form_word.is(&word) { Ok(Self { visitor, form }) } else { Err(Turned::ForeignForm) }
         })

@@ -6,7 +6,6 @@ use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::request::esign::{DocumentDraft, EsignDraft, EsignRequest, OpenedEsign, SignerDraft};
 use sakshi_domain::flow::standing::Standing;
 use sakshi_domain::flow::text::{ForeignId, Text};
-use sakshi_domain::ids::AppId;
 use sakshi_domain::payload::esign::Signer;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
@@ -15,11 +14,11 @@ use serde::Serialize;
 
 use super::file_body::{WithFile, receive};
 use super::opening::{Asked, Begun, Ordered, asked, begin, open};
+use crate::budget::{CpuBudget, Memory};
 use crate::http::caller::Caller;
 use crate::http::error::ApiError;
 use crate::http::fields::Fields;
 use crate::http::flow_requests::EsignRequestBody;
-use crate::http::intake::Intake;
 use crate::http::rate::Rates;
 use crate::http::request_id::request_id;
 use crate::service::{GivenAddresses, Service};
@@ -69,13 +68,15 @@ pub async fn request(
     request: HttpRequest,
     service: Data<Service>,
     rates: Data<Rates>,
-    intake: Data<Intake<AppId>>,
+    memory: Data<Memory>,
+    cpu: Data<CpuBudget>,
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
     rates.init.take(&caller.app.app_id)?;
     let upstream = service.upstreams.esign()?;
     let (minted, addresses, now) = (request_id(&request), service.rules.addresses, service.clock.now());
-    let received = receive((&request, payload), (&intake, &caller), "esign", move |fields| read(fields, minted, addresses, now));
+    let budgets = (memory, cpu);
+    let received = receive((&request, payload), (&budgets, &caller), "esign", move |fields| read(fields, minted, addresses, now));
     let WithFile { request: Asked { request: document, request_id }, once, _room } = received.await?;
     let Begun { opened, turn } = match begin(&service, &request, caller, request_id, once).await? {
         Ok(begun) => begun,

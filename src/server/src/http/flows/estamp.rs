@@ -5,18 +5,17 @@ use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::request::estamp::{EStampDraft, EStampRequest, FileDraft, SignatoryDraft};
 use sakshi_domain::flow::standing::Standing;
-use sakshi_domain::ids::AppId;
 use sakshi_domain::request_id::RequestId;
 use sakshi_outbound::upstream::estamp;
 use serde::Serialize;
 
 use super::file_body::{WithFile, receive};
 use super::opening::{Asked, Begun, Ordered, asked, begin, open};
+use crate::budget::{CpuBudget, Memory};
 use crate::http::caller::Caller;
 use crate::http::error::ApiError;
 use crate::http::fields::Fields;
 use crate::http::flow_requests::EStampInitRequest;
-use crate::http::intake::Intake;
 use crate::http::rate::Rates;
 use crate::http::request_id::request_id;
 use crate::service::Service;
@@ -46,13 +45,15 @@ pub async fn init(
     request: HttpRequest,
     service: Data<Service>,
     rates: Data<Rates>,
-    intake: Data<Intake<AppId>>,
+    memory: Data<Memory>,
+    cpu: Data<CpuBudget>,
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
     rates.init.take(&caller.app.app_id)?;
     let upstream = service.upstreams.estamp()?;
     let minted = request_id(&request);
-    let received = receive((&request, payload), (&intake, &caller), "estamp", move |fields| read(fields, minted));
+    let budgets = (memory, cpu);
+    let received = receive((&request, payload), (&budgets, &caller), "estamp", move |fields| read(fields, minted));
     let WithFile { request: Asked { request: stamp, request_id }, once, _room } = received.await?;
     let Begun { opened, turn } = match begin(&service, &request, caller, request_id, once).await? {
         Ok(begun) => begun,

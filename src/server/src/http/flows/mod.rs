@@ -15,5 +15,3 @@ pub mod wealth;
 
 #[cfg(test)]
 mod tests;
-
-pub use file_body::FILE_BODIES;

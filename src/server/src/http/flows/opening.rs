@@ -65,6 +65,7 @@ pub(super) async fn begin(
     {
         return Ok(Err(Answered::Before(json).into()));
     }
+    caller.judge_again().await?;
     let id = service.flows.new_id(&caller.client);
     let opened = Opened { id, client: caller.client, app: caller.app.app_id.clone(), opened_at: service.clock.now(), request_id };
     Ok(Ok(Begun { opened, turn }))

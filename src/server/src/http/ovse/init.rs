@@ -83,6 +83,7 @@ pub(crate) async fn begin(service: &Service, caller: Caller, terms: Terms, once:
     {
         return Ok(Answered::Before(json));
     }
+    caller.judge_again().await?;
 
     let now = service.clock.now();
     let pending = Pending {

@@ -48,7 +48,12 @@ pub async fn result(
     let mut view = service.transactions.look(id).await?;
     if wait > 0 && matches!(&view, View::Pending(pending) if pending.app == app.app_id) {
         let changed = service.transactions.look_when_changed(id, Duration::from_secs(wait));
-        tokio::select! { later = changed => view = later?, () = service.drain.begun() => {} }
+        tokio::select! {
+            later = changed => view = later?,
+            () = service.drain.begun() => {}
+            () = caller.until_revoked() => return Err(ApiError::Unauthorized),
+        }
+        caller.judge_again().await?;
     }
     match view {
         View::Pending(pending) if pending.app == app.app_id => Ok(HttpResponse::Ok().json(PendingStub(id))),

@@ -34,7 +34,7 @@ pub async fn details(
     polls: Data<Polls>,
 ) -> Result<HttpResponse, ApiError> {
     let (id, record) = flow_of(&caller, &service, &rates, &polls, &path).await?;
-    let app = &caller.app.app_id;
+    let app = &caller.app;
     match (record.standing, record.latest) {
         (Standing::DocLocker(DocLockerFlow::Ended { .. }), Some(sent)) => polls.answer(&service.vault, app, sent, Ok).await,
         (Standing::DocLocker(DocLockerFlow::Pending { .. }), Some(latest)) => {

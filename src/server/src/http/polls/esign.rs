@@ -39,7 +39,7 @@ pub async fn status(
     let id = fields.required("documentId", string);
     let id = fields.finish(id)?;
     let (_, record) = flow_of(&caller, &service, &rates, &polls, &id).await?;
-    let app = &caller.app.app_id;
+    let app = &caller.app;
     match (record.standing, record.latest) {
         (Standing::ESign(EsignFlow::Ended(_)), Some(sent)) => polls.answer(&service.vault, app, sent, Ok).await,
         (Standing::ESign(EsignFlow::Pending(_)), Some(latest)) => polls.answer(&service.vault, app, latest, |latest| stub(&latest)).await,

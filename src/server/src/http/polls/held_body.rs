@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use actix_web::body::{BodySize, MessageBody};
 use actix_web::web::Bytes;
+use futures_util::FutureExt as _;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
@@ -52,13 +53,14 @@ struct Content<R> {
 }
 
 impl<R: Send + 'static> HeldBody<R> {
-    /// A body of these bytes, watched by a task of its own; so there must be a runtime.
+    /// A body of these bytes, watched by a task of its own; so there must be a runtime. It is given up
+    /// as soon as `taken_back` ends, too: its room is needed by others.
     #[must_use]
-    pub fn new(bytes: Bytes, room: R, bounds: ReadingBounds) -> Self {
+    pub fn new(bytes: Bytes, room: R, taken_back: impl Future<Output = ()> + Send + 'static, bounds: ReadingBounds) -> Self {
         let length = bytes.len() as u64;
         let content = Content { left: bytes, taken_at: Instant::now(), connection: None, _room: room };
         let content = Arc::new(Mutex::new(Some(content)));
-        let watch = tokio::spawn(watch(Arc::downgrade(&content), bounds)).abort_handle();
+        let watch = tokio::spawn(watch(Arc::downgrade(&content), taken_back, bounds)).abort_handle();
         Self { bytes: length, left: length, content, watch }
     }
 }
@@ -96,14 +98,18 @@ fn locked<R>(cell: &Cell<R>) -> MutexGuard<'_, Option<Content<R>>> {
     cell.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives up what is left when the reader's time is over, and wakes the connection, which ends as
-/// soon as it asks for more.
-async fn watch<R>(cell: Weak<Cell<R>>, bounds: ReadingBounds) {
+/// Gives up what is left when the reader's time is over or others need the room, and wakes the
+/// connection, which ends as soon as it asks for more.
+async fn watch<R>(cell: Weak<Cell<R>>, taken_back: impl Future<Output = ()>, bounds: ReadingBounds) {
     let began = Instant::now();
-    let end = began + bounds.whole;
+    let mut end = began + bounds.whole;
     let mut due = began + bounds.stall;
+    let mut taken_back = std::pin::pin!(taken_back.fuse());
     loop {
-        sleep_until(due.min(end)).await;
+        tokio::select! {
+            () = sleep_until(due.min(end)) => {}
+            () = &mut taken_back => end = Instant::now(),
+        }
         let Some(cell) = cell.upgrade() else { return };
         let mut content = locked(&cell);
         let Some(taken_at) = content.as_ref().map(|content| content.taken_at) else { return };
@@ -121,7 +127,7 @@ async fn watch<R>(cell: Weak<Cell<R>>, bounds: ReadingBounds) {
 
 #[cfg(test)]
 mod tests {
-    use std::future::poll_fn;
+    use std::future::{pending, poll_fn, ready};
     use std::net::TcpListener;
 
     use actix_web::{App, HttpResponse, HttpServer, web};
@@ -139,14 +145,14 @@ mod tests {
 
     fn body_of(pieces: usize) -> (HeldBody<Arc<()>>, Arc<()>) {
         let room = Arc::new(());
-        (HeldBody::new(vec![b'a'; PIECE * pieces].into(), Arc::clone(&room), BOUNDS), room)
+        (HeldBody::new(vec![b'a'; PIECE * pieces].into(), Arc::clone(&room), pending(), BOUNDS), room)
     }
 
     #[actix_rt::test]
     async fn a_body_goes_out_whole_in_pieces_and_holds_its_room_until_it_is_dropped() {
         let room = Arc::new(());
         let bytes: Vec<u8> = (0..PIECE * 2 + 7).map(|at| u8::try_from(at % 251).unwrap()).collect();
-        let mut body = HeldBody::new(bytes.clone().into(), Arc::clone(&room), BOUNDS);
+        let mut body = HeldBody::new(bytes.clone().into(), Arc::clone(&room), pending(), BOUNDS);
         assert_eq!(body.size(), BodySize::Sized(bytes.len() as u64));
         let mut sent = Vec::new();
         let mut pieces = 0;
@@ -185,6 +191,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_body_whose_room_is_needed_by_others_is_given_up_at_once() {
+        let (room, began) = (Arc::new(()), Instant::now());
+        let mut body = HeldBody::new(vec![b'a'; PIECE].into(), Arc::clone(&room), ready(()), BOUNDS);
+        while Arc::strong_count(&room) > 1 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!((next(&mut body).await, began.elapsed()), (Some(Err(Unread)), Duration::ZERO));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn the_connection_is_woken_when_its_body_is_given_up() {
         let (mut body, _room) = body_of(2);
         let began = Instant::now();
@@ -201,6 +217,7 @@ mod tests {
         assert_eq!(ended.await, Some(Err(Unread)));
         assert_eq!((pieces, began.elapsed().as_secs()), (1, 20));
     }
+
     #[actix_rt::test]
     async fn the_server_lets_a_connection_go_whose_reader_stands_still() {
         let hurried = ReadingBounds { stall: Duration::from_millis(200), ..BOUNDS };
@@ -210,7 +227,7 @@ mod tests {
         let server = HttpServer::new(move || {
             let lent = lent.clone();
             let large = move || {
-                let body = HeldBody::new(vec![b'a'; 16 * 1_024 * 1_024].into(), lent.upgrade(), hurried);
+                let body = HeldBody::new(vec![b'a'; 16 * 1_024 * 1_024].into(), lent.upgrade(), pending(), hurried);
                 async { HttpResponse::Ok().body(body) }
             };
             App::new().route("/", web::get().to(large))

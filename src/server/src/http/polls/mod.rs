@@ -15,8 +15,8 @@ use std::time::Duration;
 use actix_web::HttpResponse;
 use actix_web::web::{self, Data};
 use sakshi_domain::flow::flow_id::FlowId;
-use sakshi_domain::ids::AppId;
-use sakshi_domain::limits::{POLL_BYTES_HELD_MAX, POLL_BYTES_OF_APP_MAX, POLL_READING_MAX, POLL_STALL_MAX, REPORT_ARRIVAL_MAX};
+use sakshi_domain::limits::{POLL_READING_MAX, POLL_STALL_MAX};
+use sakshi_domain::tenancy::App;
 use sakshi_store::{FlowRecord, SealedPayload, Vault};
 use serde::Serialize;
 use tokio::sync::Semaphore;
@@ -25,8 +25,8 @@ use tokio::time::timeout;
 use self::held_body::{HeldBody, ReadingBounds};
 use super::caller::Caller;
 use super::error::ApiError;
-use super::intake::{Intake, IntakeBounds};
 use super::rate::Rates;
+use crate::budget::{MemoryBudget, Owners, Stage};
 use crate::service::Service;
 
 /// Flows that are fetched from the store at one moment; further ones wait for their turn. Nobody
@@ -35,9 +35,6 @@ const FETCHES: usize = 8;
 /// How long one waits for its turn.
 const TURN_PATIENCE: Duration = Duration::from_secs(2);
 
-/// What answers may hold, by app: an app that does not read its answers must not take the room of all.
-const ANSWERS: IntakeBounds = IntakeBounds { in_all: POLL_BYTES_HELD_MAX, per_key: POLL_BYTES_OF_APP_MAX, patience: REPORT_ARRIVAL_MAX };
-
 /// How long an answer waits for its reader.
 const READING: ReadingBounds = ReadingBounds { stall: POLL_STALL_MAX, whole: POLL_READING_MAX };
 
@@ -45,35 +42,30 @@ const READING: ReadingBounds = ReadingBounds { stall: POLL_STALL_MAX, whole: POL
 #[derive(Clone, Debug)]
 pub struct Polls {
     fetches: Arc<Semaphore>,
-    answers: Intake<AppId>,
+    answers: MemoryBudget,
 }
 
 impl Polls {
-    /// Without a poll under way.
+    /// Without a poll under way; its answers are counted there.
     #[must_use]
-    pub fn new() -> Self {
-        Self { fetches: Arc::new(Semaphore::new(FETCHES)), answers: Intake::new(ANSWERS) }
+    pub fn new(answers: MemoryBudget) -> Self {
+        Self { fetches: Arc::new(Semaphore::new(FETCHES)), answers }
     }
 
     /// The answer that is written out of a payload, with room for it until it has been sent.
     async fn answer(
         &self,
         vault: &Arc<Vault>,
-        app: &AppId,
+        app: &App,
         latest: SealedPayload,
         write: impl FnOnce(Vec<u8>) -> Result<Vec<u8>, ApiError> + Send + 'static,
     ) -> Result<HttpResponse, ApiError> {
-        let room = self.answers.take(app.clone(), latest.len()).map_err(|fault| fault.refusal(latest.len()))?;
+        let room = self.answers.take(Owners::app(&app.client_id, &app.app_id), Stage::Leaving, latest.len())?;
         let vault = Arc::clone(vault);
         let written = web::block(move || latest.open(&vault).map_err(|error| ApiError::Internal(error.to_string())).and_then(write));
         let bytes = written.await.map_err(|error| ApiError::Internal(error.to_string()))??;
-        Ok(HttpResponse::Ok().content_type("application/json").body(HeldBody::new(bytes.into(), room, READING)))
-    }
-}
-
-impl Default for Polls {
-    fn default() -> Self {
-        Self::new()
+        let taken_back = room.taken_back();
+        Ok(HttpResponse::Ok().content_type("application/json").body(HeldBody::new(bytes.into(), room, taken_back, READING)))
     }
 }
 

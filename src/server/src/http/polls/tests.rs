@@ -6,14 +6,15 @@ use reqwest::Method;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::flow::kind::FlowKind;
 use sakshi_domain::flow::reported::FlowReport;
-use sakshi_domain::ids::AppId;
-use sakshi_domain::limits::{FILE_BYTES_MAX, POLL_BYTES_OF_APP_MAX};
+use sakshi_domain::ids::{AppId, ClientId};
+use sakshi_domain::limits::{ANSWER_BYTES_HELD_MAX, FILE_BYTES_MAX};
 use sakshi_domain::tenancy::{App, Spelling};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use sakshi_store::{ReportFlow, SealedPayload, Store};
 use serde_json::{Value, json};
 
 use super::Polls;
+use crate::budget::Memory;
 use crate::flow_fixture::{Flow, Party};
 use crate::http::error::ApiError;
 use crate::live::LiveNode;
@@ -127,14 +128,16 @@ async fn an_app_that_does_not_read_its_answers_is_refused_before_it_takes_the_ro
     let report = FlowReport::parse(FlowKind::DocLocker, large.to_string().as_bytes()).unwrap();
     universe.store.report_flow(ReportFlow { report, result_ttl: RESULT_TTL }).await.unwrap();
     let latest = async || -> SealedPayload { universe.store.load_flow(flow.id, party.app.clone()).await.unwrap().unwrap().latest.unwrap() };
-    let (polls, bytes) = (Polls::new(), latest().await.len());
+    let (polls, bytes) = (Polls::new(Memory::new().answers), latest().await.len());
+    let app = universe.store.load_app(party.app.clone()).await.unwrap().unwrap();
+    let other = App { app_id: AppId::generate(), client_id: ClientId::generate(), ..app.clone() };
     let mut unread = Vec::new();
-    for _ in 0..POLL_BYTES_OF_APP_MAX / bytes {
-        unread.push(polls.answer(&universe.vault, &party.app, latest().await, Ok).await.unwrap());
+    for _ in 0..ANSWER_BYTES_HELD_MAX / bytes {
+        unread.push(polls.answer(&universe.vault, &app, latest().await, Ok).await.unwrap());
     }
-    let refused = polls.answer(&universe.vault, &party.app, latest().await, Ok).await.unwrap_err();
+    let refused = polls.answer(&universe.vault, &app, latest().await, Ok).await.unwrap_err();
     assert!(matches!(refused, ApiError::Unavailable { code: "no_room", .. }), "{refused:?}");
-    assert!(polls.answer(&universe.vault, &AppId::generate(), latest().await, Ok).await.is_ok(), "there is room for others");
+    assert!(polls.answer(&universe.vault, &other, latest().await, Ok).await.is_ok(), "there is room for others");
     unread.pop();
-    assert!(polls.answer(&universe.vault, &party.app, latest().await, Ok).await.is_ok());
+    assert!(polls.answer(&universe.vault, &app, latest().await, Ok).await.is_ok());
 }

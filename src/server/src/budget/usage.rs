@@ -1,0 +1,97 @@
+//! Bytes by owner, as a tree: what one owner holds is the sum of what its inner owners hold.
+//!
+//! The tree knows who has to give way, and nothing of why. Owners that hold nothing are not in it.
+
+use std::collections::HashMap;
+
+use super::owner::Owner;
+
+/// Identifies a holding among all of one tree.
+pub(super) type HoldingId = u64;
+
+/// What one permit holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Holding {
+    pub(super) bytes: usize,
+    /// Whether it can be taken back.
+    pub(super) revocable: bool,
+}
+
+/// An owner, or the root above all of them.
+#[derive(Debug, Default)]
+pub(super) struct Usage {
+    bytes: usize,
+    /// Those of them that can be taken back.
+    revocable: usize,
+    inner: HashMap<Owner, Usage>,
+    holdings: HashMap<HoldingId, Holding>,
+}
+
+impl Usage {
+    /// Bytes of all holdings.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How many outermost owners hold something, and how much the one with most holds.
+    pub(super) fn outermost(&self) -> (usize, usize) {
+        (self.inner.len(), self.inner.values().map(|owner| owner.bytes).max().unwrap_or(0))
+    }
+
+    /// Bytes that cannot be taken back: of all, and of the outermost owner on the path.
+    pub(super) fn kept(&self, path: &[Owner]) -> (usize, usize) {
+        let of = |usage: &Self| usage.bytes - usage.revocable;
+        (of(self), path.first().and_then(|outer| self.inner.get(outer)).map_or(0, of))
+    }
+
+    /// Puts a holding in the place of the one of this id; one without bytes is removed.
+    pub(super) fn set(&mut self, path: &[Owner], id: HoldingId, new: Holding) {
+        let old = self.find(path, id);
+        self.change(path, id, old, new);
+    }
+
+    fn find(&self, path: &[Owner], id: HoldingId) -> Holding {
+        match path.split_first() {
+            Some((outer, rest)) => self.inner.get(outer).map_or_else(Holding::default, |owner| owner.find(rest, id)),
+            None => self.holdings.get(&id).copied().unwrap_or_default(),
+        }
+    }
+
+    fn change(&mut self, path: &[Owner], id: HoldingId, old: Holding, new: Holding) {
+        let counts = |holding: Holding| if holding.revocable { holding.bytes } else { 0 };
+        self.bytes = self.bytes - old.bytes + new.bytes;
+        self.revocable = self.revocable - counts(old) + counts(new);
+        match path.split_first() {
+            Some((outer, rest)) => {
+                let owner = self.inner.entry(outer.clone()).or_default();
+                owner.change(rest, id, old, new);
+                if owner.inner.is_empty() && owner.holdings.is_empty() {
+                    self.inner.remove(outer);
+                }
+            }
+            None if new.bytes > 0 => drop(self.holdings.insert(id, new)),
+            None => drop(self.holdings.remove(&id)),
+        }
+    }
+
+    /// Who has to give way: of the owners the one that holds most, within it again the one that
+    /// holds most, and of its holdings the largest. Only what can be taken back is chosen; between
+    /// equals it is the newcomer, so that two do not push each other out in turn.
+    pub(super) fn largest(&self, newcomer: (&[Owner], HoldingId)) -> Option<HoldingId> {
+        let (path, id) = newcomer;
+        let next = path.first();
+        let owner = self.inner.iter().filter(|(_, owner)| owner.revocable > 0);
+        let owner = owner.max_by_key(|(name, owner)| (owner.bytes, next == Some(*name)));
+        let own = self.holdings.iter().filter(|(_, holding)| holding.revocable && holding.bytes > 0);
+        let own = own.max_by_key(|(held, holding)| (holding.bytes, **held == id));
+        match (owner, own) {
+            (Some((_, owner)), Some((held, holding))) if holding.bytes > owner.bytes => Some(*held),
+            (Some((name, owner)), _) => {
+                // Beside the newcomer's path there is no newcomer.
+                let rest = if next == Some(name) { (&path[1..], id) } else { (&[][..], id) };
+                owner.largest(rest)
+            }
+            (None, own) => own.map(|(held, _)| *held),
+        }
+    }
+}

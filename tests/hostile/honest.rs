@@ -1,0 +1,87 @@
+//! A client that does nothing wrong, and what it notices of those who do.
+
+use std::time::{Duration, Instant};
+
+use crate::harness::backend::Backend;
+use crate::harness::phone::Phone;
+use crate::harness::universe::Universe;
+
+/// The slowest hundredth may take this many times what it took alone.
+const RATIO_MAX: u32 = 3;
+/// How often it is measured at most.
+const TIMES: usize = 3;
+/// What the slowest hundredth may take in any case: below this, a busy machine tells nothing.
+const NOTICEABLE: Duration = Duration::from_millis(60);
+
+pub(crate) struct Honest {
+    backend: Backend,
+    phone: Phone,
+}
+
+/// What it noticed.
+#[derive(Clone, Debug)]
+pub(crate) struct Noticed {
+    pub(crate) visits: usize,
+    pub(crate) refused: Vec<u16>,
+    pub(crate) p99: Duration,
+}
+
+impl Honest {
+    /// With a key and credits of its own.
+    pub(crate) async fn of(universe: &Universe) -> Self {
+        Self { backend: universe.backend(10_000).await, phone: universe.phone() }
+    }
+
+    /// So many verifications, one after the other: init, callback, result.
+    pub(crate) async fn visit(&self, visits: usize) -> Noticed {
+        let (mut took, mut refused) = (Vec::new(), Vec::new());
+        for _ in 0..visits {
+            let began = Instant::now();
+            let opened = self.backend.open(&["name"]).await;
+            took.push(began.elapsed());
+            let credential = self.phone.credential(&opened, "asha");
+            let began = Instant::now();
+            let answer = self.phone.present(&opened, &credential).await;
+            took.push(began.elapsed());
+            refused.extend((answer.status != 200).then_some(answer.status));
+            let began = Instant::now();
+            let result = self.backend.result(&opened.txn).await;
+            took.push(began.elapsed());
+            refused.extend((result.status != 200).then_some(result.status));
+        }
+        took.sort_unstable();
+        Noticed { visits, refused, p99: took[(took.len() * 99).div_ceil(100) - 1] }
+    }
+}
+
+impl Honest {
+    /// Holds what it notices under an attack, which goes on, against what it noticed alone. Whatever
+    /// else this machine does disturbs some times; an attack that harms does so every time.
+    pub(crate) async fn is_as_well_off_as(&self, alone: &Noticed, attack: &str) {
+        let most = (alone.p99 * RATIO_MAX).max(NOTICEABLE);
+        let mut slowest = Vec::new();
+        for _ in 0..TIMES {
+            let noticed = self.visit(alone.visits).await;
+            eprintln!(
+                "{attack}: p99 {:?} alone, {:?} beside it, {} of {} refused",
+                alone.p99,
+                noticed.p99,
+                noticed.refused.len(),
+                noticed.visits
+            );
+            assert!(noticed.refused.is_empty(), "{attack}: {:?}", noticed.refused);
+            if noticed.p99 <= most {
+                return;
+            }
+            slowest.push(noticed.p99);
+        }
+        panic!("{attack}: {slowest:?}, alone {:?}", alone.p99);
+    }
+}
+
+/// Runs the attack's assertion on memory: the process may grow by so many MiB.
+pub(crate) fn assert_growth(universe: &Universe, before: u64, mebibytes: u64, attack: &str) {
+    let most = universe.process().resident_at_most();
+    eprintln!("{attack}: {} MiB resident before, {} MiB at most", before >> 20, most >> 20);
+    assert!(most <= before + (mebibytes << 20), "{attack}: {} MiB more were resident", (most - before) >> 20);
+}

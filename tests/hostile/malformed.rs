@@ -1,0 +1,32 @@
+//! Chunks that are none: whatever is wrong with them, there is an answer.
+
+use crate::harness::universe::Universe;
+use crate::raw::Raw;
+
+const CHUNKED: &str = "content-type: application/json\r\ntransfer-encoding: chunked";
+
+#[tokio::test]
+async fn a_malformed_chunk_is_answered_with_400() {
+    let universe = Universe::start().await;
+    let backend = universe.backend(1).await;
+    let opened = backend.open(&["name"]).await;
+    let (key, app) = (&backend.key, &backend.app);
+    let keyed = format!("x-api-key: {key}\r\nx-api-app-id: {app}\r\n{CHUNKED}");
+    let places = [
+        (opened.callback_path(), CHUNKED.to_owned()),
+        ("/api/v1/nationalid-ovse/init".to_owned(), keyed),
+        ("/api/ping".to_owned(), CHUNKED.to_owned()),
+        ("/nowhere".to_owned(), CHUNKED.to_owned()),
+    ];
+    let mut silent = Vec::new();
+    for (path, headers) in places {
+        for chunk in ["zz\r\n{}\r\n0\r\n\r\n", "-1\r\n{}\r\n", "2;\n{}\r\n", "2\r\n{}x\r\n0\r\n\r\n", "fffffffffffffffff\r\n", "\r\n"] {
+            let mut raw = Raw::post(&universe, &path, &headers, chunk.as_bytes()).await;
+            let status = raw.status().await;
+            if !(400..=405).contains(&status) {
+                silent.push((path.clone(), chunk, status));
+            }
+        }
+    }
+    assert!(silent.is_empty(), "{silent:?}");
+}

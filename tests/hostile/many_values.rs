@@ -1,0 +1,81 @@
+//! Callbacks of the largest size that would become a tree a hundred times theirs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use actix_web::web::Bytes;
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::harness::backend::Opened;
+use crate::harness::forge::encode;
+use crate::harness::phone::Form;
+use crate::harness::universe::Universe;
+use crate::honest::{Honest, assert_growth};
+
+const VISITS: usize = 100;
+/// Between two callbacks of a sender: eight of them fill a line of a gigabit a second. More of them
+/// would be a test of the machine, which the senders share with the service.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Members of `{"x":[{"":0},…]}` that fit into the largest callback.
+const MEMBERS: usize = 590_000;
+/// The same within Base64 within a credential.
+const MEMBERS_WITHIN: usize = 440_000;
+
+fn many(members: usize) -> String {
+    let mut text = "{\"x\":[".to_owned();
+    text.push_str(&"{\"\":0},".repeat(members - 1));
+    text.push_str("{\"\":0}]}");
+    text
+}
+
+/// A credential that nobody signed and that says a great deal.
+fn unsigned() -> String {
+    let header = encode(json!({"alg": "ES256", "typ": "vc+sd-jwt", "kid": "issuer-key-1"}).to_string());
+    format!("{header}.{}.{}~", encode(many(MEMBERS_WITHIN)), encode([7; 64]))
+}
+
+async fn beside(attack: &str, body: impl Fn(&Opened) -> String) {
+    let universe = Universe::start().await;
+    let honest = Honest::of(&universe).await;
+    let alone = honest.visit(VISITS).await;
+    let (hostile, phone) = (universe.backend(8).await, universe.phone());
+    let mut senders = Vec::new();
+    let over = Arc::new(AtomicBool::new(false));
+    let before = universe.process().resident();
+    for _ in 0..8 {
+        let opened = hostile.open(&["name"]).await;
+        let (body, phone, over) = (Bytes::from(body(&opened)), phone.clone(), Arc::clone(&over));
+        senders.push(tokio::spawn(async move {
+            let mut statuses = Vec::new();
+            while !over.load(Ordering::Relaxed) {
+                let request = phone.request(&opened.callback_path(), Form::Json.content_type(), body.clone());
+                // A connection that is closed in the middle of a body is an answer, too.
+                statuses.push(request.send().await.map_or(503, |answer| answer.status().as_u16()));
+                sleep(PAUSE).await;
+            }
+            statuses
+        }));
+    }
+    honest.is_as_well_off_as(&alone, attack).await;
+    over.store(true, Ordering::Relaxed);
+    let mut statuses = Vec::new();
+    for sender in senders {
+        statuses.extend(sender.await.expect("a sender"));
+    }
+    eprintln!("{attack}: {} callbacks, {} of them read", statuses.len(), statuses.iter().filter(|status| **status == 400).count());
+    assert!(statuses.iter().all(|status| matches!(status, 400 | 503)), "{statuses:?}");
+    assert!(statuses.contains(&400), "none was read");
+    assert_growth(&universe, before, 128, attack);
+}
+
+#[tokio::test]
+async fn a_callback_of_very_many_values_costs_others_nothing() {
+    beside("many values in a callback", |_| many(MEMBERS)).await;
+}
+
+#[tokio::test]
+async fn a_credential_of_very_many_values_costs_others_nothing() {
+    beside("many values in a credential", |opened| Form::Json.success(&opened.txn, &unsigned())).await;
+}

@@ -1,0 +1,62 @@
+//! Requests over bare sockets, sent in pieces that no client library would send.
+
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::harness::universe::Universe;
+use crate::harness::waiting::PLENTY;
+
+/// A connection of a stranger.
+pub(crate) struct Raw(pub(crate) TcpStream);
+
+fn host(universe: &Universe) -> SocketAddr {
+    universe.reach.public("").trim_start_matches("http://").parse().expect("an address")
+}
+
+impl Raw {
+    /// Sends the head of a request, and of its body what is given. A service that has answered and
+    /// closed meanwhile takes no more of it.
+    pub(crate) async fn post(universe: &Universe, path: &str, headers: &str, body: &[u8]) -> Self {
+        let mut raw = Self(TcpStream::connect(host(universe)).await.expect("a connection"));
+        raw.send(format!("POST {path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n\r\n").as_bytes()).await;
+        raw.send(body).await;
+        raw
+    }
+
+    /// As [`Raw::post`], announcing so many bytes of JSON.
+    pub(crate) async fn announce(universe: &Universe, path: &str, bytes: usize, body: &[u8]) -> Self {
+        Self::post(universe, path, &format!("content-type: application/json\r\ncontent-length: {bytes}"), body).await
+    }
+
+    pub(crate) async fn send(&mut self, bytes: &[u8]) {
+        drop(timeout(PLENTY, self.0.write_all(bytes)).await.expect("the service reads or closes"));
+    }
+
+    /// What is answered until the connection ends or the body is whole.
+    pub(crate) async fn answer(&mut self) -> String {
+        let mut seen = Vec::new();
+        let reading = async {
+            loop {
+                let text = String::from_utf8_lossy(&seen).into_owned();
+                if let Some((head, body)) = text.split_once("\r\n\r\n") {
+                    let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+                    if body.len() >= length.unwrap_or(0) {
+                        return text;
+                    }
+                }
+                if self.0.read_buf(&mut seen).await.unwrap_or(0) == 0 {
+                    return text;
+                }
+            }
+        };
+        timeout(PLENTY, reading).await.expect("an answer in time")
+    }
+
+    /// The status that is answered; 0 when the connection ends without one.
+    pub(crate) async fn status(&mut self) -> u16 {
+        self.answer().await.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
+    }
+}
