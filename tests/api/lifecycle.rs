@@ -58,6 +58,17 @@ async fn a_draining_process_is_not_ready_and_finishes_its_webhooks() {
 }
 
 #[tokio::test]
+async fn a_good_end_says_nothing_that_would_wake_an_operator() {
+    for _ in 0..3 {
+        let mut universe = Universe::start().await;
+        universe.backend(1).await.open(&["name"]).await;
+        universe.stop();
+        let errors: Vec<String> = universe.log().into_iter().filter(|line| line.contains(" ERROR ")).collect();
+        assert!(errors.is_empty(), "{errors:#?}");
+    }
+}
+
+#[tokio::test]
 async fn what_was_answered_is_there_after_a_restart_in_good_order() {
     let mut universe = Universe::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let (backend, phone) = (universe.backend(3).await, universe.phone());

@@ -8,8 +8,14 @@ use serde_json::json;
 
 use crate::harness::answer::Answer;
 use crate::harness::backend::Backend;
+use crate::harness::venue::EVENTS;
 use crate::harness::waiting::{PLENTY, eventually};
 use crate::nodes::Nodes;
+
+const CREDITS: &str = "/api/v1/credits";
+
+/// A balancer is told of an outage within this.
+const NOTICED: Duration = Duration::from_secs(1);
 
 /// However Redis fails, a request is answered within this.
 const BOUND: Duration = Duration::from_secs(12);
@@ -38,6 +44,17 @@ async fn are_unready(nodes: &Nodes) {
     }
 }
 
+/// Every node says that it is not ready, soon enough for a balancer.
+async fn notice(nodes: &Nodes) {
+    join_all(nodes.all.iter().map(|node| {
+        let operator = node.operator();
+        async move {
+            eventually("the outage is noticed", NOTICED, || async { (operator.probe("/readyz").await.status == 503).then_some(()) }).await
+        }
+    }))
+    .await;
+}
+
 /// Every node works again, and the ledger holds what was answered.
 async fn recover(nodes: &Nodes, backend: &Backend, opened: u64, in_doubt: u64, credits: u64) {
     for node in &nodes.all {
@@ -57,6 +74,7 @@ async fn while_redis_is_away_requests_are_refused_and_afterwards_all_is_well() {
     let backend = nodes.backend(100).await;
     assert_eq!(init(&backend).await.status, 200);
     nodes.redis.kill9();
+    notice(&nodes).await;
     let everywhere = nodes.everywhere(&backend);
     let answers = join_all((0..30).map(|number| init(&everywhere[number % 3]))).await;
     answers.iter().for_each(|answer| is_refused(answer, "storage_unavailable"));
@@ -71,6 +89,7 @@ async fn a_redis_that_stands_still_holds_requests_up_for_a_bounded_time() {
     let backend = nodes.backend(100).await;
     assert_eq!(init(&backend).await.status, 200);
     nodes.redis.pause();
+    notice(&nodes).await;
     let everywhere = nodes.everywhere(&backend);
     let answers = join_all((0..30).map(|number| init(&everywhere[number % 3]))).await;
     answers.iter().for_each(|answer| is_refused(answer, "storage_unavailable"));
@@ -116,6 +135,10 @@ async fn a_redis_that_lost_what_was_kept_in_it_denies_nobody_their_key_or_their_
     let (backend, unseen) = (nodes.backend(100).await, nodes.backend(100).await);
     let opened = backend.open(&["name"]).await;
     nodes.redis.answer(&["FLUSHALL"]);
+    // The node that opened the transaction remembers the key for a moment, and asks for the rest.
+    for path in [CREDITS, "/api/v1/credits/statement", EVENTS, "/api/v1/user/webhook"] {
+        is_refused(&backend.get(path).await, "storage_unavailable");
+    }
     for (node, unseen) in nodes.all.iter().zip(nodes.everywhere(&unseen)).skip(1) {
         is_refused(&init(&unseen).await, "storage_unavailable");
         is_refused(&unseen.result(&opened.txn).await, "storage_unavailable");

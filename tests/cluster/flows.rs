@@ -139,18 +139,20 @@ async fn a_document_lapses_once_though_three_nodes_look_for_it() {
 }
 
 #[tokio::test]
-async fn one_idempotency_key_at_three_nodes_opens_one_flow() {
+async fn one_idempotency_key_at_three_nodes_orders_and_opens_one_flow() {
     let site = Site::open(&[]).await;
-    let body = Flow::DocLocker.body();
-    let answers = join_all((0..18).map(|node| {
-        let (backend, body) = (site.at(node).0, &body);
-        async move { backend.begin_once("the-same-key", Flow::DocLocker, body).await }
-    }))
-    .await;
-    assert!(answers.iter().all(|answer| answer.status == 200 && answer.text == answers[0].text), "every answer is the first one");
-    let ordered = site.upstream.orders().len();
-    assert_eq!(site.at(1).0.begin_once("the-same-key", Flow::DocLocker, &body).await.text, answers[0].text);
-    assert_eq!(site.upstream.orders().len(), ordered, "a replay orders nothing");
+    for (round, flow) in Flow::ALL.into_iter().enumerate() {
+        let (key, body) = (format!("key-{}", flow.name()), flow.body());
+        let answers = join_all((0..18).map(|node| {
+            let (backend, key, body) = (site.at(node).0, &key, &body);
+            async move { backend.begin_once(key, flow, body).await }
+        }))
+        .await;
+        assert!(answers.iter().all(|answer| answer.status == 200 && answer.text == answers[0].text), "every answer is the first one");
+        assert_eq!(site.upstream.orders().len(), round + 1, "{}: one order in all", flow.name());
+        assert_eq!(site.at(1).0.begin_once(&key, flow, &body).await.text, answers[0].text);
+        assert_eq!(site.upstream.orders().len(), round + 1, "a replay orders nothing");
+    }
 }
 
 #[tokio::test]

@@ -15,10 +15,13 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod connections;
 mod honest;
 mod malformed;
 mod many_values;
 mod raw;
+mod registrations;
 mod revoked;
+mod unread;
 mod withheld_bodies;
 mod withheld_files;

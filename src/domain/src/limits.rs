@@ -1,6 +1,7 @@
 //! Every fixed bound of the service, in one place, with the relations between them checked by the
 //! compiler. What an operator may change is a setting and not here.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// Claims in one request; there are thirty (specification, "OVSE claims").
@@ -119,6 +120,24 @@ pub const CPU_WAITING_MAX: usize = 256;
 pub const CPU_WAIT_MAX: Duration = Duration::from_secs(10);
 /// How long it takes until half of the processor time that an owner has used is forgotten.
 pub const CPU_MEMORY_HALVES_IN: Duration = Duration::from_secs(10);
+/// Bytes of the guests of one answer, above which the rest of the page is left to another one.
+pub const GUEST_LIST_BYTES_MAX: usize = 8 * 1_024 * 1_024;
+/// Bytes of guests that are read and written at once; a single guest may have more.
+pub const GUEST_SLICE_BYTES: usize = 256 * 1_024;
+/// Bytes of guests up to which they are opened where the request is served.
+pub const GUEST_SLICE_BYTES_AT_ONCE: usize = 32 * 1_024;
+/// Bytes of an answer of which a client must take so many in every [`ANSWER_STALL_MAX`], while some wait to be sent.
+pub const ANSWER_PROGRESS_BYTES: usize = 16 * 1_024;
+/// How long a client may take less than that before its connection is closed.
+pub const ANSWER_STALL_MAX: Duration = Duration::from_secs(20);
+/// Bytes of an answer that are handed to the connection at once; it asks for more when they are sent.
+pub const ANSWER_PIECE_BYTES: usize = 16 * 1_024;
+/// Bytes of a connection's answers that the kernel takes before they are under way.
+pub const ANSWER_UNSENT_BYTES: u32 = 64 * 1_024;
+/// Bytes that are read of a connection at once while a request is awaited; what they hold is decoded before more are read.
+pub const READ_HEAD_BYTES: usize = 4 * 1_024;
+/// The same while the body of a request arrives.
+pub const READ_BODY_BYTES: usize = 64 * 1_024;
 /// How long a small body may take to arrive: every JSON body without a file, every form of a page.
 pub const SMALL_BODY_ARRIVAL_MAX: Duration = Duration::from_secs(30);
 /// Characters of an id that another system chose.
@@ -139,6 +158,13 @@ pub const DETAILS_DEPTH_MAX: usize = 8;
 pub const INVITATION_DEFAULT: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// How long a signer may be invited.
 pub const INVITATION_MAX: Duration = Duration::from_secs(90 * 24 * 3_600);
+/// Intents that one worker keeps for verify pages that are looked at again.
+pub const PAGE_INTENTS_KEPT_MAX: usize = 128;
+/// How long verify pages show one intent, at most; the page may stand open until its end.
+pub const PAGE_INTENT_REUSED_MAX: Duration = Duration::from_secs(60);
+/// Pages that an intent signed for an address counts as, beside the page itself: what its signature
+/// costs of a processor, in pages without one.
+pub const PAGE_SIGNATURE_COST: NonZeroU32 = NonZeroU32::new(4).unwrap();
 /// Store partitions; a client lives in one of them.
 pub const PARTITIONS: u8 = 64;
 
@@ -157,3 +183,6 @@ const _: () = assert!(POLL_STALL_MAX.as_secs() < POLL_READING_MAX.as_secs());
 const _: () = assert!(REPORT_BYTES_MAX as u64 <= 60_000 * POLL_READING_MAX.as_secs(), "the largest answer can be read in time");
 const _: () = assert!(ACCOUNTS_MAX * 5 < REPORT_VALUES_MAX && SIGNERS_MAX * 13 < REPORT_VALUES_MAX);
 const _: () = assert!(INVITATION_DEFAULT.as_secs() <= INVITATION_MAX.as_secs());
+const _: () = assert!(ANSWER_PIECE_BYTES <= ANSWER_UNSENT_BYTES as usize, "a piece that is taken goes to the kernel whole");
+const _: () = assert!(GUEST_SLICE_BYTES_AT_ONCE < GUEST_SLICE_BYTES && GUEST_SLICE_BYTES < GUEST_LIST_BYTES_MAX);
+const _: () = assert!(GUEST_LIST_BYTES_MAX < ANSWER_BYTES_HELD_MAX && READ_HEAD_BYTES < READ_BODY_BYTES);

@@ -13,6 +13,8 @@ use crate::internal;
 
 /// How often the store is asked whether it takes writes.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// The same of a store that other nodes use as well, where a balancer can send requests to them.
+const INTERVAL_SHARED: Duration = Duration::from_millis(200);
 /// How long it may take to say so.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -30,6 +32,7 @@ impl Health {
     pub fn watch(tree: Tree, drain: Drain, store: Arc<dyn Store>) -> Self {
         let last = Arc::new(Mutex::new(Ok(())));
         let seen = Arc::clone(&last);
+        let interval = if store.changes().is_some() { INTERVAL_SHARED } else { INTERVAL };
         actix_rt::spawn(async move {
             loop {
                 let unanswered = || StoreError::Unavailable("it does not answer".into());
@@ -40,7 +43,7 @@ impl Health {
                     (Err(_), Ok(())) => tracing::info!("the store takes writes again"),
                     _ => {}
                 }
-                sleep(INTERVAL).await;
+                sleep(interval).await;
             }
         });
         Self { tree, drain, store: last }

@@ -12,6 +12,7 @@ pub mod first_client;
 pub mod health;
 pub mod http;
 pub mod internal;
+pub mod listener;
 pub mod material;
 pub mod node;
 pub mod pages;

@@ -2,13 +2,12 @@
 //! and taken down in the opposite one.
 
 use std::io;
-use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::dev::ServerHandle;
-use actix_web::{App, HttpServer};
+use actix_web::App;
 use futures_util::future::LocalBoxFuture;
 use sakshi_actors::{ByteBounds, Doors, Escalation, Flows, Ground, LaneBounds, MoveCredits, Tree, TreeBounds};
 use sakshi_domain::credits::CreditMove;
@@ -18,7 +17,6 @@ use sakshi_domain::profile::Profile;
 use sakshi_outbound::client::{ClientError, WebhookClient, WebhookClientOptions};
 use sakshi_outbound::guard::AddressPolicy;
 use sakshi_store::{CreditOutcome, ReportFlowOutcome, Retention, Store, StoreError, StoreFuture};
-use socket2::SockRef;
 use tokio::net::TcpSocket;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
@@ -33,6 +31,7 @@ use crate::http::flows::turns::Turns;
 use crate::http::polls::Polls;
 use crate::http::rate::{Rate, Rates};
 use crate::internal::{self, CreditDesk, FlowDesk, InternalDeps};
+use crate::listener::{Listener, Plan};
 use crate::material::{self, MaterialError};
 use crate::public;
 use crate::sandbox::Sandbox;
@@ -116,9 +115,8 @@ pub struct Node {
     drain: Drain,
     drain_notice: Duration,
     drain_timeout: Duration,
-    servers: Vec<ServerHandle>,
-    /// The public listener's socket, to be closed while its connections are still served.
-    public_socket: TcpListener,
+    public: Listener,
+    internal: Listener,
 }
 
 impl Node {
@@ -182,14 +180,10 @@ impl Node {
             body_bytes: settings.limits.body_bytes,
             sandbox: sandbox.clone(),
         };
-        let public_socket = public.try_clone()?;
-        let public_server = HttpServer::new(move || public::app(&shared))
-            .workers(workers(settings))
-            .max_connections(shares.public_per_worker)
-            .disable_signals()
-            .shutdown_timeout(settings.server.drain_timeout.as_secs())
-            .listen(public)?
-            .run();
+        let answers = memory.answers.clone();
+        let plan = |name, workers, connections_per_worker| Plan { name, workers, connections_per_worker, answers: answers.clone() };
+        let plan_of_public = plan("public", workers(settings), shares.public_per_worker);
+        let public = Listener::start(plan_of_public, public, move || public::app(&shared))?;
         let deps = InternalDeps {
             store: Arc::clone(&store),
             clock,
@@ -208,7 +202,7 @@ impl Node {
             addresses: rules(settings).addresses,
             body_bytes: settings.limits.body_bytes,
         };
-        let internal_server = HttpServer::new(move || {
+        let internal = Listener::start(plan("internal", 1, shares.internal), internal, move || {
             let (deps, sandbox) = (deps.clone(), sandbox.clone());
             App::new().wrap(actix_web::middleware::from_fn(crate::http::request_id::edge)).configure(move |config| {
                 if let Some(sandbox) = sandbox {
@@ -216,15 +210,7 @@ impl Node {
                 }
                 internal::configure(config, deps);
             })
-        })
-        .workers(1)
-        .max_connections(shares.internal)
-        .disable_signals()
-        .listen(internal)?
-        .run();
-        let servers = vec![public_server.handle(), internal_server.handle()];
-        actix_rt::spawn(public_server);
-        actix_rt::spawn(internal_server);
+        })?;
         let (drain_notice, drain_timeout) = (settings.server.drain_notice, settings.server.drain_timeout);
         let node = Self {
             public_addr,
@@ -237,8 +223,8 @@ impl Node {
             drain,
             drain_notice,
             drain_timeout,
-            servers,
-            public_socket,
+            public,
+            internal,
         };
         node.wait_for_workers().await?;
         Ok(node)
@@ -255,14 +241,6 @@ impl Node {
         Ok(())
     }
 
-    /// Refuses new connections from now on. A paused listener would let them wait in the kernel's
-    /// queue, where nobody answers them.
-    fn stop_listening(&self) {
-        if let Err(error) = SockRef::from(&self.public_socket).shutdown(Shutdown::Read) {
-            tracing::warn!(%error, "the public listener could not be closed early");
-        }
-    }
-
     /// Ends the node in good order: unready, after the notice no new connections, requests and webhooks under way
     /// finish within the drain's time, then actors, store and listeners go.
     pub async fn stop(self) {
@@ -271,16 +249,14 @@ impl Node {
         sleep(self.drain_notice).await;
         let end = Instant::now() + self.drain_timeout;
         self.drain.begin();
-        let [public, internal] = self.servers.as_slice() else { return };
-        public.pause().await;
-        self.stop_listening();
+        self.public.refuse().await;
         let requests = self.drain.finish(end.saturating_duration_since(Instant::now())).await;
         let attempts = self.tree.drain(end.saturating_duration_since(Instant::now())).await;
         if requests + attempts > 0 {
             tracing::warn!(requests, webhook.attempts = attempts, "the drain's time is over; what is still under way is cut off");
         }
-        public.stop(false).await;
-        internal.stop(false).await;
+        self.public.stop().await;
+        self.internal.stop().await;
         self.tree.stop();
         self.storage.close().await;
         tracing::info!("stopped");

@@ -20,6 +20,7 @@ use crate::http::rate::Rates;
 use crate::http::request_id::edge;
 use crate::http::routes;
 use crate::http::routing::{RouteMeter, unknown_path};
+use crate::pages::intents::PageIntents;
 use crate::portal::docs;
 use crate::sandbox::Sandbox;
 use crate::service::Service;
@@ -73,6 +74,7 @@ pub fn app(
         .app_data(gate)
         .app_data(BodyLimit(shared.body_bytes))
         .app_data(RouteMeter::unmatched())
+        .app_data(PageIntents::default())
         .configure(routes::configure)
         .configure(move |config| {
             if let Some(sandbox) = sandbox {

@@ -28,6 +28,7 @@ pub use session::{SessionDigest, SessionRecord};
 pub use store::{Store, StoreFuture};
 pub use transition::{
     Audit, Change, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, GuestOutcomes, IdempotencyScope,
-    IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction, Page, PageRequest, PatchEventOutcome, PresentedCredential, Retention, Swept,
+    IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction, OrderLease, Page, PageRequest, PatchEventOutcome, PresentedCredential,
+    Retention, Rows, Swept,
 };
 pub use vault::{Sealed, Vault, VaultError};

@@ -1,7 +1,7 @@
 //! The trait that every store implements.
 
 use std::fmt::Debug;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::record::{Registration, TransactionRecord};
 use crate::session::{SessionDigest, SessionRecord};
 use crate::transition::{
     Audit, Change, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope,
-    IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction, Page, PageRequest, PatchEventOutcome, Retention, Swept,
+    IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction, OrderLease, Page, PageRequest, PatchEventOutcome, Retention, Rows, Swept,
 };
 
 /// The answer of a store, to be awaited on any thread.
@@ -53,6 +53,19 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// The answer kept under an idempotency key, while it is replayed.
     fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>>;
 
+    /// Lets one request place the order of its idempotency key, for as long as it lasts; `false` while
+    /// another one may, on any node. Repeatable by its holder.
+    ///
+    /// A store of one node has nobody else to keep waiting.
+    fn take_order_lease(&self, _lease: OrderLease, _lasting: Duration) -> StoreFuture<bool> {
+        Box::pin(ready(Ok(true)))
+    }
+
+    /// Gives a lease back before its end, if it is still this holder's.
+    fn end_order_lease(&self, _lease: OrderLease) -> StoreFuture<()> {
+        Box::pin(ready(Ok(())))
+    }
+
     /// Creates an event, and keeps the answer for its idempotency key. Repeatable by event id.
     fn create_event(&self, create: CreateEvent) -> StoreFuture<CreateEventOutcome>;
 
@@ -66,7 +79,7 @@ pub trait Store: Debug + Send + Sync + 'static {
     fn patch_event(&self, id: EventId, app: AppId, patch: EventPatch) -> StoreFuture<PatchEventOutcome>;
 
     /// The registered guests, in the order in which they were registered.
-    fn list_registrations(&self, id: EventId, page: PageRequest) -> StoreFuture<Page<Registration>>;
+    fn list_registrations(&self, id: EventId, rows: Rows) -> StoreFuture<Page<Registration>>;
 
     /// Opens a flow, and keeps the answer for its idempotency key. Repeatable by flow id.
     fn open_flow(&self, open: OpenFlow) -> StoreFuture<OpenFlowOutcome>;

@@ -10,6 +10,7 @@ use sakshi_domain::invalid::Invalid;
 use sakshi_domain::tenancy::{ApiKeyRecord, App};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Pending};
+use uuid::Uuid;
 
 use crate::record::{CompletedRecord, TransactionRecord};
 use crate::vault::Sealed;
@@ -32,6 +33,15 @@ pub struct IdempotencyScope {
     pub partition: Partition,
     /// SHA-256 over app, operation and key.
     pub digest: [u8; 32],
+}
+
+/// Who may place the order of an idempotency key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderLease {
+    /// The key.
+    pub scope: IdempotencyScope,
+    /// One request under it.
+    pub holder: Uuid,
 }
 
 /// The first answer to a request with an `Idempotency-Key`.
@@ -203,6 +213,23 @@ pub struct PageRequest {
     pub page: u32,
     /// Rows of a page.
     pub page_size: u32,
+}
+
+/// Rows of a listing whose rows may be large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// How many come before them.
+    pub after: u64,
+    /// As many at most.
+    pub most: u32,
+    /// No further ones when they hold so many bytes already; the first one comes in any case.
+    pub bytes: usize,
+}
+
+impl From<PageRequest> for Rows {
+    fn from(PageRequest { page, page_size }: PageRequest) -> Self {
+        Self { after: u64::from(page.saturating_sub(1)) * u64::from(page_size), most: page_size, bytes: usize::MAX }
+    }
 }
 
 /// The rows of one page and how many there are on all of them.

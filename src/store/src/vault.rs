@@ -24,6 +24,12 @@ pub struct Sealed {
 }
 
 impl Sealed {
+    /// Bytes of what is sealed, and a few.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.ciphertext.len()
+    }
+
     /// One byte string: key id, nonce, ciphertext.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {

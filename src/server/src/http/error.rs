@@ -243,6 +243,7 @@ impl ApiError {
             _ => {}
         }
         response.insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
+        response.insert_header((header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")));
         if let Ok(id) = HeaderValue::from_str(id.as_str()) {
             response.insert_header((X_REQUEST_ID, id));
         }

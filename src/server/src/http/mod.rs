@@ -3,6 +3,7 @@
 //!
 //! Handlers decide nothing: they parse with these types, ask an actor, and render.
 
+pub mod answer_body;
 pub mod api_key;
 pub mod body;
 pub mod called;

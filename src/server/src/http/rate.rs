@@ -11,7 +11,7 @@ use actix_web::HttpRequest;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use ipnet::IpNet;
-use sakshi_domain::ids::AppId;
+use sakshi_domain::ids::{AppId, EventId};
 
 use super::error::ApiError;
 
@@ -24,6 +24,8 @@ pub struct Rate<K: Hash + Eq + Clone + Send + Sync + 'static>(Option<Arc<Bounded
 
 struct Bounded<K: Hash + Eq + Clone + Send + Sync + 'static> {
     limiter: DefaultKeyedRateLimiter<K>,
+    /// What can be taken at once.
+    most: NonZeroU32,
     /// Forgetting looks at every key, so it is done when their number has doubled since the last time.
     forget_above: AtomicUsize,
 }
@@ -51,10 +53,10 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Rate<K> {
     }
 
     fn of(rate: u32, quota: fn(NonZeroU32) -> Quota) -> Self {
-        Self(
-            NonZeroU32::new(rate)
-                .map(|rate| Arc::new(Bounded { limiter: RateLimiter::keyed(quota(rate)), forget_above: AtomicUsize::new(KEYS_KEPT) })),
-        )
+        Self(NonZeroU32::new(rate).map(|most| {
+            let (limiter, forget_above) = (RateLimiter::keyed(quota(most)), AtomicUsize::new(KEYS_KEPT));
+            Arc::new(Bounded { limiter, most, forget_above })
+        }))
     }
 
     /// Takes one.
@@ -62,9 +64,24 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Rate<K> {
     /// # Errors
     /// [`ApiError::RateLimited`] when there is none left.
     pub fn take(&self, key: &K) -> Result<(), ApiError> {
+        self.take_cost(key, NonZeroU32::MIN)
+    }
+
+    /// Takes what something costs beyond the one that was taken for it, or as much as there can be.
+    ///
+    /// # Errors
+    /// [`ApiError::RateLimited`] when there are not so many left.
+    pub fn take_more(&self, key: &K, cost: NonZeroU32) -> Result<(), ApiError> {
+        // What costs more than there can be would otherwise never be had.
+        let beyond_one = self.0.as_ref().and_then(|bounded| NonZeroU32::new(bounded.most.get() - 1));
+        beyond_one.map_or(Ok(()), |most| self.take_cost(key, cost.min(most)))
+    }
+
+    fn take_cost(&self, key: &K, cost: NonZeroU32) -> Result<(), ApiError> {
         let Some(bounded) = &self.0 else { return Ok(()) };
         bounded.forget_those_at_rest();
-        bounded.limiter.check_key(key).map_err(|wait| {
+        // It is never more than the limiter has at most.
+        bounded.limiter.check_key_n(key, cost).unwrap_or(Ok(())).map_err(|wait| {
             let retry_after = wait.wait_time_from(DefaultClock::default().now()).max(Duration::from_millis(1));
             ApiError::RateLimited { retry_after }
         })
@@ -87,8 +104,8 @@ pub struct Rates {
     pub callbacks: Rate<IpAddr>,
     /// Pages by address.
     pub pages: Rate<IpAddr>,
-    /// Verifications that guests start, each at the cost of a credit, by address.
-    pub event_starts: Rate<IpAddr>,
+    /// Verifications that guests start, each at the cost of a credit, by event and address.
+    pub event_starts: Rate<(EventId, IpAddr)>,
     /// Attempts to sign in to the portal by address.
     pub sign_ins: Rate<IpAddr>,
     /// Whose `X-Forwarded-For` is believed.
@@ -166,6 +183,18 @@ mod tests {
         assert_eq!(seen("[2001:db8:1:2:3:4:5:6]", ""), "2001:db8:1:2::");
         assert_eq!(seen("[::ffff:203.0.113.9]", ""), "203.0.113.9");
         assert_eq!(seen("10.0.0.1", "::ffff:198.51.100.7"), "198.51.100.7");
+    }
+
+    #[test]
+    fn what_costs_more_takes_more_and_never_more_than_there_can_be() {
+        let (rate, app) = (Rate::per_minute(5), AppId::generate());
+        let cost = |cost| NonZeroU32::new(cost).unwrap();
+        assert!(rate.take_more(&app, cost(3)).is_ok() && rate.take_more(&app, cost(3)).is_err() && rate.take_more(&app, cost(2)).is_ok());
+        assert!(rate.take(&app).is_err());
+        for (most, other) in [(1, AppId::generate()), (5, AppId::generate())] {
+            let rate = Rate::per_minute(most);
+            assert!(rate.take(&other).is_ok() && rate.take_more(&other, cost(9)).is_ok(), "{most}");
+        }
     }
 
     #[test]

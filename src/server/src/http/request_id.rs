@@ -1,10 +1,12 @@
 //! The edge around every route: the request's id, one log line, metrics by route pattern, and the
-//! one body for every refusal. What does not say that it may be kept is not stored by anybody.
+//! one body for every refusal. What does not say that it may be kept is not stored by anybody, and a
+//! browser takes no answer for another kind than it says.
 //!
-//! On a good answer it costs one header, one counter and one histogram entry; whatever else it
+//! On a good answer it costs three headers, one counter and one histogram entry; whatever else it
 //! does is paid for by refusals only.
 
 use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
 use std::time::Instant;
 
 use actix_web::body::{BodySize, EitherBody, MessageBody};
@@ -19,9 +21,11 @@ use sakshi_domain::request_id::RequestId;
 use sakshi_sandbox::app::AppError;
 use sakshi_sandbox::upstreams::FlowError;
 
+use super::answer_body::AnswerBody;
 use super::error::ApiError;
 use super::routing::RouteMeter;
 use super::unread::Rest;
+use crate::listener::{ConnectionState, Exchange};
 
 /// Carries the request's id in both directions.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -40,10 +44,16 @@ pub fn request_id(request: &HttpRequest) -> RequestId {
 ///
 /// # Errors
 /// The rendered refusal after a panic, or after an error of a middleware inside.
-pub async fn edge<B: MessageBody + 'static>(mut request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<EitherBody<B>>, Error> {
+pub async fn edge<B: MessageBody + Unpin + 'static>(
+    mut request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<AnswerBody<EitherBody<B>>>, Error> {
     let started = Instant::now();
     let (id, accepted) = accept(request.headers());
-    let rest = Rest::of(&mut request);
+    let connection = request.conn_data::<Rc<ConnectionState>>().cloned();
+    let rest = Rest::of(&mut request, connection.clone());
+    let length = if rest.is_some() { None } else { Some(declared_length(request.headers()).unwrap_or(0)) };
+    let exchange = connection.map(|connection| Exchange::begin(connection, length));
     request.extensions_mut().insert(id.clone());
     let response = match accepted {
         Ok(()) => match AssertUnwindSafe(next.call(request)).catch_unwind().await {
@@ -57,11 +67,21 @@ pub async fn edge<B: MessageBody + 'static>(mut request: ServiceRequest, next: N
             finish(request.into_response(answer).map_into_right_body(), started)
         }
     };
-    let Some(mut rest) = rest else { return Ok(response) };
-    if rest.has_arrived().await {
-        return Ok(response);
-    }
-    Ok(response.map_body(|_, body| EitherBody::right(rest.closing(body))))
+    let response = match rest {
+        Some(mut rest) => {
+            if rest.has_arrived().await {
+                response
+            } else {
+                response.map_body(|_, body| EitherBody::right(rest.closing(body)))
+            }
+        }
+        None => response,
+    };
+    Ok(response.map_body(|_, body| AnswerBody::new(body, exchange)))
+}
+
+fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// The answer when the request itself did not come back.
@@ -104,6 +124,7 @@ fn finish<B: MessageBody + 'static>(mut response: ServiceResponse<EitherBody<B>>
     if !response.headers().contains_key(header::CACHE_CONTROL) {
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let duration = started.elapsed();
     let status = response.status().as_u16();
     let request = response.request();

@@ -86,6 +86,14 @@ async fn an_answer_is_not_stored_by_anybody_unless_it_says_so() {
 }
 
 #[actix_rt::test]
+async fn no_answer_is_taken_for_another_kind_than_it_says() {
+    for uri in ["/echo", "/page", "/asset", "/nowhere", "/broken"] {
+        let response = ask(TestRequest::get().uri(uri)).await;
+        assert_eq!(response.headers().get("x-content-type-options").unwrap(), "nosniff", "{uri}");
+    }
+}
+
+#[actix_rt::test]
 async fn a_bad_request_id_is_a_400_that_names_it() {
     for id in ["", "a b", &"x".repeat(129)] {
         let response = ask(TestRequest::get().uri("/echo").insert_header(("x-request-id", id))).await;

@@ -17,6 +17,8 @@ use actix_web::error::PayloadError;
 use actix_web::web::Bytes;
 use futures_util::{Stream, StreamExt as _};
 
+use crate::listener::ConnectionState;
+
 /// Bytes that are read for nothing so that the connection can be used again.
 const DRAINED_MAX: usize = 64 * 1_024;
 
@@ -27,15 +29,17 @@ pub(super) struct Rest(Rc<Chunked>);
 struct Chunked {
     payload: RefCell<Payload>,
     has_ended: Cell<bool>,
+    connection: Option<Rc<ConnectionState>>,
 }
 
 impl Rest {
     /// Puts itself between a request and its body; `None` when the length is declared, or there is no body.
-    pub(super) fn of(request: &mut ServiceRequest) -> Option<Self> {
+    pub(super) fn of(request: &mut ServiceRequest, connection: Option<Rc<ConnectionState>>) -> Option<Self> {
         if !request.chunked().unwrap_or(false) {
             return None;
         }
-        let rest = Self(Rc::new(Chunked { payload: RefCell::new(request.take_payload()), has_ended: Cell::new(false) }));
+        let payload = RefCell::new(request.take_payload());
+        let rest = Self(Rc::new(Chunked { payload, has_ended: Cell::new(false), connection }));
         request.set_payload(Payload::from(rest.clone().boxed_local()));
         Some(rest)
     }
@@ -82,6 +86,9 @@ impl Stream for Rest {
         let polled = self.0.payload.borrow_mut().poll_next_unpin(context);
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
             self.0.has_ended.set(true);
+            if let Some(connection) = &self.0.connection {
+                connection.body_ended();
+            }
         }
         polled
     }

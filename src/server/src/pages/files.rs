@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use actix_web::http::header::{CACHE_CONTROL, ETAG, EntityTag, Header as _, IfNoneMatch, X_CONTENT_TYPE_OPTIONS};
+use actix_web::http::header::{CACHE_CONTROL, ETAG, EntityTag, Header as _, IfNoneMatch};
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
 
@@ -47,7 +47,7 @@ impl File {
         if known {
             return response.finish();
         }
-        response.insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff")).content_type(self.content_type).body(self.text.clone())
+        response.content_type(self.content_type).body(self.text.clone())
     }
 }
 

@@ -97,7 +97,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     let Tongue { texts, .. } = tongue;
     let places = shows_places(request);
     let funded = is_funded(service, &event).await.map_err(|error| Refusal::at(&event, error))?;
-    let code = Picture::printed(&service.agreement.event_url(event.id)).map_err(|error| ApiError::Internal(error.to_string()))?;
+    let code = Picture::displayed(&service.agreement.event_url(event.id)).map_err(|error| ApiError::Internal(error.to_string()))?;
     let asked = if places { "?places=1" } else { "" };
     let template = Kiosk {
         frame: Frame { script: KIOSK.address(), ..Frame::new(tongue, service.agreement.sandbox, &format!("/e/{}/kiosk{asked}", event.id)) },

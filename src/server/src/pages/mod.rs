@@ -7,6 +7,7 @@
 mod asked;
 pub mod event;
 pub mod files;
+pub mod intents;
 pub mod kiosk;
 pub mod live;
 mod notice;

@@ -1,15 +1,24 @@
 //! QR codes: as inline SVG for screens, as SVG and PNG files for print. One stroke per row, dark on
 //! white whatever the page's colours are.
+//!
+//! Of the eight masks that a code may have, the standard wants the one with the fewest patterns that
+//! are hard to scan. Trying all of them takes 98 % of the time of drawing a code, and strangers can
+//! have codes drawn; so codes for screens get one mask without a trial, and codes for print the best.
 
 use std::fmt::Write as _;
 
+use qrcode::bits::encode_auto;
+use qrcode::canvas::{Canvas, MaskPattern};
+use qrcode::ec::construct_codewords;
 use qrcode::types::QrError;
-use qrcode::{Color, EcLevel, QrCode};
+use qrcode::{Color, EcLevel};
 
 /// Light modules around the code (ISO/IEC 18004 §5.3.8).
 const QUIET_ZONE: usize = 4;
 /// Pixels of a PNG's side, at least: sharp at 8 cm and 300 dots per inch.
 const PNG_SIDE: usize = 1_000;
+/// The mask of codes for screens. Ids and intents are random, so that no mask is better than another.
+const MASK: MaskPattern = MaskPattern::Checkerboard;
 
 /// A QR code.
 #[derive(Debug)]
@@ -25,7 +34,15 @@ impl Picture {
     /// # Errors
     /// A text that no QR code holds.
     pub(crate) fn shown(text: &str) -> Result<Self, QrError> {
-        Self::of(text, EcLevel::L)
+        Ok(Self::of(masked(unmasked(text, EcLevel::L)?)))
+    }
+
+    /// For a text on a screen at an entrance, at the error correction level of print: it is seen from afar and through glass.
+    ///
+    /// # Errors
+    /// A text that no QR code holds.
+    pub(crate) fn displayed(text: &str) -> Result<Self, QrError> {
+        Ok(Self::of(masked(unmasked(text, EcLevel::Q)?)))
     }
 
     /// For a text on paper, at error correction level Q: a quarter of the code may be lost.
@@ -33,12 +50,13 @@ impl Picture {
     /// # Errors
     /// A text that no QR code holds.
     pub(crate) fn printed(text: &str) -> Result<Self, QrError> {
-        Self::of(text, EcLevel::Q)
+        Ok(Self::of(unmasked(text, EcLevel::Q)?.apply_best_mask()))
     }
 
-    fn of(text: &str, level: EcLevel) -> Result<Self, QrError> {
-        let code = QrCode::with_error_correction_level(text, level)?;
-        Ok(Self { width: code.width(), colors: code.to_colors() })
+    fn of(canvas: Canvas) -> Self {
+        let colors = canvas.into_colors();
+        // A code is a square.
+        Self { width: colors.len().isqrt(), colors }
     }
 
     /// Modules of a side, quiet zone included.
@@ -112,9 +130,50 @@ impl Picture {
     }
 }
 
+/// A code to which no mask has been applied.
+fn unmasked(text: &str, level: EcLevel) -> Result<Canvas, QrError> {
+    let bits = encode_auto(text.as_bytes(), level)?;
+    let version = bits.version();
+    let (data, correction) = construct_codewords(&bits.into_bytes(), version, level)?;
+    let mut canvas = Canvas::new(version, level);
+    canvas.draw_all_functional_patterns();
+    canvas.draw_data(&data, &correction);
+    Ok(canvas)
+}
+
+fn masked(mut canvas: Canvas) -> Canvas {
+    canvas.apply_mask(MASK);
+    canvas
+}
+
 #[cfg(test)]
 mod tests {
+    use qrcode::QrCode;
+
     use super::*;
+
+    #[test]
+    fn a_printed_code_is_the_librarys_and_one_for_a_screen_differs_in_its_mask_alone() {
+        let text = "https://v.example/e/0123456789abcdef";
+        let printed = Picture::printed(text).unwrap();
+        assert_eq!(printed.colors, QrCode::with_error_correction_level(text, EcLevel::Q).unwrap().to_colors());
+        let masks = [
+            MaskPattern::Checkerboard,
+            MaskPattern::HorizontalLines,
+            MaskPattern::VerticalLines,
+            MaskPattern::DiagonalLines,
+            MaskPattern::LargeCheckerboard,
+            MaskPattern::Fields,
+            MaskPattern::Diamonds,
+            MaskPattern::Meadow,
+        ];
+        let all = masks.map(|mask| {
+            let mut canvas = unmasked(text, EcLevel::Q).unwrap();
+            canvas.apply_mask(mask);
+            canvas.into_colors()
+        });
+        assert!(all.contains(&printed.colors) && all.contains(&Picture::displayed(text).unwrap().colors));
+    }
 
     #[test]
     fn digits_of_a_qr_payload_are_packed_as_numbers() {

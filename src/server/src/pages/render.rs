@@ -1,9 +1,7 @@
 //! From a template to an answer: the headers that every page has, whatever it says.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, ContentType, REFERRER_POLICY, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS,
-};
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, ContentType, REFERRER_POLICY, RETRY_AFTER, VARY};
 use actix_web::{HttpResponse, HttpResponseBuilder};
 use askama::Template;
 
@@ -57,7 +55,6 @@ pub(crate) fn private(status: StatusCode) -> HttpResponseBuilder {
     response
         .insert_header((CACHE_CONTROL, "no-store"))
         .insert_header((REFERRER_POLICY, "no-referrer"))
-        .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .insert_header(("x-robots-tag", "noindex"))
         .insert_header((VARY, "accept, accept-language, user-agent"));
     response

@@ -4,9 +4,11 @@
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::limits::PAGE_SIGNATURE_COST;
 use sakshi_domain::transaction::Pending;
 
 use super::asked::{JWT, wants_intent};
+use super::intents::PageIntents;
 use super::notice::{Again, busy, ended};
 use super::platform::Platform;
 use super::render::private;
@@ -33,18 +35,43 @@ pub async fn verify(
         Err(refusal) => Err(refusal),
     };
     if wants_intent(&request) {
-        return standing.and_then(|standing| intent(&service, &standing));
+        let standing = standing?;
+        // Who gets none costs no signature.
+        if matches!(standing, Standing::Waiting(_)) {
+            rates.pages.take_more(&rates.address(&request), PAGE_SIGNATURE_COST)?;
+        }
+        return intent(&service, &standing);
     }
     let opened = standing.as_ref().ok().and_then(Standing::opened);
     let texts = opened.map_or_else(|| Texts::asked_for(&request), |opened| Texts::of(opened.terms.language));
     let tongue = Tongue::of(&request, texts);
     let sandbox = service.agreement.sandbox;
     let shown = match standing {
-        Ok(Standing::Waiting(pending)) => waiting(&service, &pending, tongue, Platform::of(&request), asks_for_help(&request)).await,
+        Ok(Standing::Waiting(pending)) => shown_waiting(&service, &pending, tongue, &request, &rates).await,
         Ok(other) => Ok(ended(&other, tongue, request.path(), sandbox)),
         Err(error) => Err(error),
     };
     Ok(shown.unwrap_or_else(|error| busy(&error, tongue, request.path(), Again::ByItself, sandbox)))
+}
+
+/// The page with the intent that it shows at the moment, or with a fresh one, which costs the
+/// address more than a page.
+async fn shown_waiting(
+    service: &Service,
+    pending: &Pending,
+    tongue: Tongue,
+    request: &HttpRequest,
+    rates: &Rates,
+) -> Result<HttpResponse, ApiError> {
+    let (intents, now) = (PageIntents::of(request), service.clock.now());
+    let intent = match intents.current(pending.id, now) {
+        Some(intent) => intent,
+        None => {
+            rates.pages.take_more(&rates.address(request), PAGE_SIGNATURE_COST)?;
+            intents.sign(service, pending, now)?
+        }
+    };
+    waiting(service, pending, &intent, tongue, Platform::of(request), asks_for_help(request)).await
 }
 
 fn intent(service: &Service, standing: &Standing) -> Result<HttpResponse, ApiError> {

@@ -4,10 +4,10 @@
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template;
-use sakshi_authority::intent::decode_unverified;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 
+use super::intents::PageIntent;
 use super::picture::Picture;
 use super::platform::Platform;
 use super::render::{Frame, page};
@@ -59,10 +59,11 @@ struct Waiting<'a> {
 /// Renders the page.
 ///
 /// # Errors
-/// An intent that cannot be signed or drawn.
+/// A code that cannot be drawn.
 pub(super) async fn waiting(
     service: &Service,
     pending: &Pending,
+    intent: &PageIntent,
     tongue: Tongue,
     platform: Platform,
     help: bool,
@@ -70,22 +71,17 @@ pub(super) async fn waiting(
     let now = service.clock.now();
     let agreement = &service.agreement;
     let Tongue { texts, .. } = tongue;
-    let intent = agreement.intent(pending, now).map_err(|error| ApiError::Internal(error.to_string()))?;
     let request_url = agreement.request_url(pending.id);
     // A page without the name is better than none, so a store in trouble does not matter here.
     let asker = service.store.load_app(pending.app.clone()).await.ok().flatten().map(|app| app.name);
-    let shown = |text: &str| Picture::shown(text).map(|code| code.inline());
-    let android = || agreement.links.android_browser(&intent, &tongue.at(&format!("{request_url}?help=1")));
-    let page_code = shown(&tongue.at(&request_url)).map_err(|error| ApiError::Internal(error.to_string()))?;
+    let android = || agreement.links.android_browser(&intent.jwt, &tongue.at(&format!("{request_url}?help=1")));
+    let page_code = Picture::shown(&tongue.at(&request_url)).map_err(|error| ApiError::Internal(error.to_string()))?.inline();
     let way = match platform {
         Platform::Android => Way::Link { address: android(), page_code },
-        Platform::Ios => Way::Link { address: agreement.links.ios(&intent), page_code },
-        Platform::Other => Way::Scan {
-            page_code,
-            app_code: shown(&agreement.qr_payload(&intent)).ok(),
-            android: android(),
-            ios: agreement.links.ios(&intent),
-        },
+        Platform::Ios => Way::Link { address: agreement.links.ios(&intent.jwt), page_code },
+        Platform::Other => {
+            Way::Scan { page_code, app_code: intent.code(service), android: android(), ios: agreement.links.ios(&intent.jwt) }
+        }
     };
     let reference = pending.id.to_string();
     let path = format!("/v/{reference}");
@@ -97,11 +93,11 @@ pub(super) async fn waiting(
         claims: pending.terms.claims.iter().map(texts.claim).collect(),
         face_scan: pending.terms.face_auth,
         way,
-        sandbox_link: agreement.sandbox.then(|| format!("/sandbox/app?req={intent}")),
+        sandbox_link: agreement.sandbox.then(|| format!("/sandbox/app?req={}", intent.jwt)),
         left: TimeLeft::of(pending, now),
         until: clock_face(pending.expires_at),
         expires_at: pending.expires_at,
-        stale_s: stale_after(&intent, pending, now),
+        stale_s: stale_after(intent.exp, pending, now),
         help,
         reference: &reference,
     };
@@ -109,7 +105,6 @@ pub(super) async fn waiting(
 }
 
 /// When an intent ends well before its transaction does, the seconds until a fresh one is wanted.
-fn stale_after(intent: &str, pending: &Pending, now: Timestamp) -> Option<i64> {
-    let exp = decode_unverified(intent).ok()?.exp;
+fn stale_after(exp: i64, pending: &Pending, now: Timestamp) -> Option<i64> {
     (exp + STALE_MARGIN < pending.expires_at.seconds()).then(|| (exp - STALE_MARGIN - now.seconds()).max(STALE_MARGIN))
 }

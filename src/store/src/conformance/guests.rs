@@ -14,7 +14,7 @@ use super::fixture::{
     scanned, sealed, url,
 };
 use crate::record::{CompletedRecord, Registration, TransactionRecord};
-use crate::transition::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PageRequest, PresentedCredential};
+use crate::transition::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PageRequest, PresentedCredential, Rows};
 
 pub(crate) const ALL: PageRequest = PageRequest { page: 1, page_size: 1_000 };
 
@@ -92,7 +92,7 @@ pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_url_of_
     assert_eq!(of_origin, Ok(vec![delivery]));
     assert_eq!(world.store().load_transaction(id).await, Ok(Some(TransactionRecord::Completed(expected.clone()))));
     let guest = Registration { txn: id, verified_at: expected.verified_at, outcome: expected.outcome.clone() };
-    assert_eq!(world.store().list_registrations(event.id, ALL).await, Ok(Page { items: vec![guest], total: 1 }));
+    assert_eq!(world.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![guest], total: 1 }));
     match world.store().complete_transaction(passing(id, 1)).await.unwrap() {
         CompleteOutcome::Completed { record, queued: None, repeated: true } => assert_eq!(record, expected),
         other => panic!("{other:?}"),
@@ -139,7 +139,7 @@ pub(crate) async fn a_guest_who_does_not_pass_takes_no_place_and_is_not_reported
     }
     world.advance(EVENT);
     assert_eq!(counts(world, &event).await, EventCounts { registrations: 0, scans: 1, abandoned: 0 });
-    assert_eq!(world.store().list_registrations(event.id, ALL).await, Ok(Page { items: vec![], total: 0 }));
+    assert_eq!(world.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![], total: 0 }));
     assert_eq!(world.store().due_deliveries(None, None, 10).await, Ok(vec![]));
 }
 
@@ -177,7 +177,7 @@ pub(crate) async fn a_guest_whose_answer_finds_no_place_ends_as_refused(world: &
     active(true).await;
     refused(world, expired, EventRefusal::Expired, "expired").await;
     assert_eq!(counts(world, &event).await, EventCounts { registrations: 1, scans: 5, abandoned: 0 });
-    assert_eq!(world.store().list_registrations(event.id, ALL).await.unwrap().items.len(), 1);
+    assert_eq!(world.store().list_registrations(event.id, ALL.into()).await.unwrap().items.len(), 1);
 }
 
 pub(crate) async fn a_guest_without_outcomes_to_be_refused_with_is_refused_with_its_own(world: &impl World) {
@@ -239,7 +239,7 @@ pub(crate) async fn registrations_are_listed_in_order_and_pages_are_stable(world
     let client = client_with(world, 20).await;
     let (event, other) = (created(world, event(world, &client, 10)).await, created(world, event(world, &client, 10)).await);
     let ids = join_all((0..7).map(|_| scanned(world, &event))).await;
-    let page = |page| world.store().list_registrations(event.id, PageRequest { page, page_size: 2 });
+    let page = |page| world.store().list_registrations(event.id, PageRequest { page, page_size: 2 }.into());
     let mut first_page = None;
     // They are registered in another order than they came in.
     for id in ids.iter().rev() {
@@ -257,6 +257,14 @@ pub(crate) async fn registrations_are_listed_in_order_and_pages_are_stable(world
         listed.extend(items.into_iter().map(|registration| registration.txn));
     }
     assert!(listed.iter().eq(ids.iter().rev()), "{listed:?}");
-    let nobody = world.store().list_registrations(EventId::generate(client.partition(), 3), ALL).await;
+    // Of large ones no more come than there is room for, and one in any case.
+    let some = |after, bytes| world.store().list_registrations(event.id, Rows { after, most: 6, bytes });
+    let size = some(0, 1).await.unwrap().items[0].outcome.to_bytes().len();
+    for (after, bytes, expected) in [(0, 0, 1), (0, 1, 1), (0, size * 3 / 2, 2), (5, 3 * size, 2), (0, usize::MAX, 6), (7, 1, 0)] {
+        let Page { items, total } = some(after, bytes).await.unwrap();
+        let there = ids.iter().rev().skip(usize::try_from(after).unwrap()).take(items.len());
+        assert!(items.len() == expected && total == 7 && items.iter().map(|one| &one.txn).eq(there), "{after} {bytes}: {}", items.len());
+    }
+    let nobody = world.store().list_registrations(EventId::generate(client.partition(), 3), ALL.into()).await;
     assert_eq!(nobody, Ok(Page { items: vec![], total: 0 }));
 }

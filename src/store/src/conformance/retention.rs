@@ -181,7 +181,7 @@ pub(crate) async fn an_event_goes_with_its_registrations_after_its_time_and_its_
     registered(world, &quiet).await;
     world.advance(EVENT + RETENTION.events - Duration::from_millis(1));
     swept(world).await;
-    let listed = world.store().list_registrations(event.id, ALL).await.unwrap();
+    let listed = world.store().list_registrations(event.id, ALL.into()).await.unwrap();
     assert_eq!((listed.items.len(), listed.total), (2, 2), "registrations outlive their transactions");
     world.advance(Duration::from_millis(1));
     swept(world).await;
@@ -192,7 +192,7 @@ pub(crate) async fn an_event_goes_with_its_registrations_after_its_time_and_its_
     world.store().settle_delivery(due.id, due.subject, attempt).await.unwrap();
     swept(world).await;
     assert_eq!(world.store().load_event(event.id).await, Ok(None));
-    assert_eq!(world.store().list_registrations(event.id, ALL).await, Ok(Page { items: vec![], total: 0 }));
+    assert_eq!(world.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![], total: 0 }));
     assert_eq!(world.store().list_events(event.app.clone(), ALL).await, Ok(Page { items: vec![], total: 0 }));
     assert_eq!(world.store().open_transaction(scan(world, &event)).await, Ok(OpenOutcome::EventNotFound));
     assert_eq!(audited_balance(world, &client).await, 18);
@@ -220,7 +220,7 @@ pub(crate) async fn nobody_sees_half_of_an_event(world: &impl World) {
         assert_eq!(world.store().load_event(old.id).await, Ok(None));
         let patch = world.store().patch_event(old.id, old.app.clone(), EventPatch::default()).await;
         assert_eq!(patch, Ok(PatchEventOutcome::NotFound));
-        assert_eq!(world.store().list_registrations(old.id, ALL).await, Ok(Page { items: vec![], total: 0 }));
+        assert_eq!(world.store().list_registrations(old.id, ALL.into()).await, Ok(Page { items: vec![], total: 0 }));
         let listed = world.store().list_events(old.app.clone(), ALL).await.unwrap();
         assert_eq!((listed.total, listed.items), (1, vec![longer.clone()]));
     }

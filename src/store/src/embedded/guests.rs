@@ -13,9 +13,8 @@ use sakshi_domain::time::Timestamp;
 use super::deliveries::{Address, Target};
 use super::fault::unreadable;
 use super::job::Session;
-use super::ledger::offset;
 use crate::record::Registration;
-use crate::transition::{CompleteTransaction, Page, PageRequest};
+use crate::transition::{CompleteTransaction, Page, Rows};
 use crate::vault::Sealed;
 
 const OF_CLIENT: &str = "SELECT e.row, e.is_active, e.expires_at, e.max_guests, e.registrations FROM events e \
@@ -110,17 +109,26 @@ pub(super) fn settle(session: &Session<'_>, event: i64, now: Timestamp) -> rusql
     session.change(SETTLE, params![event, now.millis()]).map(drop)
 }
 
-/// Places are numbered without gaps, so a page is found by its first number.
-pub(super) fn list(session: &Session<'_>, id: EventId, page: PageRequest) -> rusqlite::Result<Page<Registration>> {
+/// Places are numbered without gaps, so some of them are found by how many come before.
+pub(super) fn list(session: &Session<'_>, id: EventId, rows: Rows) -> rusqlite::Result<Page<Registration>> {
     let found = session.first(TOTAL, [id.as_bytes()], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, u32>(1)?)))?;
     let Some((event, total)) = found else { return Ok(Page { items: Vec::new(), total: 0 }) };
-    let items = session.all(PAGE, params![event, offset(page), page.page_size], |row| {
-        Ok(Registration {
+    let mut items = Vec::new();
+    let mut room = rows.bytes;
+    let mut statement = session.statement(PAGE)?;
+    let mut found = statement.query(params![event, i64::try_from(rows.after).unwrap_or(i64::MAX), rows.most])?;
+    // One may hold a photo of megabytes, so that no more are read than there is room for.
+    while (items.is_empty() || room > 0)
+        && let Some(row) = found.next()?
+    {
+        let outcome = row.get_ref(2)?.as_blob()?;
+        room = room.saturating_sub(outcome.len());
+        items.push(Registration {
             txn: TxnId::from_uuid(uuid::Uuid::from_bytes(row.get(0)?)),
             verified_at: Timestamp::from_millis(row.get(1)?),
-            outcome: Sealed::from_bytes(row.get_ref(2)?.as_blob()?).ok_or_else(|| unreadable("an outcome cannot be read"))?,
-        })
-    })?;
+            outcome: Sealed::from_bytes(outcome).ok_or_else(|| unreadable("an outcome cannot be read"))?,
+        });
+    }
     Ok(Page { items, total: total.into() })
 }
 

@@ -35,7 +35,7 @@ use crate::session::{SealedSession, SessionDigest, SessionRecord};
 use crate::store::{Store, StoreFuture};
 use crate::transition::{
     Audit, Change, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope,
-    IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction, Page, PageRequest, PatchEventOutcome, Retention, Swept,
+    IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction, Page, PageRequest, PatchEventOutcome, Retention, Rows, Swept,
 };
 use crate::vault::Vault;
 
@@ -115,8 +115,8 @@ impl Store for EmbeddedStore {
         self.write(0, move |session| events::patch(session, &vault, id, &app, &patch), |patched, _| patched)
     }
 
-    fn list_registrations(&self, id: EventId, page: PageRequest) -> StoreFuture<Page<Registration>> {
-        self.read(move |session| guests::list(session, id, page), |page, _| Ok(page))
+    fn list_registrations(&self, id: EventId, rows: Rows) -> StoreFuture<Page<Registration>> {
+        self.read(move |session| guests::list(session, id, rows), |page, _| Ok(page))
     }
 
     fn open_flow(&self, open: OpenFlow) -> StoreFuture<OpenFlowOutcome> {

@@ -203,7 +203,7 @@ async fn agree(world: &impl World, event: &Event, ids: &[TxnId], model: &Model) 
     let now = world.store().load_event(event.id).await.unwrap().unwrap();
     assert_eq!(now.counts, model.counts(world.now()));
     assert!(now.counts.registrations <= now.terms.max_guests.get());
-    let listed = world.store().list_registrations(event.id, ALL).await.unwrap();
+    let listed = world.store().list_registrations(event.id, ALL.into()).await.unwrap();
     let expected: Vec<TxnId> = model.registered.iter().map(|slot| ids[*slot]).collect();
     assert_eq!(listed.items.iter().map(|guest| guest.txn).collect::<Vec<_>>(), expected);
     let subjects: Vec<Subject> = expected.into_iter().map(Into::into).collect();

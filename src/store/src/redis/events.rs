@@ -14,7 +14,7 @@ use super::{Shared, keys, records};
 use crate::error::StoreError;
 use crate::record::Registration;
 use crate::sealing::{SealedTerms, open_event};
-use crate::transition::{CreateEvent, CreateEventOutcome, Page, PageRequest, PatchEventOutcome};
+use crate::transition::{CreateEvent, CreateEventOutcome, Page, PageRequest, PatchEventOutcome, Rows};
 use crate::vault::Sealed;
 
 /// Attempts at a change that others overtake.
@@ -86,7 +86,7 @@ impl Shared {
     pub(super) async fn list_events(&self, app: AppId, page: PageRequest) -> Result<Page<Event>, StoreError> {
         let nothing = Page { items: vec![], total: 0 };
         let place = self.link.read(cmd("HGET").arg(keys::app(&app)).arg("p").to_owned()).await?;
-        let Some(place) = text("an app", place)? else { return Ok(nothing) };
+        let Some(place) = text("an app", place)? else { return self.absent(nothing).await };
         let partition = place.parse().ok().and_then(partition).ok_or_else(|| unreadable("an app"))?;
         let (first, last) = places(page);
         let keys = keys::events_of_app(partition, &app).into();
@@ -152,12 +152,12 @@ impl Shared {
         }
     }
 
-    /// Registrations keep their places, so a page is found by its first.
-    pub(super) async fn list_registrations(&self, id: EventId, page: PageRequest) -> Result<Page<Registration>, StoreError> {
+    /// Registrations keep their places, so some of them are found by how many come before.
+    pub(super) async fn list_registrations(&self, id: EventId, rows: Rows) -> Result<Page<Registration>, StoreError> {
         let [event, registrations, _] = keys::event(id.partition(), Some(id));
-        let (first, last) = places(page);
         let keys = vec![event, registrations];
-        let mut answer = Fields::of("registrations", self.call(&LIST_REGISTRATIONS, keys, arguments![first, last]).await?)?;
+        let args = arguments![rows.after, rows.most, rows.bytes];
+        let mut answer = Fields::of("registrations", self.call(&LIST_REGISTRATIONS, keys, args).await?)?;
         let total = answer.parsed()?;
         let read = |packed| bytes("a registration", packed)?.as_deref().and_then(registration).ok_or_else(|| unreadable("a registration"));
         Ok(Page { items: answer.fields()?.rest().map(read).collect::<Result<_, _>>()?, total })

@@ -54,6 +54,7 @@ pub const KEYS: &[KeyKind] = &[
     kind("{p*}ac:*", "hash", "a client's apps: id to created and place", Lifetime::None("apps stay")),
     kind("{p*}kc:*", "hash", "a client's keys: id to created and place", Lifetime::None("keys stay, revoked ones too")),
     kind("{p*}i:*", "hash", "the answer kept under an idempotency key: s what it created, q request, a sealed answer, u its end", Lifetime::Always("the answer's end")),
+    kind("{p*}o:*", "string", "the request that may place the order of an idempotency key", Lifetime::Always("the lease's end")),
     kind("{p*}e:*", "hash", "an event: c client, a app, t created, i place, s sealed terms, y active, x end, m places, o origin and h sealed URL of its webhook; \
         r registrations, n scans, b abandoned", Lifetime::Always("its end and the retention, or its last scan")),
     kind("{p*}r:*", "list", "an event's registrations: transaction, when, sealed outcome", Lifetime::Always("with its event")),
@@ -153,6 +154,11 @@ pub(super) fn keys_of_client(id: &ClientId) -> Vec<u8> {
 /// The key of a kept answer; without one, a name that is never written.
 pub(super) fn idempotency(partition: Partition, digest: Option<&[u8; 32]>) -> Vec<u8> {
     tagged(partition, "i:", &digest.map_or_else(|| "-".into(), |digest| hexadecimal(digest)))
+}
+
+/// The lease on the order of an idempotency key.
+pub(super) fn order_lease(partition: Partition, digest: &[u8; 32]) -> Vec<u8> {
+    tagged(partition, "o:", &hexadecimal(digest))
 }
 
 /// The keys of an event: itself, its registrations and its waiting scans. They are named in the

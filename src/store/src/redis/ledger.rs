@@ -79,7 +79,8 @@ impl Shared {
 
     pub(super) async fn balance(&self, client: ClientId) -> Result<Option<u64>, StoreError> {
         let found = self.link.read(cmd("HGET").arg(keys::client(client.partition(), &client)).arg("b").to_owned()).await?;
-        text("a balance", found)?.map(|text| text.parse().map_err(|_| unreadable("a balance"))).transpose()
+        let Some(balance) = text("a balance", found)? else { return self.absent(None).await };
+        balance.parse().map(Some).map_err(|_| unreadable("a balance"))
     }
 
     /// Places do not move, so a page is found by its first.
@@ -101,7 +102,7 @@ impl Shared {
         let partition = client.partition();
         let keys = vec![keys::client(partition, client), keys::ledger(partition, client)];
         let mut answer = Fields::of("an account", self.call(&ACCOUNT, keys, vec![]).await?)?;
-        let Some(balance) = answer.optional_parsed()? else { return Ok(None) };
+        let Some(balance) = answer.optional_parsed()? else { return self.absent(None).await };
         Ok(Some(Account { balance, counted: answer.parsed()?, entries: answer.parsed()? }))
     }
 

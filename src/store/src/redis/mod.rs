@@ -21,6 +21,7 @@ mod fitness;
 mod flows;
 mod keyring;
 mod keys;
+mod leases;
 mod ledger;
 mod link;
 mod opening;
@@ -45,6 +46,7 @@ use redis::Value;
 use sakshi_domain::clock::Clock;
 use sakshi_domain::time::Timestamp;
 use tokio::sync::broadcast;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use self::clock::ServerClock;
@@ -63,6 +65,8 @@ const CHANGES_HELD: usize = 4_096;
 
 /// How long the mark of a health check stays.
 const PROBE: Duration = Duration::from_secs(60);
+/// How long a health check may take. It is less patient than a transition, which waits for a server to come back.
+const CHECK_PATIENCE: Duration = Duration::from_millis(700);
 
 /// One life of one node. It is never used again: what waits for it or is under way at its end is
 /// taken over by others, whatever is started in its place.
@@ -244,8 +248,12 @@ impl Shared {
 
     /// Writes a little, as a transition would.
     async fn check(&self) -> Result<(), StoreError> {
-        self.check_canary().await?;
-        self.call(&script::CHECK, vec![keys::probe()], answer::arguments![PROBE]).await.map(drop)
+        let written = async {
+            self.check_canary().await?;
+            self.call(&script::CHECK, vec![keys::probe()], answer::arguments![PROBE]).await.map(drop)
+        };
+        let late = |_| Err(StoreError::Unavailable("it does not answer in time".to_owned()));
+        timeout(CHECK_PATIENCE, written).await.unwrap_or_else(late)
     }
 
     async fn call_until_answered(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Value, StoreError> {

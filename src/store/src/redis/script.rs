@@ -92,6 +92,8 @@ scripts! {
     PATCH_EVENT = "patch_event", true, "", [];
     LIST_REGISTRATIONS = "list_registrations", false, " flags=no-writes", [];
     OPEN_FLOW = "open_flow", true, "", ["repetition", "lapsing"];
+    TAKE_ORDER_LEASE = "take_order_lease", true, "", [];
+    END_ORDER_LEASE = "end_order_lease", false, " flags=allow-oom", [];
     LOAD_FLOW = "load_flow", false, " flags=no-writes", [];
     LOAD_REPORT = "load_report", false, " flags=no-writes", [];
     COMMIT_FLOW = "commit_flow", true, "", ["outbox", "lapsing"];

@@ -24,7 +24,7 @@ impl Shared {
 
     pub(super) async fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> Result<bool, StoreError> {
         let prolonged = self.call(&PROLONG_SESSION, vec![keys::session(&digest)], arguments![until]).await?;
-        Ok(number::<u8>("a session", prolonged)? == 1)
+        if number::<u8>("a session", prolonged)? == 1 { Ok(true) } else { self.absent(false).await }
     }
 
     pub(super) async fn end_session(&self, digest: SessionDigest) -> Result<(), StoreError> {

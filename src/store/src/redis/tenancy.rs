@@ -120,15 +120,17 @@ impl Shared {
     }
 
     pub(super) async fn load_app(&self, id: AppId) -> Result<Option<App>, StoreError> {
-        let record = self.app_record(&id).await?;
-        self.opened_app(&id, record)
+        match self.app_record(&id).await? {
+            None => self.absent(None).await,
+            record => self.opened_app(&id, record),
+        }
     }
 
     /// Decides on what it read and writes only if that is still so; else it begins anew.
     pub(super) async fn patch_app(&self, id: AppId, patch: AppPatch) -> Result<Option<App>, StoreError> {
         for _ in 0..ATTEMPTS {
             let before = self.app_record(&id).await?;
-            let Some(mut app) = self.opened_app(&id, before.clone())? else { return Ok(None) };
+            let Some(mut app) = self.opened_app(&id, before.clone())? else { return self.absent(None).await };
             app.apply(patch.clone());
             let args = arguments!["r", before, seal_app(&self.vault, &app)?];
             let patched: u32 = number("an app", self.call(&PATCH_APP, vec![keys::app(&id)], args).await?)?;
@@ -227,7 +229,7 @@ impl Shared {
         expires_at: Option<Timestamp>,
     ) -> Result<Option<ApiKeyRecord>, StoreError> {
         let name = self.link.read(cmd("GET").arg(keys::key_name(&id)).to_owned()).await?;
-        let Some(digest) = text("a key's name", name)? else { return Ok(None) };
+        let Some(digest) = text("a key's name", name)? else { return self.absent(None).await };
         let retired = self.call(&RETIRE_KEY, vec![keys::key(&digest)], arguments![revoked_at, expires_at]).await?;
         if retired == Value::Nil { Ok(None) } else { key(retired) }
     }

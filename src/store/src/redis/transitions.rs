@@ -26,7 +26,7 @@ use crate::session::{SessionDigest, SessionRecord};
 use crate::store::{Store, StoreFuture};
 use crate::transition::{
     Audit, Change, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope,
-    IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction, Page, PageRequest, PatchEventOutcome, Retention, Swept,
+    IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction, OrderLease, Page, PageRequest, PatchEventOutcome, Retention, Rows, Swept,
 };
 
 impl RedisStore {
@@ -72,6 +72,14 @@ impl Store for RedisStore {
         self.carry_out(move |store| async move { store.load_idempotent_answer(scope).await })
     }
 
+    fn take_order_lease(&self, lease: OrderLease, lasting: Duration) -> StoreFuture<bool> {
+        self.carry_out(move |store| async move { store.take_order_lease(lease, lasting).await })
+    }
+
+    fn end_order_lease(&self, lease: OrderLease) -> StoreFuture<()> {
+        self.carry_out(move |store| async move { store.end_order_lease(lease).await })
+    }
+
     fn create_event(&self, create: CreateEvent) -> StoreFuture<CreateEventOutcome> {
         self.carry_out(|store| async move { store.create_event(create).await })
     }
@@ -88,8 +96,8 @@ impl Store for RedisStore {
         self.carry_out(move |store| async move { store.patch_event(id, app, patch).await })
     }
 
-    fn list_registrations(&self, id: EventId, page: PageRequest) -> StoreFuture<Page<Registration>> {
-        self.carry_out(move |store| async move { store.list_registrations(id, page).await })
+    fn list_registrations(&self, id: EventId, rows: Rows) -> StoreFuture<Page<Registration>> {
+        self.carry_out(move |store| async move { store.list_registrations(id, rows).await })
     }
 
     fn open_flow(&self, open: OpenFlow) -> StoreFuture<OpenFlowOutcome> {

@@ -2,6 +2,7 @@
 //! guests.
 
 pub mod create;
+pub(crate) mod guest_list;
 pub mod patch;
 pub mod read;
 pub mod registrations;

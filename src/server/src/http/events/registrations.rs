@@ -1,20 +1,25 @@
 //! `GET /api/v1/nationalid-ovse/events/{eventId}/registrations`: the guests with their claims.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
+use actix_web::body::SizedStream;
+use actix_web::http::header::ContentType;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use sakshi_actors::reveal_outcome;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::{Outcome, VerifiedClaims};
-use sakshi_store::PageRequest;
+use sakshi_domain::transaction::VerifiedClaims;
+use sakshi_store::{PageRequest, Rows};
 use serde::Serialize;
 
+use super::guest_list::{Document, GuestList};
 use super::own_event;
+use crate::budget::{CpuBudget, Memory, Owners, Stage};
 use crate::http::caller::Caller;
 use crate::http::error::ApiError;
-use crate::http::query::page_of;
+use crate::http::query::Query;
+use crate::listener::ConnectionState;
 use crate::service::Service;
 
 /// A page of registered guests.
@@ -31,6 +36,9 @@ pub struct RegistrationsPage {
     pub(crate) total: u64,
     /// Oldest first; a guest's place never changes.
     pub(crate) registrations: Vec<RegistrationRow>,
+    /// Path and query of the rest of the page, when it is too large for one answer; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 /// A registered guest.
@@ -49,6 +57,12 @@ pub struct RegistrationRow {
     pub(crate) verified_claims: Arc<VerifiedClaims>,
 }
 
+impl RegistrationRow {
+    pub(super) const fn new(txn_id: TxnId, verified_at: Timestamp, verified_claims: Arc<VerifiedClaims>) -> Self {
+        Self { txn_id, verified_at, verification_passed: true, verified_claims }
+    }
+}
+
 /// The registered guests of an event.
 ///
 /// # Errors
@@ -56,35 +70,42 @@ pub struct RegistrationRow {
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/events/{eventId}/registrations", tag = "Events",
     params(("eventId" = String, Path), ("page" = Option<u32>, Query, minimum = 1),
-           ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100)),
+           ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100),
+           ("after" = Option<u32>, Query, maximum = 99, description = "Rows of the page that are left out because they are known.")),
     responses((status = 200, body = RegistrationsPage, description = "Oldest first; stable while guests are added."),
               (status = 404, description = "No such event of this app.")),
     security(("api_key" = [], "app_id" = []))
 )]
-pub async fn list(caller: Caller, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
-    let page = page_of(request.query_string())?;
+pub async fn list(
+    caller: Caller,
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    memory: Data<Memory>,
+    cpu: Data<CpuBudget>,
+) -> Result<HttpResponse, ApiError> {
+    let mut query = Query::of(request.query_string());
+    let page = query.page();
+    let after = query.number(&["after"], 0..=page.page_size - 1, 0);
+    query.finish()?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
-    Ok(HttpResponse::Ok().json(of_event(&service, event.id, page).await?))
+    let owners = Owners::app(&caller.client, &caller.app.app_id);
+    let permit = memory.answers.permit(owners.clone(), Stage::Leaving);
+    let mut list = guests(&service, &cpu, owners, event.id, page);
+    list.skip(after);
+    let connection = request.conn_data::<Rc<ConnectionState>>().cloned();
+    let document = Document::begin(list, page, permit, connection).await?;
+    let mut response = HttpResponse::Ok();
+    response.content_type(ContentType::json());
+    Ok(match document.size() {
+        Some(bytes) => response.body(SizedStream::new(bytes, document.into_stream())),
+        None => response.streaming(document.into_stream()),
+    })
 }
 
-/// A page of the registered guests of an event.
-///
-/// # Errors
-/// What a store says, or a registration that does not open.
-pub(crate) async fn of_event(service: &Service, event_id: EventId, page: PageRequest) -> Result<RegistrationsPage, ApiError> {
-    let found = service.store.list_registrations(event_id, page).await?;
-    let mut registrations = Vec::with_capacity(found.items.len());
-    for guest in found.items {
-        let outcome = reveal_outcome(&service.vault, guest.txn, &guest.outcome).map_err(|error| ApiError::Internal(error.to_string()))?;
-        let Outcome::Verified(verified_claims) = outcome else {
-            return Err(ApiError::Internal("a registration without a verification".to_owned()));
-        };
-        registrations.push(RegistrationRow {
-            txn_id: guest.txn,
-            verified_at: guest.verified_at,
-            verification_passed: true,
-            verified_claims,
-        });
-    }
-    Ok(RegistrationsPage { event_id, page: page.page, page_size: page.page_size, total: found.total, registrations })
+/// The guests of a page of an event.
+pub(crate) fn guests(service: &Service, cpu: &CpuBudget, owners: Owners, event: EventId, page: PageRequest) -> GuestList {
+    let Rows { after, most: left, .. } = page.into();
+    let (store, vault) = (Arc::clone(&service.store), Arc::clone(&service.vault));
+    GuestList { store, vault, cpu: cpu.clone(), owners, event, after, left }
 }

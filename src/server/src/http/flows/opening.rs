@@ -33,7 +33,7 @@ pub(super) fn asked<T>(mut fields: Fields, request: Option<T>, minted: RequestId
 /// A flow that may be ordered.
 pub(super) struct Begun {
     pub(super) opened: Opened,
-    /// Of a request with a key: the only one under it on this node, until it is answered.
+    /// Of a request with a key: the only one under it, until it is answered.
     pub(super) turn: Option<OnlyOne>,
 }
 
@@ -57,7 +57,7 @@ pub(super) async fn begin(
 ) -> Result<Result<Begun, HttpResponse>, ApiError> {
     request.extensions_mut().insert(request_id.clone());
     let turn = match once {
-        Some(once) => Some(OnlyOne { once, _turn: service.turns.take(once.scope).await? }),
+        Some(once) => Some(OnlyOne { once, _turn: service.turns.take(&service.store, once.scope).await? }),
         None => None,
     };
     if let Some(OnlyOne { once, .. }) = &turn

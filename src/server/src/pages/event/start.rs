@@ -84,7 +84,7 @@ fn lead_to(tongue: Tongue, id: TxnId, cookie: Option<String>) -> HttpResponse {
 /// # Errors
 /// When it is not opened; nothing is debited then.
 pub(super) async fn open(service: &Service, rates: &Rates, request: &HttpRequest, event: &Event) -> Result<Pending, ApiError> {
-    rates.event_starts.take(&rates.address(request))?;
+    rates.event_starts.take(&(event.id, rates.address(request)))?;
     let now = service.clock.now();
     let terms = Terms {
         claims: event.terms.claims,

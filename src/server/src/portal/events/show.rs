@@ -11,10 +11,11 @@ use sakshi_store::PageRequest;
 
 use super::live::Counts;
 use super::{input, moment};
+use crate::budget::{CpuBudget, Owners};
 use crate::http::error::ApiError;
 use crate::http::events::own_event;
 use crate::http::events::patch::change;
-use crate::http::events::registrations::{RegistrationRow, of_event};
+use crate::http::events::registrations::{RegistrationRow, guests};
 use crate::http::query::Query;
 use crate::pages::picture::Picture;
 use crate::portal::curl::{Command, Curl};
@@ -79,21 +80,27 @@ impl Page {
 ///
 /// # Errors
 /// 404 unless the app has such an event.
-pub async fn show(visitor: Visitor, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, Turned> {
-    shown(StatusCode::OK, &visitor, &path, Form::default(), request.query_string(), &service).await
+pub async fn show(
+    visitor: Visitor,
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    cpu: Data<CpuBudget>,
+) -> Result<HttpResponse, Turned> {
+    shown(StatusCode::OK, &visitor, &path, Form::default(), request.query_string(), &service, &cpu).await
 }
 
 /// Changes the event in the one field that the form has.
 ///
 /// # Errors
 /// What is not about the form.
-pub async fn patch(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, Turned> {
+pub async fn patch(submitted: Submitted, path: Path<String>, service: Data<Service>, cpu: Data<CpuBudget>) -> Result<HttpResponse, Turned> {
     let Submitted { visitor, form } = submitted;
     match change(&service, &visitor.caller.app.app_id, &path, form.fields(SHAPE)).await {
         Ok(event) => Ok(see(&format!("/portal/events/{}?done=saved", event.id))),
         Err(error) => {
             let (status, form) = form.refused(error)?;
-            shown(status, &visitor, &path, form, "", &service).await
+            shown(status, &visitor, &path, form, "", &service, &cpu).await
         }
     }
 }
@@ -105,12 +112,14 @@ async fn shown(
     form: Form,
     query: &str,
     service: &Service,
+    cpu: &CpuBudget,
 ) -> Result<HttpResponse, Turned> {
     let event = own_event(service, &visitor.caller.app.app_id, path).await?;
     let number = Query::of(query).number(&["page"], 1..=u32::MAX, 1);
-    let found = of_event(service, event.id, PageRequest { page: number, page_size: ROWS }).await?;
+    let owners = Owners::app(&visitor.caller.client, &visitor.caller.app.app_id);
+    let (guests, total) = guests(service, cpu, owners, event.id, PageRequest { page: number, page_size: ROWS }).each(Guest::of).await?;
     let address = service.agreement.event_url(event.id);
-    let code = Picture::printed(&address).map_err(|error| ApiError::Internal(error.to_string()))?;
+    let code = Picture::displayed(&address).map_err(|error| ApiError::Internal(error.to_string()))?;
     let asked: Vec<&str> = event.terms.claims.iter().map(asked).collect();
     let terms = &event.terms;
     let sent = |name: &str, now: String| if form.problem(name).is_some() { form.value(name).to_owned() } else { now };
@@ -131,9 +140,9 @@ async fn shown(
         name: sent("name", terms.name.as_str().to_owned()),
         form,
         code: code.inline(),
-        guests: found.registrations.iter().map(Guest::of).collect(),
-        total: found.total,
-        pages: Pages::of(number, found.total),
+        guests,
+        total,
+        pages: Pages::of(number, total),
         commands: Curl(&service.agreement.public_base).event(event.id, terms, service.clock.now()),
         address,
         event,

@@ -167,7 +167,7 @@ async fn check(universe: &Universe, word: &str, what: &str, claimed_before: &mut
 
 /// Every guest who was told so is on the list, and the event counts what there is.
 async fn check_event(universe: &Universe, event: &Event, answers: &[(String, String)]) {
-    let listed = universe.store.list_registrations(event.id, ALL).await.unwrap();
+    let listed = universe.store.list_registrations(event.id, ALL.into()).await.unwrap();
     let listed: HashSet<String> = listed.items.iter().map(|guest| guest.txn.to_string()).collect();
     assert!(answers.iter().filter(|(word, _)| word == "registered").all(|(_, guest)| listed.contains(guest)));
     let counts = universe.store.load_event(event.id).await.unwrap().unwrap().counts;

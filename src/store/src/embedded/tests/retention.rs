@@ -170,7 +170,7 @@ fn an_event_is_swept_with_its_registrations_and_never_before_its_transactions() 
         registered(world, &quiet).await;
         world.advance(RESULT_TTL);
         assert_eq!(world.store().sweep(RETENTION, 100).await, Ok(Swept { transactions: 1, ..Swept::default() }));
-        let listed = world.store().list_registrations(event.id, ALL).await.unwrap();
+        let listed = world.store().list_registrations(event.id, ALL.into()).await.unwrap();
         assert_eq!((listed.items.len(), listed.total), (2, 2), "registrations outlive their transactions");
         world.advance(RETENTION.events);
         assert_eq!(world.store().sweep(RETENTION, 100).await, Ok(Swept::default()), "a delivery has not ended");
@@ -181,7 +181,7 @@ fn an_event_is_swept_with_its_registrations_and_never_before_its_transactions() 
         world.store().settle_delivery(due.id, due.subject, attempt).await.unwrap();
         assert_eq!(world.store().sweep(RETENTION, 100).await, Ok(Swept { transactions: 1, events: 3, ..Swept::default() }));
         assert_eq!(world.store().load_event(event.id).await, Ok(None));
-        assert_eq!(world.store().list_registrations(event.id, ALL).await, Ok(Page { items: vec![], total: 0 }));
+        assert_eq!(world.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![], total: 0 }));
         assert_eq!(world.store().list_events(event.app.clone(), ALL).await, Ok(Page { items: vec![], total: 0 }));
         assert_eq!(world.store().open_transaction(scan(world, &event)).await, Ok(OpenOutcome::EventNotFound));
         assert_eq!(audited_balance(world, &client).await, 18);

@@ -8,6 +8,7 @@ use sakshi_domain::event::{EventName, EventPatch};
 use sakshi_domain::ids::{AppId, KeyId};
 use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, KeyDigest};
 use sakshi_domain::transaction::{CredentialIdentity, Outcome};
+use uuid::Uuid;
 
 use super::{Universe, universe, universe_on};
 use crate::conformance::fixture::{
@@ -21,7 +22,7 @@ use crate::redis::peers::Gone;
 use crate::redis::script;
 use crate::redis::{KEYS, Lifetime};
 use crate::session::{SessionDigest, SessionRecord};
-use crate::transition::{CompleteOutcome, CompleteTransaction, CreditOutcome, OpenOutcome, PageRequest, PresentedCredential};
+use crate::transition::{CompleteOutcome, CompleteTransaction, CreditOutcome, OpenOutcome, OrderLease, PageRequest, PresentedCredential};
 
 const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
 
@@ -56,6 +57,19 @@ async fn used_for_everything(universe: &Universe) {
     let pending = open.pending.clone();
     assert!(matches!(store.open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
     assert!(store.load_idempotent_answer(kept(universe, &client, 1, 1).scope).await.unwrap().is_some());
+    for holder in [1, 2] {
+        let scope = kept(universe, &client, holder, 1).scope;
+        let lease = OrderLease { scope, holder: Uuid::from_u128(holder.into()) };
+        assert_eq!(store.take_order_lease(lease, WINDOW).await, Ok(true));
+        let other = OrderLease { holder: Uuid::nil(), ..lease };
+        assert_eq!((store.take_order_lease(lease, WINDOW).await, store.take_order_lease(other, WINDOW).await), (Ok(true), Ok(false)));
+        store.end_order_lease(other).await.unwrap();
+        assert_eq!(store.take_order_lease(other, WINDOW).await, Ok(false), "only its holder ends it");
+        if holder == 2 {
+            store.end_order_lease(lease).await.unwrap();
+            assert_eq!(store.take_order_lease(other, WINDOW).await, Ok(true));
+        }
+    }
     // Queued, under way, ended, given up.
     store.complete_transaction(presenting(completing(pending.id, 1), 1)).await.unwrap();
     let (under_way, id) = completed(universe, &client).await;
@@ -80,7 +94,7 @@ async fn used_for_everything(universe: &Universe) {
     let name = EventName::parse("Planted name of a party").unwrap();
     patched(universe, &event, EventPatch { name: Some(name), ..EventPatch::default() }).await;
     assert_eq!(store.list_events(event.app.clone(), ALL).await.unwrap().total, 1);
-    assert_eq!(store.list_registrations(event.id, ALL).await.unwrap().total, 1);
+    assert_eq!(store.list_registrations(event.id, ALL.into()).await.unwrap().total, 1);
     let guest = scanned(universe, &event).await;
     assert!(matches!(store.complete_transaction(passing(guest, 1)).await, Ok(CompleteOutcome::Completed { .. })));
     assert!(store.load_delivery(guest.into()).await.unwrap().is_some());

@@ -1,0 +1,63 @@
+//! Connections that are opened and not used: on the operator's listener, and on the public one of a
+//! process that may have few.
+
+use std::time::{Duration, Instant};
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+
+use crate::harness::answer::Answer;
+use crate::harness::universe::Universe;
+use crate::honest::Honest;
+
+/// A probe is answered within this, whatever others do.
+const PROBED: Duration = Duration::from_millis(500);
+/// More than either listener may have.
+const IDLE: usize = 200;
+const VISITS: usize = 100;
+/// 86 of these are left to the public.
+const DESCRIPTORS: u32 = 400;
+
+/// Connections with nothing on them, or with the beginning of a request.
+async fn idle(url: &str) -> Vec<TcpStream> {
+    let address = url.trim_start_matches("http://");
+    let mut all = Vec::new();
+    for number in 0..IDLE {
+        let mut stream = TcpStream::connect(address).await.expect("a place in the queue");
+        if number % 2 == 0 {
+            let _ = stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: x\r\nx: ").await;
+        }
+        all.push(stream);
+    }
+    all
+}
+
+#[tokio::test]
+async fn a_probe_waits_for_nobody_who_keeps_connections_open() {
+    let universe = Universe::start().await;
+    let others = idle(&universe.reach.internal("")).await;
+    for path in ["/livez", "/readyz", "/metrics", "/livez", "/readyz"] {
+        let began = Instant::now();
+        let answer = universe.operator().on_its_own().probe(path).await;
+        assert!(answer.status == 200 && began.elapsed() < PROBED, "{path}: {} after {:?}", answer.status, began.elapsed());
+    }
+    drop(others);
+}
+
+#[tokio::test]
+async fn a_client_waits_for_nobody_who_keeps_connections_open() {
+    let mut universe = Universe::unlaunched(&[]);
+    universe.launch_with_descriptors(DESCRIPTORS).await;
+    let honest = Honest::of(&universe).await;
+    let alone = honest.visit(VISITS).await;
+    let others = idle(&universe.reach.public("")).await;
+    honest.is_as_well_off_as(&alone, "idle connections").await;
+    for _ in 0..5 {
+        // Who has no connection yet.
+        let newcomer = reqwest::Client::builder().no_proxy().build().expect("an HTTP client");
+        let began = Instant::now();
+        let answer = Answer::to(newcomer.get(universe.reach.public("/api/ping"))).await;
+        assert!(answer.status == 200 && began.elapsed() < PROBED, "{} after {:?}", answer.status, began.elapsed());
+    }
+    drop(others);
+}

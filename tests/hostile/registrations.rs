@@ -1,0 +1,112 @@
+//! Lists of guests with photos: who reads many of them, and who asks for them and does not read.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::harness::backend::Backend;
+use crate::harness::universe::Universe;
+use crate::harness::venue::{Venue, terms};
+use crate::honest::{Honest, assert_growth};
+
+const GUESTS: usize = 60;
+/// A resident whose photo has 300 KB.
+const PHOTOGRAPHED: &str = "meena";
+const VISITS: usize = 60;
+/// Who reads one list after the other.
+const READERS: usize = 4;
+/// Who asks and does not read.
+const UNREAD: usize = 40;
+/// What all of that may cost, in mebibytes; forty unread lists alone were 700.
+const MEMORY: u64 = 160;
+/// How long the readers go on.
+const LONG: Duration = Duration::from_secs(5);
+
+/// An event with guests who have shared a large photo each.
+async fn crowded(universe: &Universe, organiser: &Backend) -> Venue {
+    let mut asked = terms(1_000);
+    asked["claims"] = json!(["name", "photo"]);
+    let venue = Venue::open(universe, organiser, &asked).await;
+    let phone = universe.phone();
+    for _ in 0..GUESTS {
+        phone.approve(&venue.scan().await, PHOTOGRAPHED).await;
+    }
+    venue
+}
+
+fn list(venue: &Venue) -> String {
+    format!("{}/registrations?page_size=100", venue.path())
+}
+
+/// Asks for a list over a connection that takes in little, and reads nothing.
+async fn unread(universe: &Universe, backend: &Backend, path: &str) -> TcpStream {
+    let address = universe.reach.public("").trim_start_matches("http://").parse().expect("an address");
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(4_096).expect("a small buffer");
+    let mut stream = socket.connect(address).await.expect("a connection");
+    let head = format!("GET {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\nx-api-app-id: {}\r\n\r\n", backend.key, backend.app);
+    stream.write_all(head.as_bytes()).await.expect("the request is taken");
+    stream
+}
+
+#[tokio::test]
+async fn a_list_that_is_too_large_for_one_answer_says_where_the_rest_is() {
+    let universe = Universe::start().await;
+    let organiser = universe.backend(1_000).await;
+    let venue = crowded(&universe, &organiser).await;
+    let (mut path, mut seen, mut answers) = (list(&venue), Vec::new(), 0);
+    loop {
+        let page = organiser.get(&path).await;
+        assert!(page.text.len() < 10 * 1_024 * 1_024, "{}", page.text.len());
+        let page = page.ok();
+        assert_eq!((&page["page"], &page["page_size"], &page["total"]), (&json!(1), &json!(100), &json!(GUESTS)));
+        seen.extend(page["registrations"].as_array().expect("registrations").iter().map(|guest| guest["txn_id"].clone()));
+        answers += 1;
+        let Some(next) = page["next"].as_str() else { break };
+        next.clone_into(&mut path);
+    }
+    let distinct: std::collections::BTreeSet<String> = seen.iter().map(Value::to_string).collect();
+    assert_eq!((seen.len(), distinct.len(), answers), (GUESTS, GUESTS, 3), "18 MB in three answers");
+    let small = venue.page(2, 10).await;
+    assert_eq!((small["registrations"].as_array().map(Vec::len), small.get("next")), (Some(10), None));
+    assert_eq!(small["registrations"][0]["txn_id"], seen[10]);
+}
+
+#[tokio::test]
+async fn lists_with_photos_cost_others_nothing_whether_they_are_read_or_not() {
+    let universe = Universe::start().await;
+    let organiser = universe.backend(1_000).await;
+    let venue = crowded(&universe, &organiser).await;
+    let honest = Honest::of(&universe).await;
+    let alone = honest.visit(VISITS).await;
+    let before = universe.process().resident();
+    let mut held = Vec::new();
+    for _ in 0..UNREAD {
+        held.push(unread(&universe, &organiser, &list(&venue)).await);
+    }
+    let until = Instant::now() + LONG;
+    let mut readers = Vec::new();
+    for _ in 0..READERS {
+        let (organiser, path) = (organiser.clone(), list(&venue));
+        readers.push(tokio::spawn(async move {
+            let mut whole = 0;
+            while Instant::now() < until {
+                // Who holds most gives way, and that is the organiser of these lists alone.
+                if let Ok(answer) = organiser.request(reqwest::Method::GET, &path).send().await {
+                    whole += usize::from(answer.status() == 200 && answer.bytes().await.is_ok());
+                }
+            }
+            whole
+        }));
+    }
+    honest.is_as_well_off_as(&alone, "lists with photos").await;
+    assert_growth(&universe, before, MEMORY, "lists with photos");
+    let mut whole = 0;
+    for reader in readers {
+        whole += reader.await.expect("a reader");
+    }
+    assert!(whole > 0, "nobody could read a list");
+    drop(held);
+}
