@@ -10,11 +10,12 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: test suites needs check build rust redis browser deploy readme bench growth load demo dist
+.PHONY: test suites hostile needs check build rust redis browser deploy readme bench growth load demo dist
 
 # Builds come one after the other; then the suites that wait (browser, Redis, deploy) run beside those that compute.
 test: check build
 	+$(MAKE) --no-print-directory --output-sync=target --jobs=2 suites
+	+$(MAKE) --no-print-directory hostile
 
 suites: browser rust redis deploy readme
 
@@ -44,7 +45,7 @@ check: needs
 # Everything that the suites run: one build, and what they take from registries.
 build: needs
 	@$(WITHIN) 10m tests/contract/setup.sh & $(WITHIN) 10m tests/browser/setup.sh & $(WITHIN) 10m tests/deploy/setup.sh & \
-	$(WITHIN) 30m $(CARGO) test --workspace --no-run && wait
+	$(WITHIN) 30m $(CARGO) test --workspace --no-run && $(WITHIN) 10m $(CARGO) test --workspace --test hostile --no-run && wait
 
 rust: build
 	$(WITHIN) 30m $(CARGO) test --workspace
@@ -55,6 +56,11 @@ redis: build
 
 browser: build
 	$(WITHIN) 20m tests/browser/run.sh
+
+# What strangers can make others wait for. It compares times, so it runs alone.
+hostile: build
+	$(WITHIN) 10m $(CARGO) test --workspace --test hostile
+	SAKSHI_TEST_STORE=redis $(WITHIN) 10m $(CARGO) test --workspace --test hostile
 
 # What is in deploy/, as far as one machine can run it.
 deploy: build

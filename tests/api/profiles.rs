@@ -101,7 +101,7 @@ fn check_config_lists_every_problem_at_once() {
 
 #[test]
 fn check_config_says_what_production_demands_and_serve_refuses_to_start_without() {
-    let bare = [("PROFILE", "production"), ("AUTHORITY__ISSUER", ""), ("AUTHORITY__JWKS_PATH", "")];
+    let bare = [("PROFILE", "production"), ("AUTHORITY__ISSUER", ""), ("AUTHORITY__JWKS_PATH", ""), ("AUTHORITY__INTENT_KEY_PATH", "")];
     let keys = [
         "server.public_base_url",
         "store.encryption_key",

@@ -49,7 +49,7 @@ async fn notice(nodes: &Nodes) {
     join_all(nodes.all.iter().map(|node| {
         let operator = node.operator();
         async move {
-            eventually("the outage is noticed", NOTICED, || async { (operator.probe("/readyz").await.status == 503).then_some(()) }).await
+            eventually("the outage is noticed", NOTICED, || async { (operator.probe("/readyz").await.status == 503).then_some(()) }).await;
         }
     }))
     .await;

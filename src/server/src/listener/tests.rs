@@ -85,7 +85,8 @@ async fn requests_sent_ahead_are_answered_in_order_and_those_with_bodies_too() {
     let (mut reader, mut writer) = client.split();
     let (sent, mut seen) = (writer.write_all(all.as_bytes()), Vec::new());
     let (sent, read) = timeout(PLENTY, async { tokio::join!(sent, reader.read_to_end(&mut seen)) }).await.unwrap();
-    (sent.unwrap(), read.unwrap());
+    sent.unwrap();
+    read.unwrap();
     let seen = String::from_utf8(seen).unwrap();
     let bodies: Vec<&str> = seen.split("HTTP/1.1 200 OK\r\n").skip(1).map(|answer| answer.split_once("\r\n\r\n").unwrap().1).collect();
     assert_eq!((bodies.len(), bodies[0], bodies[1], bodies[2], bodies[3] == long), (305, "pong", "one", "abcdef", true));

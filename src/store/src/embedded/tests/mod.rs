@@ -2,6 +2,7 @@
 //! a disk and a process.
 
 mod clock;
+mod compiled;
 mod damage;
 mod durability;
 mod faults;
