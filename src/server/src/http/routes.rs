@@ -112,6 +112,7 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/portal/credits", Audience::Developers, || web::to(portal::credits::show)),
     row("GET", "/portal/{page:.*}", Audience::Developers, || web::to(portal::turned::lost)),
     row("GET", "/assets/portal.css", Audience::Developers, || web::to(files::portal_style)),
+    row("GET", "/assets/docs.css", Audience::Developers, || web::to(files::docs_style)),
     row("GET", "/assets/portal.js", Audience::Developers, || web::to(files::portal)),
     row("GET", "/assets/page.css", Audience::Residents, || web::to(files::style)),
     row("GET", "/assets/page.js", Audience::Residents, || web::to(files::script)),

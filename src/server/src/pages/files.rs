@@ -68,6 +68,9 @@ pub(crate) static PORTAL_STYLE: LazyLock<File> =
 /// The script of the portal.
 pub(crate) static PORTAL: LazyLock<File> = LazyLock::new(|| File::script("/assets/portal.js", include_str!("../../assets/portal.js")));
 
+/// The style sheet that the page of the API has besides the portal's.
+pub(crate) static DOCS_STYLE: LazyLock<File> = LazyLock::new(|| File::style("/assets/docs.css", &[include_str!("../../assets/docs.css")]));
+
 /// `GET /assets/page.css`
 pub async fn style(request: HttpRequest) -> HttpResponse {
     STYLE.answer(&request)
@@ -91,6 +94,11 @@ pub async fn poster(request: HttpRequest) -> HttpResponse {
 /// `GET /assets/portal.css`
 pub async fn portal_style(request: HttpRequest) -> HttpResponse {
     PORTAL_STYLE.answer(&request)
+}
+
+/// `GET /assets/docs.css`
+pub async fn docs_style(request: HttpRequest) -> HttpResponse {
+    DOCS_STYLE.answer(&request)
 }
 
 /// `GET /assets/portal.js`

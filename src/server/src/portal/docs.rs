@@ -18,6 +18,7 @@ use super::frame::Frame;
 use crate::http::error::ApiError;
 use crate::http::openapi::Document;
 use crate::http::rate::Rates;
+use crate::pages::files::DOCS_STYLE;
 use crate::pages::render::POLICY;
 use crate::service::Service;
 
@@ -29,6 +30,7 @@ pub struct Page(OnceCell<Bytes>);
 #[template(path = "portal/docs.html")]
 struct Docs {
     frame: Frame,
+    style: String,
     reference: Reference,
 }
 
@@ -52,7 +54,11 @@ pub async fn show(
     let html = match page.0.get() {
         Some(html) => html.clone(),
         None => {
-            let docs = Docs { frame: Frame::outside(service.agreement.sandbox), reference: Reference::of(&document.value()) };
+            let docs = Docs {
+                frame: Frame::outside(service.agreement.sandbox),
+                style: DOCS_STYLE.address(),
+                reference: Reference::of(&document.value()),
+            };
             let html = docs.render().map_err(|error| ApiError::Internal(error.to_string()))?;
             page.0.get_or_init(|| html.into()).clone()
         }
