@@ -10,7 +10,8 @@ while #found < most and (#found == 0 or room > 0) do
   for _, row in ipairs(rows) do
     if #found > 0 and room <= 0 then break end
     found[#found + 1] = row
-    room = room - #row
+    -- What counts is the outcome, behind sixteen bytes of id, the moment and a blank.
+    room = room - (#row - (string.find(row, ' ', 17, true) or 0))
   end
 end
 return {redis.call('LLEN', registrations), found}
