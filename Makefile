@@ -48,14 +48,14 @@ build: needs
 	$(WITHIN) 30m $(CARGO) test --workspace --no-run && $(WITHIN) 10m $(CARGO) test --workspace --test hostile --no-run && wait
 
 rust: build
-	$(WITHIN) 30m $(CARGO) test --workspace
+	$(WITHIN) 45m $(CARGO) test --workspace
 
 # The black-box suite again, on Redis.
 redis: build
-	SAKSHI_TEST_STORE=redis $(WITHIN) 20m $(CARGO) test --workspace --test api
+	SAKSHI_TEST_STORE=redis $(WITHIN) 30m $(CARGO) test --workspace --test api
 
 browser: build
-	$(WITHIN) 20m tests/browser/run.sh
+	$(WITHIN) 40m tests/browser/run.sh
 
 # What strangers can make others wait for. It compares times, so it runs alone.
 hostile: build
