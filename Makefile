@@ -41,6 +41,7 @@ needs:
 check: needs
 	$(CARGO) fmt --all --check
 	$(WITHIN) 30m $(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
+	$(WITHIN) 10m $(CARGO) clippy --workspace --test hostile -- -D warnings
 
 # Everything that the suites run: one build, and what they take from registries.
 build: needs
