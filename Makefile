@@ -10,7 +10,7 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: test suites hostile needs check build rust redis browser deploy readme bench growth load demo dist
+.PHONY: test suites hostile needs check build rust redis browser deploy readme bench growth soak load demo dist
 
 # Builds come one after the other; then the suites that wait (browser, Redis, deploy) run beside those that compute.
 test: check build
@@ -62,6 +62,10 @@ browser: build
 hostile: build
 	$(WITHIN) 10m $(CARGO) test --workspace --test hostile
 	SAKSHI_TEST_STORE=redis $(WITHIN) 10m $(CARGO) test --workspace --test hostile
+
+# All of those attacks at once beside honest clients; six minutes of a quiet machine.
+soak:
+	$(CARGO) test --profile dist --test hostile -- --ignored --nocapture
 
 # What is in deploy/, as far as one machine can run it.
 deploy: build

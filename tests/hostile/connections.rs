@@ -19,7 +19,7 @@ const VISITS: usize = 100;
 const DESCRIPTORS: u32 = 400;
 
 /// Connections with nothing on them, or with the beginning of a request.
-async fn idle(url: &str) -> Vec<TcpStream> {
+pub(crate) async fn idle(url: &str) -> Vec<TcpStream> {
     let address = url.trim_start_matches("http://");
     let mut all = Vec::new();
     for number in 0..IDLE {

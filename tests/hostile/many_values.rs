@@ -19,11 +19,11 @@ const VISITS: usize = 100;
 /// would be a test of the machine, which the senders share with the service.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Members of `{"x":[{"":0},…]}` that fit into the largest callback.
-const MEMBERS: usize = 590_000;
+pub(crate) const MEMBERS: usize = 590_000;
 /// The same within Base64 within a credential.
 const MEMBERS_WITHIN: usize = 440_000;
 
-fn many(members: usize) -> String {
+pub(crate) fn many(members: usize) -> String {
     let mut text = "{\"x\":[".to_owned();
     text.push_str(&"{\"\":0},".repeat(members - 1));
     text.push_str("{\"\":0}]}");
@@ -31,7 +31,7 @@ fn many(members: usize) -> String {
 }
 
 /// A credential that nobody signed and that says a great deal.
-fn unsigned() -> String {
+pub(crate) fn unsigned() -> String {
     let header = encode(json!({"alg": "ES256", "typ": "vc+sd-jwt", "kid": "issuer-key-1"}).to_string());
     format!("{header}.{}.{}~", encode(many(MEMBERS_WITHIN)), encode([7; 64]))
 }

@@ -16,16 +16,16 @@ const GUESTS: usize = 60;
 const PHOTOGRAPHED: &str = "meena";
 const VISITS: usize = 60;
 /// Who reads one list after the other.
-const READERS: usize = 4;
+pub(crate) const READERS: usize = 4;
 /// Who asks and does not read.
-const UNREAD: usize = 40;
+pub(crate) const UNREAD: usize = 40;
 /// What all of that may cost, in mebibytes; forty unread lists alone were 700.
 const MEMORY: u64 = 160;
 /// How long the readers go on.
 const LONG: Duration = Duration::from_secs(5);
 
 /// An event with guests who have shared a large photo each.
-async fn crowded(universe: &Universe, organiser: &Backend) -> Venue {
+pub(crate) async fn crowded(universe: &Universe, organiser: &Backend) -> Venue {
     let mut asked = terms(1_000);
     asked["claims"] = json!(["name", "photo"]);
     let venue = Venue::open(universe, organiser, &asked).await;
@@ -36,12 +36,12 @@ async fn crowded(universe: &Universe, organiser: &Backend) -> Venue {
     venue
 }
 
-fn list(venue: &Venue) -> String {
+pub(crate) fn list(venue: &Venue) -> String {
     format!("{}/registrations?page_size=100", venue.path())
 }
 
 /// Asks for a list over a connection that takes in little, and reads nothing.
-async fn unread(universe: &Universe, backend: &Backend, path: &str) -> TcpStream {
+pub(crate) async fn unread(universe: &Universe, backend: &Backend, path: &str) -> TcpStream {
     let address = universe.reach.public("").trim_start_matches("http://").parse().expect("an address");
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(4_096).expect("a small buffer");

@@ -19,7 +19,7 @@ const MEMORY: u64 = 96;
 const CLOSED: Duration = Duration::from_secs(45);
 
 /// A client that asks for the same thing many times and reads nothing.
-async fn unread(universe: &Universe, path: &str) -> TcpStream {
+pub(crate) async fn unread(universe: &Universe, path: &str) -> TcpStream {
     let address = universe.reach.public("").trim_start_matches("http://").parse().expect("an address");
     let socket = TcpSocket::new_v4().expect("a socket");
     // What the client's own kernel would take in is no concern of the service.

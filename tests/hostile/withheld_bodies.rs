@@ -8,7 +8,7 @@ use crate::honest::{Honest, assert_growth};
 use crate::raw::Raw;
 
 /// Bytes of the largest callback.
-const LARGEST: usize = 4 * 1_024 * 1_024;
+pub(crate) const LARGEST: usize = 4 * 1_024 * 1_024;
 const VISITS: usize = 60;
 
 /// Strangers who have come to a public event for its capabilities.

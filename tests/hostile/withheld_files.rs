@@ -1,17 +1,18 @@
 //! Orders with files that are announced, or sent but for the last byte, by one tenant beside another.
 
+use crate::harness::backend::Backend;
 use crate::harness::flow::Flow;
 use crate::harness::office::Office;
 use crate::harness::universe::Universe;
 use crate::raw::Raw;
 
 /// Bytes of the largest order, with all that stands beside its file.
-const LARGEST: usize = 14_000_000;
+pub(crate) const LARGEST: usize = 14_000_000;
 const ORDERS: usize = 4;
 
 /// Sends the head of an order in the tenant's name, and of its body what is given.
-async fn begin(universe: &Universe, office: &Office, body: &[u8]) -> Raw {
-    let (key, app) = (&office.backend.key, &office.backend.app);
+pub(crate) async fn begin(universe: &Universe, backend: &Backend, body: &[u8]) -> Raw {
+    let (key, app) = (&backend.key, &backend.app);
     let headers = format!("x-api-key: {key}\r\nx-api-app-id: {app}\r\ncontent-type: application/json\r\ncontent-length: {LARGEST}");
     Raw::post(universe, "/api/v1/esign/request", &headers, body).await
 }
@@ -23,7 +24,7 @@ async fn files_that_one_tenant_withholds_refuse_no_order_of_another() {
     let (most, mut held) = (vec![b' '; LARGEST - 1], Vec::new());
     for body in [&b"{"[..], &most] {
         for _ in 0..6 {
-            held.push(begin(&office.universe, &office, body).await);
+            held.push(begin(&office.universe, &office.backend, body).await);
         }
         for _ in 0..ORDERS {
             neighbour.begin(Flow::Esign).await;

@@ -4,11 +4,13 @@
 //! everybody else. What waits is taken in the order of what its owners have used lately, least
 //! first; work of an owner who uses much waits behind everybody else's and delays nobody.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use metrics::{counter, gauge};
+use rustix::process::nice;
 use rustix::time::{ClockId, clock_gettime};
 use sakshi_domain::limits::{CPU_MEMORY_HALVES_IN, CPU_WAIT_MAX, CPU_WAITING_MAX};
 use tokio::sync::oneshot;
@@ -17,6 +19,8 @@ use tokio::time::timeout;
 
 use super::owner::{Owner, Owners};
 
+/// How much later than the HTTP workers' the scheduler takes the turn of such work, as `nice` counts.
+const NICENESS: i32 = 10;
 /// Charges after which owners who have used nothing worth mentioning are forgotten.
 const CHARGES_UNTIL_PRUNED: u32 = 1_024;
 /// Seconds below which use is not worth mentioning.
@@ -78,6 +82,7 @@ impl CpuBudget {
     pub async fn run<T: Send + 'static>(&self, owners: Owners, work: impl FnOnce() -> T + Send + 'static) -> Result<T, CpuError> {
         let slot = self.turn(owners.clone()).await?;
         let done = spawn_blocking(move || {
+            give_way();
             // Dropped after the work, or while it unwinds: then the time is charged and the next one goes on.
             let _running = Running { slot, owners, since: thread_time() };
             work()
@@ -259,6 +264,19 @@ struct Place<'a> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.budget.lock().waiting.retain(|waiting| waiting.id != self.id);
+    }
+}
+
+/// Lets every other thread of the process go first, for as long as this one lives: a priority that
+/// was given up is not given back.
+fn give_way() {
+    thread_local! {
+        static HAS_GIVEN_WAY: Cell<bool> = const { Cell::new(false) };
+    }
+    // Elsewhere a priority is that of the whole process.
+    if cfg!(target_os = "linux") && !HAS_GIVEN_WAY.replace(true) {
+        // Where the system refuses, the work is done at the common priority.
+        let _ = nice(NICENESS);
     }
 }
 

@@ -10,14 +10,19 @@ use actix_web::error::PayloadError;
 use actix_web::http::header::{CONTENT_LENGTH, HeaderMap};
 use actix_web::web::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt as _};
+#[cfg(target_os = "linux")]
+use memmap2::Advice;
+use memmap2::{MmapMut, MmapOptions};
 use sakshi_domain::limits::{BODY_PROGRESS_BYTES_MIN, BODY_PROGRESS_WINDOW};
 use tokio::time::{Instant, timeout_at};
 
 use super::error::ApiError;
 use crate::budget::{MemoryBudget, MemoryPermit, NoRoom, Owners, Stage};
 
-/// By how much a body grows at least.
-const STEP: usize = 64 * 1_024;
+/// A body that may be larger is mapped.
+const MAPPED_FROM: usize = 64 * 1_024;
+/// In which a mapped body is counted.
+const PAGE_BYTES: usize = 4 * 1_024;
 
 /// How a body may arrive.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +92,7 @@ impl Intake<'_> {
         }
         let mut room = self.budget.permit(owners, Stage::Arriving);
         let mut body = std::pin::pin!(body);
-        let mut arrived = Growing::default();
+        let (mut arrived, most) = (Arrived::default(), declared.unwrap_or(self.limit));
         let mut pace = Pace::new(self.patience);
         loop {
             let next = timeout_at(pace.due(), body.next());
@@ -97,18 +102,17 @@ impl Intake<'_> {
                     Ok(Some(chunk)) => chunk.map_err(|_| BodyFault::Broken)?,
                     Ok(None) => break,
                     Err(_) => {
-                        pace.check(arrived.len())?;
+                        pace.check(arrived.length)?;
                         continue;
                     }
                 },
                 () = room.taken_back() => return Err(BodyFault::NoRoom),
             };
-            if chunk.len() > self.limit - arrived.len() {
+            if chunk.len() > self.limit - arrived.length {
                 return Err(BodyFault::TooLarge);
             }
-            let size = arrived.size_with(chunk.len(), declared.unwrap_or(self.limit));
-            room.grow_to(size)?;
-            arrived.append(chunk, size);
+            room.grow_to(arrived.size_with(chunk.len(), most))?;
+            arrived.append(chunk, most)?;
         }
         room.enter(Stage::Waiting);
         Ok(Received { bytes: arrived.whole(), room })
@@ -121,45 +125,76 @@ pub(crate) fn declared_length(headers: &HeaderMap) -> Option<usize> {
     Some(usize::try_from(length).unwrap_or(usize::MAX))
 }
 
-/// What has arrived. Most bodies are a single chunk, which is not copied.
+/// What has arrived. Most bodies are a single chunk, which is not copied. Another one is put together in a
+/// buffer of its whole length; that of a large one is mapped, so that it takes the pages that were written and
+/// gives them back at once.
 #[derive(Default)]
-struct Growing {
+struct Arrived {
     first: Bytes,
-    joined: BytesMut,
+    joined: Option<Joined>,
+    length: usize,
 }
 
-impl Growing {
-    fn len(&self) -> usize {
-        self.first.len() + self.joined.len()
-    }
+enum Joined {
+    Small(BytesMut),
+    Mapped(MmapMut),
+}
 
+impl Arrived {
     /// Bytes of memory that it takes with so many more of a body that has at most `most`.
     fn size_with(&self, more: usize, most: usize) -> usize {
-        let length = self.len() + more;
-        match self.len() {
+        let length = self.length + more;
+        match self.length {
             0 => length,
-            _ if length <= self.joined.capacity() => self.joined.capacity(),
-            _ => (length + length / 2).next_multiple_of(STEP).min(most.max(length)),
+            _ if most > MAPPED_FROM => length.next_multiple_of(PAGE_BYTES),
+            _ => most.max(length),
         }
     }
 
-    fn append(&mut self, chunk: Bytes, size: usize) {
-        if self.len() == 0 {
+    fn append(&mut self, chunk: Bytes, most: usize) -> Result<(), NoRoom> {
+        let from = self.length;
+        self.length += chunk.len();
+        if from == 0 {
             self.first = chunk;
-            return;
+            return Ok(());
         }
-        if size > self.joined.capacity() {
-            // Not `reserve`, which would take up to twice as much as was counted.
-            let mut grown = BytesMut::with_capacity(size);
-            grown.extend_from_slice(&std::mem::take(&mut self.first));
-            grown.extend_from_slice(&self.joined);
-            self.joined = grown;
+        let joined = match &mut self.joined {
+            Some(joined) => joined,
+            none => none.insert(Joined::beginning_with(&std::mem::take(&mut self.first), most)?),
+        };
+        match joined {
+            Joined::Small(bytes) => bytes.extend_from_slice(&chunk),
+            // It is as long as the longest body that is taken.
+            Joined::Mapped(bytes) => bytes.get_mut(from..self.length).ok_or(NoRoom)?.copy_from_slice(&chunk),
         }
-        self.joined.extend_from_slice(&chunk);
+        Ok(())
     }
 
     fn whole(self) -> Bytes {
-        if self.joined.is_empty() { self.first } else { self.joined.freeze() }
+        match self.joined {
+            None => self.first,
+            Some(Joined::Small(bytes)) => bytes.freeze(),
+            Some(Joined::Mapped(bytes)) => Bytes::from_owner(bytes).slice(..self.length),
+        }
+    }
+}
+
+impl Joined {
+    fn beginning_with(first: &[u8], most: usize) -> Result<Self, NoRoom> {
+        if most <= MAPPED_FROM {
+            let mut bytes = BytesMut::with_capacity(most);
+            bytes.extend_from_slice(first);
+            return Ok(Self::Small(bytes));
+        }
+        let mut bytes = MmapOptions::new().len(most).map_anon().map_err(|error| {
+            tracing::error!(%error, "there is no memory for a request body");
+            NoRoom
+        })?;
+        // Of huge pages it would take more than was counted. Without them in the kernel there is nothing to advise.
+        #[cfg(target_os = "linux")]
+        let _ = bytes.advise(Advice::NoHugePage);
+        bytes.get_mut(..first.len()).ok_or(NoRoom)?.copy_from_slice(first);
+        Ok(Self::Mapped(bytes))
     }
 }
 
@@ -255,10 +290,10 @@ mod tests {
 
     #[actix_rt::test]
     async fn a_body_without_a_length_takes_room_as_it_grows() {
-        let budget = budget(STEP + 20_000);
+        let budget = budget(MAPPED_FROM + 20_000);
         let intake = intake(&budget);
         let received = intake.receive(sender(1), None, chunks(10)).await.unwrap();
-        assert!(received.bytes.len() == 10_000 && budget.held() <= STEP);
+        assert!(received.bytes.len() == 10_000 && budget.held() <= MAPPED_FROM);
         drop(received);
         assert_eq!(intake.receive(sender(1), None, chunks(95)).await.unwrap_err(), BodyFault::NoRoom);
         assert_eq!(budget.held(), 0);
@@ -266,7 +301,7 @@ mod tests {
 
     #[actix_rt::test]
     async fn the_largest_body_is_given_up_when_another_sender_needs_its_room() {
-        let budget = budget(STEP + 2_000);
+        let budget = budget(10_000);
         let (intake, declared) = (intake(&budget), declaring("90000"));
         let mut large = Box::pin(intake.receive(sender(1), declared, chunks(8).chain(stream::pending())));
         assert!((&mut large).now_or_never().is_none());

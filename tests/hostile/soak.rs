@@ -1,0 +1,314 @@
+//! All attacks at once, for five minutes, beside honest clients who come at a steady rate.
+//!
+//! `make soak` runs it with optimised code on a quiet machine. The attackers' own processor time is not
+//! what is measured, so their thread has the lowest priority.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use actix_web::web::Bytes;
+use reqwest::Method;
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
+
+use crate::connections::idle;
+use crate::harness::answer::Answer;
+use crate::harness::backend::{Backend, Opened};
+use crate::harness::phone::{Form, Phone};
+use crate::harness::universe::{Secrets, Universe};
+use crate::harness::upstream::Upstream;
+use crate::harness::venue::{Venue, terms};
+use crate::many_values::{MEMBERS, many, unsigned};
+use crate::raw::Raw;
+use crate::registrations::{crowded, list};
+use crate::{registrations, unread, withheld_bodies, withheld_files};
+
+/// Of this many seconds each, honest clients come alone for two parts and then beside the attacks for ten.
+const PART: Duration = Duration::from_secs(30);
+/// Between two verifications; each is an init, a callback and a poll, so these are 500 requests a second.
+const BETWEEN: Duration = Duration::from_millis(6);
+/// How long a connection is kept of which nothing is read; the service closes it sooner.
+const HELD: Duration = Duration::from_secs(25);
+const RATIO_MAX: f64 = 3.0;
+const MEBIBYTES_MAX: u64 = 256;
+
+/// What honest clients noticed, by request, and what the process had resident at most.
+#[derive(Default)]
+struct Noticed {
+    took: Vec<Duration>,
+    /// Those of inits, callbacks and polls apart.
+    by_kind: [Vec<Duration>; 3],
+    refused: Vec<u16>,
+    resident: u64,
+}
+
+impl Noticed {
+    fn of(&mut self, kind: usize, began: Instant, answer: &Answer) {
+        self.took.push(began.elapsed());
+        self.by_kind[kind].push(began.elapsed());
+        self.refused.extend((answer.status != 200).then_some(answer.status));
+    }
+
+    fn add(&mut self, other: Self) {
+        self.took.extend(other.took);
+        self.by_kind.iter_mut().zip(other.by_kind).for_each(|(own, other)| own.extend(other));
+        self.refused.extend(other.refused);
+        self.resident = self.resident.max(other.resident);
+    }
+
+    fn show(&self, when: &str) {
+        let (count, refused, [half, most, all]) = (self.took.len(), self.refused.len(), [50, 99, 100].map(|share| at(&self.took, share)));
+        let [init, callback, poll] = self.by_kind.each_ref().map(|took| at(took, 99));
+        eprintln!(
+            "| {when} | {count} | {refused} | {half:.1?} | {most:.1?} | {all:.1?} | {init:.1?} | {callback:.1?} | {poll:.1?} | {} MiB |",
+            self.resident >> 20
+        );
+    }
+}
+
+/// What so many hundredths of them took at most.
+fn at(took: &[Duration], hundredths: usize) -> Duration {
+    let mut took = took.to_vec();
+    took.sort_unstable();
+    took[(took.len() * hundredths).div_ceil(100) - 1]
+}
+
+async fn visit(backend: Backend, phone: Phone) -> Noticed {
+    let mut noticed = Noticed::default();
+    let began = Instant::now();
+    let opened = backend.init(&json!({"claims": ["name"], "channel": "qr"})).await;
+    noticed.of(0, began, &opened);
+    if opened.status == 200 {
+        let opened = Opened::read(&opened.json());
+        let credential = phone.credential(&opened, "asha");
+        let began = Instant::now();
+        noticed.of(1, began, &phone.present(&opened, &credential).await);
+        let began = Instant::now();
+        noticed.of(2, began, &backend.result(&opened.txn).await);
+    }
+    noticed
+}
+
+/// Comes at a steady rate, whether or not earlier visits have ended, and shows what was noticed in each part.
+async fn visits(universe: &Universe, backend: &Backend, phone: &Phone, parts: u32, when: &str) -> Noticed {
+    let mut ticks = interval(BETWEEN);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let mut all = Noticed::default();
+    for part in 1..=parts {
+        let (until, mut under_way) = (Instant::now() + PART, JoinSet::new());
+        let mut noticed = Noticed::default();
+        while Instant::now() < until {
+            ticks.tick().await;
+            under_way.spawn(visit(backend.clone(), phone.clone()));
+            noticed.resident = noticed.resident.max(universe.process().resident());
+        }
+        under_way.join_all().await.into_iter().for_each(|one| noticed.add(one));
+        noticed.show(&format!("{when}, {part}"));
+        all.add(noticed);
+    }
+    all
+}
+
+/// The line over which all attackers send: what would fill more than one is a test of the network.
+struct Line(Mutex<tokio::time::Instant>);
+
+const LINE_BYTES_PER_SECOND: f64 = 125e6;
+
+impl Line {
+    /// Waits until so many bytes have their turn.
+    async fn take(&self, bytes: usize) {
+        let turn = {
+            let mut free_at = self.0.lock().unwrap();
+            let turn = (*free_at).max(tokio::time::Instant::now());
+            *free_at = turn + Duration::from_secs_f64(bytes as f64 / LINE_BYTES_PER_SECOND);
+            turn
+        };
+        sleep_until(turn).await;
+    }
+}
+
+/// How often each attack was made.
+#[derive(Default)]
+struct Made([AtomicUsize; 8]);
+
+const NAMES: [&str; 8] = [
+    "callbacks announced or without their last byte",
+    "orders with files announced or without their last byte",
+    "callbacks of very many values",
+    "credentials of very many values",
+    "connections whose answers nobody reads",
+    "lists with photos, read",
+    "lists with photos, not read",
+    "verify pages",
+];
+
+/// Everybody who attacks.
+struct Attackers {
+    universe: Arc<Universe>,
+    /// A client whose key they have, and its event with guests and photos.
+    client: Backend,
+    crowd: Venue,
+    phone: Phone,
+    line: Line,
+    over: AtomicBool,
+    made: Made,
+}
+
+impl Attackers {
+    fn go_on(&self, attack: usize) -> bool {
+        self.made.0[attack].fetch_add(1, Ordering::Relaxed);
+        !self.over.load(Ordering::Relaxed)
+    }
+
+    async fn withhold_bodies(self: Arc<Self>, body: Vec<u8>) {
+        let venue = Venue::open(&self.universe, &self.client, &terms(100_000)).await;
+        while self.go_on(0) {
+            let stranger = venue.scan().await;
+            self.line.take(body.len()).await;
+            let mut raw = Raw::announce(&self.universe, &stranger.callback_path(), withheld_bodies::LARGEST, &body).await;
+            raw.status().await;
+        }
+    }
+
+    async fn withhold_files(self: Arc<Self>, body: Vec<u8>) {
+        while self.go_on(1) {
+            self.line.take(body.len()).await;
+            withheld_files::begin(&self.universe, &self.client, &body).await.status().await;
+        }
+    }
+
+    async fn send_many_values(self: Arc<Self>, attack: usize, body: impl Fn(&str) -> String) {
+        let opened = self.client.open(&["name"]).await;
+        let body = Bytes::from(body(&opened.txn));
+        while self.go_on(attack) {
+            let request = self.phone.request(&opened.callback_path(), Form::Json.content_type(), body.clone());
+            self.line.take(body.len()).await;
+            drop(request.send().await);
+        }
+    }
+
+    async fn read_nothing(self: Arc<Self>, path: &'static str) {
+        while self.go_on(4) {
+            let _held = unread::unread(&self.universe, path).await;
+            sleep(HELD).await;
+        }
+    }
+
+    async fn read_lists(self: Arc<Self>) {
+        while self.go_on(5) {
+            if let Ok(answer) = self.client.request(Method::GET, &list(&self.crowd)).send().await {
+                drop(answer.bytes().await);
+            }
+        }
+    }
+
+    async fn leave_lists(self: Arc<Self>) {
+        while self.go_on(6) {
+            let _held = registrations::unread(&self.universe, &self.client, &list(&self.crowd)).await;
+            sleep(HELD).await;
+        }
+    }
+
+    async fn look_at_pages(self: Arc<Self>) {
+        let opened = self.client.open(&["name"]).await;
+        while self.go_on(7) {
+            let url = self.universe.reach.public(&format!("/v/{}", opened.txn));
+            drop(self.universe.http.get(url).send().await);
+        }
+    }
+}
+
+/// Makes every attack until it is over, on a thread of its own.
+fn attack(attackers: Arc<Attackers>) {
+    let thread = std::fs::read_link("/proc/thread-self").expect("a thread");
+    let thread = thread.file_name().expect("its number");
+    assert!(Command::new("renice").args(["-n", "19", "-p"]).arg(thread).status().is_ok_and(|status| status.success()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let mut all = JoinSet::new();
+        let idle_ones = [idle(&attackers.universe.reach.public("")).await, idle(&attackers.universe.reach.internal("")).await];
+        for number in 0..32 {
+            all.spawn(Arc::clone(&attackers).withhold_bodies(if number % 2 == 0 {
+                b"{".to_vec()
+            } else {
+                vec![b' '; withheld_bodies::LARGEST - 1]
+            }));
+        }
+        for number in 0..12 {
+            all.spawn(Arc::clone(&attackers).withhold_files(if number % 2 == 0 {
+                b"{".to_vec()
+            } else {
+                vec![b' '; withheld_files::LARGEST - 1]
+            }));
+        }
+        for _ in 0..4 {
+            all.spawn(Arc::clone(&attackers).send_many_values(2, |_| many(MEMBERS)));
+            all.spawn(Arc::clone(&attackers).send_many_values(3, |txn| Form::Json.success(txn, &unsigned())));
+        }
+        for number in 0..400 {
+            all.spawn(Arc::clone(&attackers).read_nothing(["/openapi.json", "/docs", "/api/ping"][number % 3]));
+        }
+        for _ in 0..registrations::READERS {
+            all.spawn(Arc::clone(&attackers).read_lists());
+        }
+        for _ in 0..registrations::UNREAD {
+            all.spawn(Arc::clone(&attackers).leave_lists());
+        }
+        all.spawn(Arc::clone(&attackers).look_at_pages());
+        all.join_all().await;
+        drop(idle_ones);
+    });
+}
+
+#[tokio::test]
+#[ignore = "six minutes of a quiet machine, with optimised code: make soak"]
+async fn all_attacks_at_once_for_five_minutes_refuse_and_delay_nobody() {
+    let upstream = Upstream::start().await;
+    // As in production, but for the callbacks of all phones, which have one address here.
+    let settings = [("LIMITS__PAGES_PER_SECOND_PER_ADDRESS", "600")];
+    let universe = Arc::new(Universe::ordering_from(&upstream, &settings).await);
+    let client = universe.backend(1_000_000).await;
+    let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
+    client.register("ESign", &receiver.url("/secret-path/ESign")).await;
+    let crowd = crowded(&universe, &client).await;
+    // What stays secret is another test's business, and it would be a million texts to look for here.
+    let phone = Phone::new(&universe.store(), universe.http.clone(), universe.reach.clone(), Secrets::default());
+    let mut honest = universe.backend(1_000_000).await;
+    honest.secrets = Secrets::default();
+
+    eprintln!("| | requests | refused | median | p99 | slowest | p99 of init | of callback | of poll | resident |");
+    let alone = visits(&universe, &honest, &phone, 2, "alone").await;
+    let attackers = Attackers {
+        universe: Arc::clone(&universe),
+        client,
+        crowd,
+        phone: phone.clone(),
+        line: Line(Mutex::new(tokio::time::Instant::now())),
+        over: AtomicBool::new(false),
+        made: Made::default(),
+    };
+    let attackers = Arc::new(attackers);
+    let attacking = thread::spawn({
+        let attackers = Arc::clone(&attackers);
+        || attack(attackers)
+    });
+    let beside = visits(&universe, &honest, &phone, 10, "beside all attacks").await;
+    attackers.over.store(true, Ordering::Relaxed);
+
+    alone.show("alone");
+    beside.show("beside all attacks");
+    for (name, made) in NAMES.iter().zip(&attackers.made.0) {
+        eprintln!("{name}: {}", made.load(Ordering::Relaxed));
+    }
+    tokio::task::spawn_blocking(|| attacking.join()).await.expect("a thread").expect("attackers");
+    assert!(beside.refused.is_empty(), "{:?}", beside.refused);
+    let more = beside.resident.saturating_sub(alone.resident) >> 20;
+    assert!(more <= MEBIBYTES_MAX, "{more} MiB more were resident");
+    let ratio = at(&beside.took, 99).as_secs_f64() / at(&alone.took, 99).as_secs_f64();
+    assert!(ratio <= RATIO_MAX, "the slowest hundredth took {ratio:.2} times as long");
+}
