@@ -224,7 +224,7 @@ impl Attackers {
 }
 
 /// Makes every attack until it is over, on a thread of its own.
-fn attack(attackers: Arc<Attackers>) {
+fn attack(attackers: &Arc<Attackers>) {
     let thread = std::fs::read_link("/proc/thread-self").expect("a thread");
     let thread = thread.file_name().expect("its number");
     assert!(Command::new("renice").args(["-n", "19", "-p"]).arg(thread).status().is_ok_and(|status| status.success()));
@@ -233,33 +233,33 @@ fn attack(attackers: Arc<Attackers>) {
         let mut all = JoinSet::new();
         let idle_ones = [idle(&attackers.universe.reach.public("")).await, idle(&attackers.universe.reach.internal("")).await];
         for number in 0..32 {
-            all.spawn(Arc::clone(&attackers).withhold_bodies(if number % 2 == 0 {
+            all.spawn(Arc::clone(attackers).withhold_bodies(if number % 2 == 0 {
                 b"{".to_vec()
             } else {
                 vec![b' '; withheld_bodies::LARGEST - 1]
             }));
         }
         for number in 0..12 {
-            all.spawn(Arc::clone(&attackers).withhold_files(if number % 2 == 0 {
+            all.spawn(Arc::clone(attackers).withhold_files(if number % 2 == 0 {
                 b"{".to_vec()
             } else {
                 vec![b' '; withheld_files::LARGEST - 1]
             }));
         }
         for _ in 0..4 {
-            all.spawn(Arc::clone(&attackers).send_many_values(2, |_| many(MEMBERS)));
-            all.spawn(Arc::clone(&attackers).send_many_values(3, |txn| Form::Json.success(txn, &unsigned())));
+            all.spawn(Arc::clone(attackers).send_many_values(2, |_| many(MEMBERS)));
+            all.spawn(Arc::clone(attackers).send_many_values(3, |txn| Form::Json.success(txn, &unsigned())));
         }
         for number in 0..400 {
-            all.spawn(Arc::clone(&attackers).read_nothing(["/openapi.json", "/docs", "/api/ping"][number % 3]));
+            all.spawn(Arc::clone(attackers).read_nothing(["/openapi.json", "/docs", "/api/ping"][number % 3]));
         }
         for _ in 0..registrations::READERS {
-            all.spawn(Arc::clone(&attackers).read_lists());
+            all.spawn(Arc::clone(attackers).read_lists());
         }
         for _ in 0..registrations::UNREAD {
-            all.spawn(Arc::clone(&attackers).leave_lists());
+            all.spawn(Arc::clone(attackers).leave_lists());
         }
-        all.spawn(Arc::clone(&attackers).look_at_pages());
+        all.spawn(Arc::clone(attackers).look_at_pages());
         all.join_all().await;
         drop(idle_ones);
     });
@@ -295,7 +295,7 @@ async fn all_attacks_at_once_for_five_minutes_refuse_and_delay_nobody() {
     let attackers = Arc::new(attackers);
     let attacking = thread::spawn({
         let attackers = Arc::clone(&attackers);
-        || attack(attackers)
+        move || attack(&attackers)
     });
     let beside = visits(&universe, &honest, &phone, 10, "beside all attacks").await;
     attackers.over.store(true, Ordering::Relaxed);

@@ -3,6 +3,7 @@
 //! Nothing here decides a rule of the service; the domain does, and the actors carry it out.
 
 pub mod agreement;
+pub mod allocator;
 pub mod budget;
 pub mod cli;
 pub mod demo;
