@@ -41,7 +41,7 @@ needs:
 check: needs
 	$(CARGO) fmt --all --check
 	$(WITHIN) 30m $(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
-	$(WITHIN) 10m $(CARGO) clippy --workspace --test hostile -- -D warnings
+	$(WITHIN) 10m $(CARGO) clippy --workspace --test hostile --all-features -- -D warnings
 
 # Everything that the suites run: one build, and what they take from registries.
 build: needs
@@ -65,7 +65,7 @@ hostile: build
 
 # All of those attacks at once beside honest clients; six minutes of a quiet machine.
 soak:
-	$(CARGO) test --profile dist --test hostile -- --ignored --nocapture
+	$(CARGO) test --profile dist --package sakshi --features soak --test hostile -- --nocapture soak::
 
 # What is in deploy/, as far as one machine can run it.
 deploy: build

@@ -22,6 +22,7 @@ mod many_values;
 mod raw;
 mod registrations;
 mod revoked;
+#[cfg(feature = "soak")]
 mod soak;
 mod unread;
 mod withheld_bodies;

@@ -266,7 +266,6 @@ fn attack(attackers: &Arc<Attackers>) {
 }
 
 #[tokio::test]
-#[ignore = "six minutes of a quiet machine, with optimised code: make soak"]
 async fn all_attacks_at_once_for_five_minutes_refuse_and_delay_nobody() {
     let upstream = Upstream::start().await;
     // As in production, but for the callbacks of all phones, which have one address here.
