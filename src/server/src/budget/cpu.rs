@@ -325,6 +325,14 @@ mod tests {
         }
     }
 
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn such_work_has_a_lower_priority_than_whoever_asks_for_it() {
+        let own = || rustix::process::getpriority_process(None).unwrap();
+        let of_work = CpuBudget::new(1).run(owners(1), own).await.unwrap();
+        assert_eq!(of_work, (own() + NICENESS).min(19));
+    }
+
     #[tokio::test]
     async fn who_has_used_least_goes_first_however_many_wait_of_another() {
         let budget = CpuBudget::new(1);

@@ -289,6 +289,21 @@ mod tests {
     }
 
     #[actix_rt::test]
+    async fn a_body_that_came_in_pieces_is_put_together_whether_it_is_small_or_mapped() {
+        let budget = budget(usize::MAX);
+        for length in [3_000, MAPPED_FROM, MAPPED_FROM + 1, LIMIT] {
+            let sent: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+            for declared in [Some(length), None] {
+                let received = intake(&budget)
+                    .receive(sender(1), declared, stream::iter(sent.chunks(997).map(|piece| Ok(Bytes::copy_from_slice(piece)))))
+                    .await
+                    .unwrap();
+                assert!(received.bytes == sent, "{length} bytes, declared as {declared:?}");
+            }
+        }
+    }
+
+    #[actix_rt::test]
     async fn a_body_without_a_length_takes_room_as_it_grows() {
         let budget = budget(MAPPED_FROM + 20_000);
         let intake = intake(&budget);
