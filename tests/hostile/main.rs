@@ -19,6 +19,7 @@ mod connections;
 mod honest;
 mod malformed;
 mod many_values;
+mod mutated;
 mod raw;
 mod registrations;
 mod revoked;

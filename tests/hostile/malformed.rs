@@ -3,7 +3,10 @@
 use crate::harness::universe::Universe;
 use crate::raw::Raw;
 
-const CHUNKED: &str = "content-type: application/json\r\ntransfer-encoding: chunked";
+pub(crate) const CHUNKED: &str = "content-type: application/json\r\ntransfer-encoding: chunked";
+
+pub(crate) const CHUNKS: [&str; 6] =
+    ["zz\r\n{}\r\n0\r\n\r\n", "-1\r\n{}\r\n", "2;\n{}\r\n", "2\r\n{}x\r\n0\r\n\r\n", "fffffffffffffffff\r\n", "\r\n"];
 
 #[tokio::test]
 async fn a_malformed_chunk_is_answered_with_400() {
@@ -20,7 +23,7 @@ async fn a_malformed_chunk_is_answered_with_400() {
     ];
     let mut silent = Vec::new();
     for (path, headers) in places {
-        for chunk in ["zz\r\n{}\r\n0\r\n\r\n", "-1\r\n{}\r\n", "2;\n{}\r\n", "2\r\n{}x\r\n0\r\n\r\n", "fffffffffffffffff\r\n", "\r\n"] {
+        for chunk in CHUNKS {
             let mut raw = Raw::post(&universe, &path, &headers, chunk.as_bytes()).await;
             let status = raw.status().await;
             if !(400..=405).contains(&status) {

@@ -18,7 +18,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
 
 use crate::connections::idle;
 use crate::harness::answer::Answer;
-use crate::harness::backend::{Backend, Opened};
+use crate::harness::backend::{Backend, Opened, result_path};
 use crate::harness::phone::{Form, Phone};
 use crate::harness::universe::{Secrets, Universe};
 use crate::harness::upstream::Upstream;
@@ -26,7 +26,7 @@ use crate::harness::venue::{Venue, terms};
 use crate::many_values::{MEMBERS, many, unsigned};
 use crate::raw::Raw;
 use crate::registrations::{crowded, list};
-use crate::{registrations, unread, withheld_bodies, withheld_files};
+use crate::{malformed, registrations, unread, withheld_bodies, withheld_files};
 
 /// Of this many seconds each, honest clients come alone for two parts and then beside the attacks for ten.
 const PART: Duration = Duration::from_secs(30);
@@ -134,9 +134,9 @@ impl Line {
 
 /// How often each attack was made.
 #[derive(Default)]
-struct Made([AtomicUsize; 8]);
+struct Made([AtomicUsize; 10]);
 
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 10] = [
     "callbacks announced or without their last byte",
     "orders with files announced or without their last byte",
     "callbacks of very many values",
@@ -145,6 +145,8 @@ const NAMES: [&str; 8] = [
     "lists with photos, read",
     "lists with photos, not read",
     "verify pages",
+    "chunks that are none",
+    "long polls whose key is revoked",
 ];
 
 /// Everybody who attacks.
@@ -218,7 +220,31 @@ impl Attackers {
         let opened = self.client.open(&["name"]).await;
         while self.go_on(7) {
             let url = self.universe.reach.public(&format!("/v/{}", opened.txn));
-            drop(self.universe.http.get(url).send().await);
+            // From an address of its own, so that its rate is nobody else's.
+            drop(self.universe.http.get(url).header("x-forwarded-for", "203.0.113.9").send().await);
+        }
+    }
+}
+
+impl Attackers {
+    async fn send_malformed_chunks(self: Arc<Self>) {
+        let opened = self.client.open(&["name"]).await;
+        while self.go_on(8) {
+            for chunk in malformed::CHUNKS {
+                Raw::post(&self.universe, &opened.callback_path(), malformed::CHUNKED, chunk.as_bytes()).await.status().await;
+            }
+        }
+    }
+
+    /// Each by a client of its own, whose key ends while it waits.
+    async fn poll_with_revoked_keys(self: Arc<Self>) {
+        while self.go_on(9) {
+            let client = self.universe.backend(1).await;
+            let opened = client.open(&["name"]).await;
+            let poll = client.request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
+            let waiting = tokio::spawn(Answer::to(poll));
+            self.universe.operator().delete(&format!("/admin/v1/keys/{}", client.key_id)).await.ok();
+            drop(waiting.await);
         }
     }
 }
@@ -260,6 +286,8 @@ fn attack(attackers: &Arc<Attackers>) {
             all.spawn(Arc::clone(attackers).leave_lists());
         }
         all.spawn(Arc::clone(attackers).look_at_pages());
+        all.spawn(Arc::clone(attackers).send_malformed_chunks());
+        all.spawn(Arc::clone(attackers).poll_with_revoked_keys());
         all.join_all().await;
         drop(idle_ones);
     });
@@ -269,7 +297,7 @@ fn attack(attackers: &Arc<Attackers>) {
 async fn all_attacks_at_once_for_five_minutes_refuse_and_delay_nobody() {
     let upstream = Upstream::start().await;
     // As in production, but for the callbacks of all phones, which have one address here.
-    let settings = [("LIMITS__PAGES_PER_SECOND_PER_ADDRESS", "600")];
+    let settings = [("LIMITS__PAGES_PER_SECOND_PER_ADDRESS", "600"), ("SERVER__TRUSTED_PROXIES", "127.0.0.1")];
     let universe = Arc::new(Universe::ordering_from(&upstream, &settings).await);
     let client = universe.backend(1_000_000).await;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");

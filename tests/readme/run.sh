@@ -25,7 +25,7 @@ grep -q '^Ctrl-C ends it' "$work/demo" || fail "the demo does not serve" "$work/
 
 # What is to be pasted: the demo's indented lines, then the README's blocks of its first five minutes.
 sed -n '/^Still serving/,$s/^  //p' "$work/demo" >"$work/demo.blocks"
-sed -n '/^## Five minutes/,/^## Try/{/^```sh$/,/^```$/{/^```/d;p}}' README.md >"$work/readme.blocks"
+sed -n '/^## Five minutes/,/^## Where/{/^```sh$/,/^```$/{/^```/d;p}}' README.md >"$work/readme.blocks"
 [ "$(wc -l <"$work/readme.blocks")" -gt 30 ] || fail "the README has lost its blocks"
 # A shell at a terminal may take no comments.
 if grep -nE '(^|[[:space:]])#' "$work/demo.blocks" "$work/readme.blocks"; then fail "a block has a comment"; fi

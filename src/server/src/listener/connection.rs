@@ -9,13 +9,16 @@
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
 use sakshi_domain::limits::{ANSWER_PROGRESS_BYTES, ANSWER_STALL_MAX, READ_BODY_BYTES, READ_HEAD_BYTES};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinHandle, spawn_local, yield_now};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::state::Reads;
@@ -35,6 +38,8 @@ pub(crate) struct Connection {
     owner: IpAddr,
     /// Bytes handed over since the library last came round.
     turn: usize,
+    /// What it waits for between two turns of a large body.
+    rest: Option<JoinHandle<()>>,
     /// What was read together with the request before it and is not handed over yet.
     ahead: Vec<u8>,
     unsent: Option<Unsent>,
@@ -64,7 +69,7 @@ impl Connection {
             IpAddr::V6(six) => Ipv6Addr::from(u128::from(six) >> 64 << 64).into(),
             four => four,
         };
-        Self { socket, entry, answers, owner, turn: 0, ahead: Vec::new(), unsent: None, _open: open }
+        Self { socket, entry, answers, owner, turn: 0, rest: None, ahead: Vec::new(), unsent: None, _open: open }
     }
 
     fn check(&self) -> io::Result<()> {
@@ -92,11 +97,20 @@ impl Connection {
     /// Hands over some of what has arrived, and `most` bytes in one turn. Of what may be more than one
     /// request, the first; when it is decoded, it is known what may be read next.
     fn poll_some(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>, most: usize, is_one: bool) -> Poll<io::Result<()>> {
-        if self.turn >= most {
+        if self.turn >= READ_BODY_BYTES {
+            self.turn = 0;
+            // A task of its own: this one is polled for other reasons, too.
+            self.rest = Some(spawn_local(others_first()));
+        } else if self.turn >= most {
             // What was handed over is decoded first; then the library comes round again.
             self.turn = 0;
             context.waker().wake_by_ref();
             return Poll::Pending;
+        }
+        if let Some(rest) = &mut self.rest {
+            // However it ends.
+            let _ = ready!(rest.poll_unpin(context));
+            self.rest = None;
         }
         let room = buffer.remaining().min(most - self.turn);
         let mut part = ReadBuf::new(buffer.initialize_unfilled_to(room));
@@ -226,6 +240,19 @@ impl AsyncWrite for Connection {
     }
 }
 
+/// Waits until the worker has looked after all its other connections. Of those that wait here one goes on each
+/// time, so that large bodies do not keep a worker busy, however many and however fast they come. What is not
+/// read of them waits in the kernels of their senders.
+async fn others_first() {
+    thread_local! {
+        static TURN: Rc<Semaphore> = Rc::new(Semaphore::new(1));
+    }
+    let turns = TURN.with(Rc::clone);
+    // It is never closed.
+    let _turn = turns.acquire().await;
+    yield_now().await;
+}
+
 /// Where the first blank line ends, if another one follows: behind each of them a request may begin.
 fn end_of_first(bytes: &[u8]) -> usize {
     let first = blank_line(bytes).filter(|end| blank_line(&bytes[*end..]).is_some());
@@ -248,7 +275,33 @@ fn blank_line(bytes: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
+    use futures_util::future::join_all;
+
     use super::*;
+
+    #[actix_rt::test]
+    async fn of_large_bodies_one_goes_on_each_time_that_others_were_looked_after() {
+        let turns = Rc::new(RefCell::new(String::new()));
+        let other = Rc::clone(&turns);
+        spawn_local(async move {
+            loop {
+                yield_now().await;
+                other.borrow_mut().push('o');
+            }
+        });
+        let bodies = (0..4).map(|_| {
+            let turns = Rc::clone(&turns);
+            spawn_local(async move {
+                others_first().await;
+                turns.borrow_mut().push('b');
+            })
+        });
+        join_all(bodies).await;
+        let turns = turns.borrow();
+        assert!(turns.matches('b').count() == 4 && !turns.contains("bb"), "{turns}");
+    }
 
     #[test]
     fn of_several_requests_the_first_is_handed_over() {

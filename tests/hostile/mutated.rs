@@ -1,0 +1,113 @@
+//! Callbacks that were changed in some place: each is refused or means what was signed, and none of them
+//! fails the service.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::join_all;
+use rand::rngs::SmallRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use crate::harness::backend::{Backend, Opened};
+use crate::harness::phone::{Form, Phone};
+use crate::harness::universe::{Secrets, Universe};
+
+/// Strangers at a time, each with a seed of its own.
+const STRANGERS: u64 = 16;
+/// Callbacks of each stranger: `make soak` sends 112,000 in all.
+const CALLBACKS: usize = if cfg!(feature = "soak") { 7_000 } else { 100 };
+/// What is put in, besides single bytes.
+const PIECES: [&str; 24] = [
+    "\"",
+    "{",
+    "}",
+    "[[[[[[[[",
+    "null",
+    "\\u0000",
+    "\\ud800",
+    "-0",
+    "1e999",
+    "~",
+    "~~",
+    ".",
+    "==",
+    "&#0;",
+    "&lol;",
+    "<!DOCTYPE x>",
+    "<![CDATA[",
+    "]]>",
+    "</Request>",
+    "<TxnID>",
+    "\"errCode\":\"308\",",
+    "\"response\":\"\",",
+    "\u{feff}",
+    "\u{202e}",
+];
+
+/// Changes one to three places.
+fn mutate(body: &[u8], dice: &mut SmallRng) -> Vec<u8> {
+    let mut body = body.to_vec();
+    for _ in 0..dice.random_range(1..=3) {
+        let (a, b) = (dice.random_range(0..=body.len()), dice.random_range(0..=body.len()));
+        let few = (a.min(b))..(a.min(b) + 24).min(a.max(b));
+        match dice.random_range(0..6) {
+            0 if a < body.len() => body[a] ^= 1 << dice.random_range(0..8),
+            1 if a < body.len() => body[a] = dice.random(),
+            2 => drop(body.drain(few)),
+            3 => drop(body.splice(a..a, body[few].to_vec())),
+            4 => body.truncate(a),
+            _ => drop(body.splice(a..a, PIECES[dice.random_range(0..PIECES.len())].bytes())),
+        }
+    }
+    body
+}
+
+/// Sends changed callbacks, and counts the statuses that they are answered with.
+async fn attack(backend: Backend, phone: Phone, seed: u64) -> BTreeMap<u16, usize> {
+    let (mut dice, mut statuses) = (SmallRng::seed_from_u64(seed), BTreeMap::new());
+    let form = Form::BOTH[usize::from(seed % 2 == 0)];
+    let begin = async || -> (Opened, String) {
+        let opened = backend.open(&["name"]).await;
+        let credential = phone.credential(&opened, "asha");
+        let body = form.success(&opened.txn, &credential);
+        (opened, body)
+    };
+    let (mut opened, mut body) = begin().await;
+    for number in 0..CALLBACKS {
+        let mutant = mutate(body.as_bytes(), &mut dice);
+        let sent = String::from_utf8_lossy(&mutant).into_owned();
+        let answer = phone.request(&opened.callback_path(), form.content_type(), mutant).send().await.expect("an answer");
+        let status = answer.status().as_u16();
+        *statuses.entry(status).or_default() += 1;
+        assert!(status < 500, "{status} to the callback {number} of seed {seed}: {sent}");
+        if status == 200 {
+            let result = backend.result(&opened.txn).await.ok();
+            let claims = &result["data"]["verified_claims"];
+            let is_genuine = claims["residentName"] == "Asha Rao" && claims.as_object().is_some_and(|claims| claims.len() == 1);
+            assert!(
+                result["data"]["verification_passed"] != true || is_genuine,
+                "callback {number} of seed {seed} became {result}: {sent}"
+            );
+            (opened, body) = begin().await;
+        }
+    }
+    // The body itself is still taken.
+    assert_eq!(phone.post(&opened, form, body).await.status, 200);
+    statuses
+}
+
+#[tokio::test]
+async fn a_changed_callback_is_refused_or_means_what_was_signed() {
+    let universe = Universe::start().await;
+    let mut backend = universe.backend(100_000).await;
+    // What stays secret is another test's business, and it would be very many texts to look for here.
+    backend.secrets = Secrets::default();
+    let phone = Phone::new(&universe.store(), universe.http.clone(), universe.reach.clone(), Secrets::default());
+    let strangers = (0..STRANGERS).map(|seed| attack(backend.clone(), phone.clone(), seed));
+    let mut statuses = BTreeMap::new();
+    for (status, count) in join_all(strangers).await.into_iter().flatten() {
+        *statuses.entry(status).or_insert(0) += count;
+    }
+    eprintln!("changed callbacks by status: {statuses:?}");
+    let refused: usize = statuses.iter().filter(|(status, _)| **status >= 400).map(|(_, count)| count).sum();
+    assert!(refused * 10 > STRANGERS as usize * CALLBACKS * 9, "{statuses:?}");
+}
