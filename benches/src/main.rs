@@ -98,7 +98,7 @@ enum What {
 }
 
 fn main() -> ExitCode {
-    sakshi::allocator::give_memory_back_at_once();
+    sakshi::allocator::give_memory_back_soon();
     let cli = Cli::parse();
     let mut scale = if cli.quick { Scale::QUICK } else { Scale::FULL };
     scale.connections = cli.connections.unwrap_or(scale.connections).max(1);

@@ -11,7 +11,7 @@ use sakshi::cli::{self, Cli};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    allocator::give_memory_back_at_once();
+    allocator::give_memory_back_soon();
     let cli = Cli::parse();
     let (mut out, mut err) = (io::stdout(), io::stderr());
     actix_rt::System::new().block_on(cli::run(&cli, &mut out, &mut err))

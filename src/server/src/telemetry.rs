@@ -60,10 +60,14 @@ pub fn start_at(format: LogFormat, default: &str) -> io::Result<LogWriter> {
     Ok(LogWriter { _ending: ending })
 }
 
+/// The library calls it an error when a stranger sends what is no HTTP request; it is answered with a bare 400.
+const NO_HTTP: &str = "actix_http::h1::dispatcher=off";
+
 /// The levels in effect, and why they are not those that were asked for.
 fn levels(asked: Option<&str>, default: &str) -> (Targets, Option<ParseError>) {
-    let usual = || default.parse().unwrap_or_else(|_| Targets::new().with_default(Level::INFO));
-    match asked.map(str::parse) {
+    let parse = |levels: &str| format!("{NO_HTTP},{levels}").parse();
+    let usual = || parse(default).unwrap_or_else(|_| Targets::new().with_default(Level::INFO));
+    match asked.map(parse) {
         None => (usual(), None),
         Some(Ok(levels)) => (levels, None),
         Some(Err(error)) => (usual(), Some(error)),
@@ -93,6 +97,7 @@ mod tests {
         assert!(
             refused.is_none() && levels.would_enable("sakshi_store::redis", &Level::DEBUG) && !levels.would_enable("sakshi", &Level::INFO)
         );
+        assert!(levels.would_enable("actix_http", &Level::WARN) && !levels.would_enable("actix_http::h1::dispatcher", &Level::ERROR));
     }
 
     #[test]
