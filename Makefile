@@ -65,7 +65,7 @@ hostile: build
 
 # All of those attacks at once beside honest clients; six minutes of a quiet machine.
 soak:
-	$(CARGO) test --profile dist --package sakshi --features soak --test hostile -- --nocapture soak::
+	$(CARGO) test --profile dist --package sakshi --features shipped,soak --test hostile -- --nocapture soak::
 
 # What is in deploy/, as far as one machine can run it.
 deploy: build
@@ -77,16 +77,16 @@ readme: build
 
 # What is shipped: a stripped binary in an archive, its debug information and checksums, in target/dist/out.
 dist:
-	CARGO_PROFILE_DIST_STRIP=none $(CARGO) build --profile dist --locked --package sakshi --no-default-features
+	CARGO_PROFILE_DIST_STRIP=none $(CARGO) build --profile dist --locked --package sakshi --no-default-features --features shipped
 	deploy/release/dist.sh
 
 # Everything in benches/, with the tables written into its README; about twenty-five minutes of a quiet machine.
 bench: needs
-	$(CARGO) run --profile dist -p sakshi-benches -- all --write
+	$(CARGO) run --profile dist -p sakshi-benches --features shipped -- all --write
 
 # What a request costs as the node holds more and more; 25 minutes.
 growth:
-	$(CARGO) run --profile dist -p sakshi-benches -- growth
+	$(CARGO) run --profile dist -p sakshi-benches --features shipped -- growth
 
 # Guests through a sandbox node that runs on this machine: make load LOAD="storm --guests 5000 --report report.html".
 LOAD ?= kiosk --guests 2000 --minutes 1

@@ -12,7 +12,7 @@ const END: &str = "<!-- end of results -->";
 /// When and by which command.
 pub(crate) fn run() -> String {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    format!("{}, `cargo run --profile dist -p sakshi-benches -- {}`", SystemClock.now(), arguments.join(" "))
+    format!("{}, `cargo run --profile dist -p sakshi-benches --features shipped -- {}`", SystemClock.now(), arguments.join(" "))
 }
 
 /// The same, and on what.
