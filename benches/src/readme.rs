@@ -12,7 +12,8 @@ const END: &str = "<!-- end of results -->";
 /// When and by which command.
 pub(crate) fn run() -> String {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    format!("{}, `cargo run --profile dist -p sakshi-benches --features shipped -- {}`", SystemClock.now(), arguments.join(" "))
+    let features = if cfg!(feature = "shipped") { " --features shipped" } else { "" };
+    format!("{}, `cargo run --profile dist -p sakshi-benches{features} -- {}`", SystemClock.now(), arguments.join(" "))
 }
 
 /// The same, and on what.
