@@ -224,9 +224,7 @@ impl Attackers {
             drop(self.universe.http.get(url).header("x-forwarded-for", "203.0.113.9").send().await);
         }
     }
-}
 
-impl Attackers {
     async fn send_malformed_chunks(self: Arc<Self>) {
         let opened = self.client.open(&["name"]).await;
         while self.go_on(8) {
