@@ -27,7 +27,7 @@ pub(super) async fn run(
     let mut turn = 0;
     let accepting = async {
         loop {
-            let Some(worker) = choose(plan, &mut workers_of(workers), &start, &mut turn) else {
+            let Some(worker) = choose(plan, workers, &start, &mut turn) else {
                 freed.notified().await;
                 continue;
             };
@@ -48,7 +48,7 @@ pub(super) async fn run(
     };
     // They were let in by the kernel, and closing the socket would cut them off.
     if let Ok(socket) = socket.into_std() {
-        while let Some(worker) = choose(plan, &mut workers_of(workers), &start, &mut turn)
+        while let Some(worker) = choose(plan, workers, &start, &mut turn)
             && let Ok((client, peer)) = socket.accept()
         {
             if client.set_nonblocking(true).is_ok() {
@@ -67,7 +67,8 @@ fn workers_of(workers: &Mutex<Vec<Worker>>) -> MutexGuard<'_, Vec<Worker>> {
 }
 
 /// The next worker in turn that has room, started anew if its thread has died; `None` when none has.
-fn choose(plan: &Plan, workers: &mut [Worker], start: impl Fn(&Plan) -> Worker, turn: &mut usize) -> Option<usize> {
+fn choose(plan: &Plan, workers: &Mutex<Vec<Worker>>, start: impl Fn(&Plan) -> Worker, turn: &mut usize) -> Option<usize> {
+    let mut workers = workers_of(workers);
     for _ in 0..workers.len() {
         let at = *turn % workers.len();
         *turn = at + 1;

@@ -1,22 +1,36 @@
 //! A listener with a small app, and clients over real sockets.
 
+use std::sync::Mutex;
 use std::time::Duration;
 
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::from_fn;
 use actix_web::web::{self, Bytes};
-use actix_web::{App, HttpResponse};
+use actix_web::{App, Error, HttpResponse};
 use sakshi_domain::limits::ANSWER_BYTES_HELD_MAX;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::{Listener, Plan};
+use super::worker::Worker;
+use super::{Listener, Plan, accept};
 use crate::budget::MemoryBudget;
 use crate::http::request_id::edge;
 
 const PLENTY: Duration = Duration::from_secs(20);
 /// More than the kernel queues on both sides.
 const LARGE: usize = 16 * 1_024 * 1_024;
+
+fn app()
+-> App<impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<impl MessageBody>, Error = Error, InitError = ()>> {
+    App::new()
+        .wrap(from_fn(edge))
+        .route("/ping", web::to(|| async { "pong" }))
+        .route("/large", web::to(|| async { HttpResponse::Ok().body(Bytes::from(vec![b'a'; LARGE])) }))
+        .route("/echo", web::post().to(|body: Bytes| async { body }))
+}
 
 struct Served {
     listener: Listener,
@@ -28,13 +42,6 @@ fn serve(connections: usize, most: usize) -> Served {
     let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, answers) = (socket.local_addr().unwrap(), MemoryBudget::new("test", most));
     let plan = Plan { name: "test", workers: 1, connections_per_worker: connections, answers: answers.clone() };
-    let app = || {
-        App::new()
-            .wrap(from_fn(edge))
-            .route("/ping", web::to(|| async { "pong" }))
-            .route("/large", web::to(|| async { HttpResponse::Ok().body(Bytes::from(vec![b'a'; LARGE])) }))
-            .route("/echo", web::post().to(|body: Bytes| async { body }))
-    };
     Served { listener: Listener::start(plan, socket, app).unwrap(), address, answers }
 }
 
@@ -172,4 +179,26 @@ async fn nobody_is_let_in_after_the_socket_is_closed_and_who_was_is_served_on() 
     assert!(TcpStream::connect(served.address).await.is_err());
     pong(&mut client).await;
     served.listener.stop().await;
+}
+
+#[actix_rt::test]
+async fn whoever_waits_at_the_socket_when_it_is_closed_is_let_in_and_served() {
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        clients.push(TcpStream::connect(address).await.unwrap());
+    }
+    let plan = Plan { name: "test", workers: 1, connections_per_worker: 8, answers: MemoryBudget::new("test", ANSWER_BYTES_HELD_MAX) };
+    let start = |plan: &Plan| Worker::start(plan, app);
+    let (refuse, refused) = oneshot::channel();
+    let (done, closed) = oneshot::channel();
+    refuse.send(done).unwrap();
+    let workers = Mutex::new(vec![start(&plan)]);
+    accept::run(&plan, socket, &workers, start, refused).await;
+    closed.await.unwrap();
+    for client in &mut clients {
+        pong(client).await;
+    }
+    assert!(TcpStream::connect(address).await.is_err());
 }
