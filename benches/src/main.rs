@@ -88,6 +88,8 @@ enum What {
     },
     /// Webhooks from the outbox against a bare client that posts the same bytes.
     Webhooks,
+    /// Completions with a webhook each: whether the webhooks keep up, on both stores.
+    Pace,
     /// What this machine can do alone: signatures, bare handlers, scripts, POSTs, fdatasync.
     Limits,
     /// All of them but growth, and a summary.
@@ -112,6 +114,7 @@ fn main() -> ExitCode {
         What::Guests => one(&cli, guests::run, scale),
         What::Nodes => one(&cli, nodes::run, scale),
         What::Webhooks => one(&cli, webhooks::run, scale),
+        What::Pace => one(&cli, webhooks::pace::run, scale),
         What::Limits => one(&cli, limits::run, scale),
         What::Growth { series } => growth::show(*series, cli.quick, cli.write),
         What::All => all(&cli, Scale { store_alone: false, ..scale }),
@@ -127,8 +130,18 @@ fn main() -> ExitCode {
 }
 
 /// In the order in which they are run.
-const ALL: [Bench; 9] =
-    [limits::run, init::run, poll::run, completion::run, nodes::run, webhooks::run, guests::run, memory::run, latency::run];
+const ALL: [Bench; 10] = [
+    limits::run,
+    init::run,
+    poll::run,
+    completion::run,
+    nodes::run,
+    webhooks::run,
+    webhooks::pace::run,
+    guests::run,
+    memory::run,
+    latency::run,
+];
 
 fn one(cli: &Cli, bench: Bench, scale: Scale) -> Result<(), Failure> {
     let mut report = measure(bench, scale)?;

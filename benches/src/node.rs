@@ -70,11 +70,14 @@ pub(crate) async fn serve(directory: &Path, intent_key: Option<&Path>, redis: Op
         } else if let (Some(count), Some(to)) = (count("deliver"), order["to"].as_str()) {
             backlog.queue(&doors, &opener, count, to).await?;
             say(&json!({ "queued": count }))?;
+        } else if let Some(completed) = order["completed"].as_array() {
+            backlog.completed(completed)?;
+            say(&backlog.settled(&node).await?)?;
         } else if let Some(count) = count("open") {
             open(&doors, &opener, count).await?;
             say(&json!({ "live": node.tree.live_transactions() }))?;
         } else {
-            say(&json!({ "delivered": backlog.settled(&node).await? }))?;
+            say(&backlog.settled(&node).await?)?;
         }
     }
     Ok(())

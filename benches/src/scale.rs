@@ -17,6 +17,10 @@ pub(crate) struct Scale {
     pub(crate) callbacks: usize,
     /// Webhooks in one turn.
     pub(crate) deliveries: usize,
+    /// Callbacks in one turn whose webhooks are to keep up.
+    pub(crate) paced: usize,
+    /// Webhooks of the outbox that both stores drain.
+    pub(crate) backlog: usize,
     /// Guests of the event.
     pub(crate) guests: usize,
     /// The time over which they arrive.
@@ -38,6 +42,8 @@ impl Scale {
         connections: 64,
         callbacks: 30_000,
         deliveries: 20_000,
+        paced: 4_000,
+        backlog: 100_000,
         guests: 5_000,
         arrivals: Duration::from_secs(60),
         live: 1_000_000,
@@ -52,6 +58,8 @@ impl Scale {
         connections: 64,
         callbacks: 4_000,
         deliveries: 3_000,
+        paced: 1_000,
+        backlog: 3_000,
         guests: 400,
         arrivals: Duration::from_secs(5),
         live: 50_000,

@@ -13,10 +13,12 @@ use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::delivery::{DeliveryOutcome, Subject};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
+use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, VerifiedClaims};
 use sakshi_domain::web_address::{Schemes, WebhookUrl};
 use sakshi_sandbox::residents::Resident;
 use sakshi_store::OpenOutcome;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::transactions::Opener;
@@ -55,22 +57,44 @@ impl Backlog {
         Ok(())
     }
 
-    /// Waits until every attempt is recorded and tells how many were delivered.
-    pub(crate) async fn settled(&mut self, node: &Node) -> Result<usize, Failure> {
+    /// Transactions that were completed otherwise.
+    pub(crate) fn completed(&mut self, ids: &[Value]) -> Result<(), Failure> {
+        let ids = ids.iter().map(|id| id.as_str().and_then(|id| id.parse().ok()).ok_or("no transaction has such an id"));
+        self.0.extend(ids.collect::<Result<Vec<TxnId>, _>>()?);
+        Ok(())
+    }
+
+    /// Waits until every attempt is recorded and tells how many were delivered, how many a second were
+    /// completed and ended, and how long 99 of 100 took from the one to the other.
+    pub(crate) async fn settled(&mut self, node: &Node) -> Result<Value, Failure> {
         let until = Instant::now() + PATIENCE;
         let mut delivered = 0;
+        let mut spans = Vec::with_capacity(self.0.len());
         for id in self.0.drain(..) {
             let attempt = loop {
                 let record = node.store.load_delivery(Subject::Transaction(id)).await?;
-                match record.and_then(|record| record.attempt) {
-                    Some(attempt) => break attempt,
+                match record.and_then(|record| Some((record.queued_at, record.claimed_at?, record.attempt?))) {
+                    Some((queued, claimed, attempt)) => {
+                        spans.push((queued, claimed + Duration::from_millis(attempt.duration_ms.into())));
+                        break attempt;
+                    }
                     None if Instant::now() > until => return Err("a webhook's attempt was never recorded".into()),
                     None => sleep(LOOK).await,
                 }
             };
             delivered += usize::from(attempt.outcome == DeliveryOutcome::Delivered);
         }
-        Ok(delivered)
+        let Some(began) = spans.iter().map(|(queued, _)| *queued).min() else { return Err("nothing was delivered".into()) };
+        let rate = |last: Option<Timestamp>| spans.len() as f64 / last.map_or(0.0, |last| last.since(began).as_secs_f64()).max(0.001);
+        let mut delays: Vec<Duration> = spans.iter().map(|(queued, ended)| ended.since(*queued)).collect();
+        delays.sort_unstable();
+        let p99 = delays[(delays.len() * 99 / 100).min(delays.len() - 1)];
+        Ok(json!({
+            "delivered": delivered,
+            "completions": rate(spans.iter().map(|(queued, _)| *queued).max()),
+            "webhooks": rate(spans.iter().map(|(_, ended)| *ended).max()),
+            "p99_ms": p99.as_secs_f64() * 1e3,
+        }))
     }
 }
 

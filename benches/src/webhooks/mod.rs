@@ -5,6 +5,7 @@
 //! outbound client alone shows how much of the difference is the client's.
 
 pub(crate) mod backlog;
+pub(crate) mod pace;
 pub(crate) mod receiver;
 pub(crate) mod sender;
 

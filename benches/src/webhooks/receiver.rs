@@ -52,8 +52,9 @@ struct Span {
 pub(crate) fn serve() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(load::cores()).enable_all().build()?;
     runtime.block_on(async {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let url = format!("http://{}/hook", listener.local_addr()?);
+        // Every address of the loopback network leads here: a receiver has many origins.
+        let listener = TcpListener::bind("0.0.0.0:0").await?;
+        let url = format!("http://127.0.0.1:{}/hook", listener.local_addr()?.port());
         let tally = Arc::new(Tally::new());
         tokio::spawn(accept(listener, Arc::clone(&tally)));
         say(&json!({ "url": url }))?;
