@@ -58,7 +58,7 @@ impl Scale {
         connections: 64,
         callbacks: 4_000,
         deliveries: 3_000,
-        paced: 1_000,
+        paced: 4_000,
         backlog: 3_000,
         guests: 400,
         arrivals: Duration::from_secs(5),

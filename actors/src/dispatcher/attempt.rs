@@ -21,6 +21,9 @@ use crate::reveal::{RevealError, reveal};
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
+/// What most bodies have beside their outcome.
+const FRAME_BYTES: usize = 1_024;
+
 /// What an attempt needs.
 #[derive(Debug)]
 pub(super) struct Attempter {
@@ -51,7 +54,7 @@ impl Attempter {
     /// Makes the one attempt, with a body for which there is room. `true` when it was not begun and
     /// must be tried later; its body is loaded again then.
     pub(super) async fn attempt(&self, delivery: QueuedDelivery, mut room: Held) -> bool {
-        let body = match self.body(delivery.subject).await {
+        let body = match self.body(&delivery).await {
             Ok(body) => body,
             Err(error) => {
                 tracing::error!(delivery.id = %delivery.id, subject.id = %delivery.subject, %error, "a webhook body could not be built");
@@ -72,9 +75,9 @@ impl Attempter {
     }
 
     /// What is sent: of a flow, the bytes that were sealed when it was reported.
-    async fn body(&self, subject: Subject) -> Result<Vec<u8>, Unbuilt> {
-        match subject {
-            Subject::Transaction(txn) => self.outcome(txn).await,
+    async fn body(&self, delivery: &QueuedDelivery) -> Result<Vec<u8>, Unbuilt> {
+        match delivery.subject {
+            Subject::Transaction(txn) => self.outcome(txn, delivery.stored_bytes).await,
             Subject::Flow { flow, webhook } => {
                 let payload = self.store.load_webhook(flow, webhook).await?.ok_or(Unbuilt::NotReported)?;
                 Ok(payload.open(&self.vault)?)
@@ -82,12 +85,15 @@ impl Attempter {
         }
     }
 
-    async fn outcome(&self, txn: TxnId) -> Result<Vec<u8>, Unbuilt> {
+    async fn outcome(&self, txn: TxnId, stored_bytes: usize) -> Result<Vec<u8>, Unbuilt> {
         let found = self.store.load_transaction_with_app(txn).await?;
         let Some((TransactionRecord::Completed(record), app)) = found else { return Err(Unbuilt::NotCompleted) };
         let spelling = app.map(|app| app.payload_spelling).unwrap_or_default();
         let completed = reveal(&self.vault, record)?;
-        serde_json::to_vec(&OvsePayload::new(&completed, spelling)).map_err(|_| Unbuilt::Unserialisable)
+        // Large enough from the start: growing, it could take twice the room that is taken for it.
+        let mut body = Vec::with_capacity(stored_bytes.saturating_add(FRAME_BYTES));
+        serde_json::to_writer(&mut body, &OvsePayload::new(&completed, spelling)).map_err(|_| Unbuilt::Unserialisable)?;
+        Ok(body)
     }
 
     /// Records the outcome, for as long as the store needs to come back.

@@ -1,8 +1,8 @@
 //! The memory that webhook bodies may take: on the whole, and for one origin, so that a receiver
 //! that hangs on large files cannot starve the others.
 //!
-//! Room is taken before a body is loaded, for the largest that it can be, and given back down to
-//! its real size once that is known. Outcomes of verifications and payloads of flows have room of
+//! Room is taken before a body is loaded, for the largest that can be made of what is stored of it,
+//! and given back down to its real size once that is known. Outcomes of verifications and payloads of flows have room of
 //! their own: no verification waits because of files.
 
 use std::cell::{Cell, RefCell};
@@ -12,10 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use actix::Recipient;
-use sakshi_domain::delivery::Subject;
+use sakshi_domain::delivery::{QueuedDelivery, Subject};
 use sakshi_domain::limits::{CALLBACK_BYTES_MAX, REPORT_BYTES_MAX};
 
 use super::BytesFreed;
+
+/// What a body may have beside the outcome that it is made of: its frame, the reference of the client, and a message twice.
+const BESIDE_BYTES: usize = 4 * 1_024;
 
 /// What a body tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,20 +32,34 @@ pub(super) enum BodyKind {
 impl BodyKind {
     pub(super) const ALL: [Self; 2] = [Self::Outcome, Self::Flow];
 
-    /// Of a delivery.
-    pub(super) const fn of(subject: Subject) -> Self {
+    const fn of(subject: Subject) -> Self {
         match subject {
             Subject::Transaction(_) => Self::Outcome,
             Subject::Flow { .. } => Self::Flow,
         }
     }
 
-    /// Bytes of the largest: none is larger than what it was made from.
-    pub(super) const fn largest(self) -> usize {
+    /// Bytes of the largest: none is larger than what arrived for it.
+    const fn largest(self) -> usize {
         match self {
             Self::Outcome => CALLBACK_BYTES_MAX,
             Self::Flow => REPORT_BYTES_MAX,
         }
+    }
+}
+
+/// What a delivery needs before its body is loaded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Need {
+    pub(super) kind: BodyKind,
+    bytes: usize,
+}
+
+impl Need {
+    pub(super) const fn of(delivery: &QueuedDelivery) -> Self {
+        let kind = BodyKind::of(delivery.subject);
+        let most = delivery.stored_bytes.saturating_add(BESIDE_BYTES);
+        Self { kind, bytes: if most < kind.largest() { most } else { kind.largest() } }
     }
 }
 
@@ -131,10 +148,11 @@ impl Budget {
     ///
     /// # Errors
     /// Whose room is used up; nothing is taken then.
-    pub(super) fn take(self: &Rc<Self>, kind: BodyKind, origin: &Rc<str>, tell: &Recipient<BytesFreed>) -> Result<Held, Short> {
-        self.rooms.borrow()[kind as usize].has(origin, kind.largest())?;
-        self.change(kind, origin, 0, kind.largest());
-        Ok(Held { budget: Rc::clone(self), kind, origin: Rc::clone(origin), bytes: kind.largest(), tell: tell.clone() })
+    pub(super) fn take(self: &Rc<Self>, need: Need, origin: &Rc<str>, tell: &Recipient<BytesFreed>) -> Result<Held, Short> {
+        let Need { kind, bytes } = need;
+        self.rooms.borrow()[kind as usize].has(origin, bytes)?;
+        self.change(kind, origin, 0, bytes);
+        Ok(Held { budget: Rc::clone(self), kind, origin: Rc::clone(origin), bytes, tell: tell.clone() })
     }
 
     /// Whether room was given back since everybody who waits was last looked at.
@@ -221,8 +239,9 @@ mod tests {
             Self { budget, taken, tell: Told(Rc::clone(&told)).start().recipient(), told }
         }
 
+        /// Room for the largest body.
         fn take(&self, kind: BodyKind, origin: &str) -> Result<Held, Short> {
-            self.budget.take(kind, &origin.into(), &self.tell)
+            self.budget.take(Need { kind, bytes: kind.largest() }, &origin.into(), &self.tell)
         }
 
         fn taken(&self) -> usize {

@@ -2,28 +2,45 @@
 
 use std::collections::VecDeque;
 
-use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Subject};
+use sakshi_domain::delivery::{DeliveryId, QueuedDelivery};
+
+use super::budget::Need;
 
 /// Positions held in memory for one origin; the rest waits in the outbox.
-pub(super) const HELD_MAX: usize = 1_000;
+const HELD_MAX: usize = 1_000;
+/// Positions read from the outbox at a time.
+pub(super) const BATCH: usize = 500;
 
-/// One origin's lane.
+/// How a lane learns of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// It was queued, or a look through the whole outbox met it.
+    Notice,
+    /// The outbox was read on for this lane.
+    Refill,
+}
+
+/// One origin's lane. Once the outbox has more than it may hold, it is behind: from then on it is filled in the
+/// order of the outbox alone, until it has read to the end.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     queued: VecDeque<QueuedDelivery>,
     in_flight: usize,
     in_line: bool,
     last: Option<DeliveryId>,
-    /// More is waiting in the outbox than was taken into memory.
-    overflowed: bool,
+    behind: bool,
+    /// A notice was not taken since the outbox was last read for this lane.
+    missed: bool,
     reading: bool,
 }
 
 impl Lane {
-    /// Takes a delivery in; `false` when the lane holds as many as it may.
-    pub(super) fn push(&mut self, delivery: QueuedDelivery) -> bool {
-        if self.queued.len() >= HELD_MAX {
-            self.overflowed = true;
+    /// Takes a delivery in; `false` when it is left to a refill.
+    pub(super) fn push(&mut self, delivery: QueuedDelivery, source: Source) -> bool {
+        let beyond = self.last.is_none_or(|last| delivery.id > last);
+        if self.queued.len() >= HELD_MAX || (self.behind && beyond && source == Source::Notice) {
+            self.behind = true;
+            self.missed = true;
             return false;
         }
         self.last = self.last.max(Some(delivery.id));
@@ -38,9 +55,9 @@ impl Lane {
         ready
     }
 
-    /// What is sent next.
-    pub(super) fn next(&self) -> Option<Subject> {
-        self.queued.front().map(|delivery| delivery.subject)
+    /// What the next one needs.
+    pub(super) fn next(&self) -> Option<Need> {
+        self.queued.front().map(Need::of)
     }
 
     /// Takes the lane's turn.
@@ -56,29 +73,91 @@ impl Lane {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// Whether the lane has run low while more waits in the outbox.
-    pub(super) fn wants_more(&self) -> bool {
-        self.overflowed && !self.reading && self.queued.len() < HELD_MAX / 4
+    /// Where to read on for this lane, if it has room for what is read; it is then being read.
+    pub(super) fn read_on(&mut self) -> Option<Option<DeliveryId>> {
+        let wanted = self.behind && !self.reading && self.queued.len() + BATCH <= HELD_MAX;
+        wanted.then(|| {
+            self.reading = true;
+            self.missed = false;
+            self.last
+        })
     }
 
-    /// The outbox is being read for this lane.
-    pub(super) fn reading(&mut self) {
-        self.reading = true;
-    }
-
-    /// The outbox has been read; `more` when it did not end there.
-    pub(super) fn read(&mut self, more: bool) {
+    /// The outbox has been read as far as `until`; `more` when it did not end there.
+    pub(super) fn read(&mut self, until: Option<DeliveryId>, more: bool) {
         self.reading = false;
-        self.overflowed = more;
-    }
-
-    /// The furthest position that was ever taken in.
-    pub(super) const fn last(&self) -> Option<DeliveryId> {
-        self.last
+        self.last = self.last.max(until);
+        self.behind = more || self.missed;
     }
 
     /// Whether nothing waits and nothing is in flight.
     pub(super) fn is_idle(&self) -> bool {
-        self.queued.is_empty() && self.in_flight == 0 && !self.reading && !self.overflowed
+        self.queued.is_empty() && self.in_flight == 0 && !self.reading && !self.behind
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_domain::ids::{ClientId, TxnId};
+    use sakshi_domain::web_address::{Schemes, WebhookUrl};
+
+    use super::*;
+
+    fn delivery(id: u64) -> QueuedDelivery {
+        let url = WebhookUrl::parse("http://127.0.0.1/", Schemes::HttpAndHttps).unwrap();
+        let subject = TxnId::generate(ClientId::generate().partition(), 0).into();
+        QueuedDelivery { id: DeliveryId(id), subject, url, stored_bytes: 0 }
+    }
+
+    fn begun(lane: &mut Lane, count: usize) -> Vec<u64> {
+        (0..count).filter_map(|_| lane.begin()).map(|delivery| delivery.id.0).collect()
+    }
+
+    #[test]
+    fn what_a_full_lane_could_not_take_is_read_in_order_and_nothing_overtakes_it() {
+        let mut lane = Lane::default();
+        for id in 1..=1_500 {
+            assert_eq!(lane.push(delivery(id), Source::Notice), id <= 1_000);
+        }
+        assert_eq!((begun(&mut lane, 499).len(), lane.read_on()), (499, None), "there is no room for what would be read");
+        assert_eq!(begun(&mut lane, 1), [500]);
+        assert!(!lane.push(delivery(1_501), Source::Notice), "it would overtake five hundred");
+        assert_eq!(lane.read_on(), Some(Some(DeliveryId(1_000))));
+        assert_eq!(lane.read_on(), None, "it is being read");
+        assert!((1_001..=1_500).all(|id| lane.push(delivery(id), Source::Refill)));
+        lane.read(Some(DeliveryId(1_500)), true);
+        assert_eq!(begun(&mut lane, 1_000), (501..=1_500).collect::<Vec<_>>());
+        assert_eq!(lane.read_on(), Some(Some(DeliveryId(1_500))));
+        assert!(lane.push(delivery(1_501), Source::Refill));
+        lane.read(None, false);
+        assert!(lane.push(delivery(1_502), Source::Notice), "it has read to the end");
+    }
+
+    #[test]
+    fn a_notice_that_comes_while_the_outbox_is_read_has_it_read_once_more() {
+        let mut lane = Lane::default();
+        for id in 1..=1_001 {
+            lane.push(delivery(id), Source::Notice);
+        }
+        begun(&mut lane, 1_000);
+        assert!(lane.read_on().is_some());
+        assert!(!lane.push(delivery(1_002), Source::Notice));
+        assert!(lane.push(delivery(1_001), Source::Refill));
+        lane.read(None, false);
+        assert_eq!(lane.read_on(), Some(Some(DeliveryId(1_001))));
+        assert!(lane.push(delivery(1_002), Source::Refill));
+        lane.read(None, false);
+        assert_eq!((lane.read_on(), begun(&mut lane, 9)), (None, vec![1_001, 1_002]));
+    }
+
+    #[test]
+    fn one_whose_notice_was_lost_is_taken_though_later_ones_wait_in_the_outbox() {
+        let mut lane = Lane::default();
+        for id in (1..=1_002).filter(|id| *id != 500) {
+            lane.push(delivery(id), Source::Notice);
+        }
+        begun(&mut lane, 10);
+        assert!(lane.push(delivery(500), Source::Notice));
+        assert!(!lane.push(delivery(1_003), Source::Notice));
     }
 }

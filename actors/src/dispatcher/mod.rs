@@ -26,15 +26,13 @@ use sakshi_store::{Store, StoreError, Vault};
 use self::attempt::Attempter;
 pub use self::budget::ByteBounds;
 use self::budget::{BodyKind, Budget, Held, Short};
-use self::lane::Lane;
+use self::lane::{BATCH, Lane, Source};
 use crate::admission::{Admission, Permit};
 
 /// How often the outbox is looked through for deliveries whose notice was lost.
 const RESCAN: Duration = Duration::from_secs(2);
 /// How long a delivery that could not be begun is left alone before a scan may find it again.
 const AGAIN: Duration = Duration::from_secs(5);
-/// Deliveries read from the outbox at a time.
-const BATCH: usize = 500;
 
 /// How many attempts may be in flight, and how much memory their bodies may take.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +65,8 @@ pub(crate) struct WebhookDispatcher {
     turn: VecDeque<Rc<str>>,
     /// Lanes whose turn has come and whose next body finds no room, by its kind; longest first.
     waiting: [VecDeque<Rc<str>>; 2],
+    /// By kind, whether one of these waits for the room of all; what is smaller then does not overtake it.
+    full: [bool; 2],
     budget: Rc<Budget>,
     /// Every delivery that is in a lane or in flight.
     held: HashSet<DeliveryId>,
@@ -91,6 +91,7 @@ impl WebhookDispatcher {
             lanes: HashMap::new(),
             turn: VecDeque::new(),
             waiting: Default::default(),
+            full: [false; 2],
             budget: Rc::new(Budget::new(bounds.outcome_bytes, bounds.flow_bytes, body_bytes)),
             held: HashSet::new(),
             scanned: None,
@@ -116,7 +117,9 @@ impl WebhookDispatcher {
         let Ok(due) = due else { return };
         let full = due.len() == BATCH;
         self.scanned = if full { due.last().map(|delivery| delivery.id) } else { None };
-        due.into_iter().for_each(|delivery| self.enqueue(delivery));
+        due.into_iter().for_each(|delivery| self.enqueue(delivery, Source::Notice));
+        let behind: Vec<Rc<str>> = self.lanes.keys().map(Rc::clone).collect();
+        behind.iter().for_each(|origin| self.read_on(origin, ctx));
         self.dispatch(ctx);
         if full && !self.caught_up {
             // The backlog of an earlier life is read in one go, a batch at a time, with others'
@@ -126,15 +129,15 @@ impl WebhookDispatcher {
         self.caught_up |= !full;
     }
 
-    /// Puts a delivery into its lane, unless it is held already or the lane is full.
-    fn enqueue(&mut self, delivery: QueuedDelivery) {
+    /// Puts a delivery into its lane, unless it is held already or the lane leaves it in the outbox.
+    fn enqueue(&mut self, delivery: QueuedDelivery, source: Source) {
         if self.held.contains(&delivery.id) {
             return;
         }
         let origin: Rc<str> = delivery.url.origin().into();
         let lane = self.lanes.entry(Rc::clone(&origin)).or_default();
         let id = delivery.id;
-        if lane.push(delivery) {
+        if lane.push(delivery, source) {
             self.held.insert(id);
         }
         self.take_turn(&origin);
@@ -168,11 +171,16 @@ impl WebhookDispatcher {
         let tell = ctx.address().recipient();
         for kind in BodyKind::ALL {
             let waiting = &mut self.waiting[kind as usize];
+            self.full[kind as usize] = false;
             for index in 0..waiting.len() {
-                match self.budget.take(kind, &waiting[index], &tell) {
+                let Some(next) = self.lanes.get(&waiting[index]).and_then(Lane::next) else { continue };
+                match self.budget.take(next, &waiting[index], &tell) {
                     Ok(room) => return Some((waiting.remove(index)?, room)),
                     Err(Short::Origin) => {}
-                    Err(Short::All) => break,
+                    Err(Short::All) => {
+                        self.full[kind as usize] = true;
+                        break;
+                    }
                 }
             }
         }
@@ -184,10 +192,14 @@ impl WebhookDispatcher {
         let tell = ctx.address().recipient();
         while let Some(origin) = self.turn.pop_front() {
             let Some(next) = self.lanes.get(&origin).and_then(Lane::next) else { continue };
-            let kind = BodyKind::of(next);
-            match self.budget.take(kind, &origin, &tell) {
+            let kind = next.kind as usize;
+            let room = if self.full[kind] { Err(Short::All) } else { self.budget.take(next, &origin, &tell) };
+            match room {
                 Ok(room) => return Some((origin, room)),
-                Err(_) => self.waiting[kind as usize].push_back(origin),
+                Err(short) => {
+                    self.full[kind] |= short == Short::All;
+                    self.waiting[kind].push_back(origin);
+                }
             }
         }
         None
@@ -223,6 +235,7 @@ impl Supervised for WebhookDispatcher {
         self.lanes.clear();
         self.turn.clear();
         self.waiting = Default::default();
+        self.full = [false; 2];
         self.held.clear();
         self.scanned = None;
         self.scanning = false;
@@ -240,7 +253,7 @@ impl Handler<DeliveryQueued> for WebhookDispatcher {
     type Result = ();
 
     fn handle(&mut self, DeliveryQueued(delivery): DeliveryQueued, ctx: &mut Self::Context) {
-        self.enqueue(delivery);
+        self.enqueue(delivery, Source::Notice);
         self.dispatch(ctx);
     }
 }
@@ -286,16 +299,11 @@ impl Handler<AttemptEnded> for WebhookDispatcher {
             let origin: Rc<str> = ended.origin.into();
             if let Some(lane) = self.lanes.get_mut(&origin) {
                 lane.end();
-                if lane.wants_more() {
-                    lane.reading();
-                    let after = lane.last();
-                    let due = self.attempter.store.due_deliveries(after, Some(origin.to_string()), BATCH);
-                    let of = Rc::clone(&origin);
-                    ctx.spawn(due.into_actor(self).map(move |due, dispatcher, ctx| dispatcher.refilled(&of, due, ctx)));
-                } else if lane.is_idle() {
+                if lane.is_idle() {
                     self.lanes.remove(&origin);
                 }
             }
+            self.read_on(&origin, ctx);
             self.take_turn(&origin);
         }
         self.dispatch(ctx);
@@ -303,11 +311,32 @@ impl Handler<AttemptEnded> for WebhookDispatcher {
 }
 
 impl WebhookDispatcher {
+    /// Reads the outbox on for a lane that is behind and has room.
+    fn read_on(&mut self, origin: &Rc<str>, ctx: &mut Context<Self>) {
+        let Some(after) = self.lanes.get_mut(origin).and_then(Lane::read_on) else { return };
+        let due = self.attempter.store.due_deliveries(after, Some(origin.to_string()), BATCH);
+        let (of, life) = (Rc::clone(origin), self.life);
+        ctx.spawn(due.into_actor(self).map(move |due, dispatcher, ctx| {
+            if dispatcher.life == life {
+                dispatcher.refilled(&of, due, ctx);
+            }
+        }));
+    }
+
     fn refilled(&mut self, origin: &Rc<str>, due: Result<Vec<QueuedDelivery>, StoreError>, ctx: &mut Context<Self>) {
+        // A store that is away is asked again after the next attempt, or with the next look through the outbox.
+        let more = due.as_ref().map_or(true, |due| due.len() == BATCH);
+        let (failed, until) = (due.is_err(), due.as_ref().ok().and_then(|due| due.last()).map(|last| last.id));
+        due.unwrap_or_default().into_iter().for_each(|delivery| self.enqueue(delivery, Source::Refill));
         if let Some(lane) = self.lanes.get_mut(origin) {
-            lane.read(due.as_ref().is_ok_and(|due| due.len() == BATCH));
+            lane.read(until, more);
+            if lane.is_idle() {
+                self.lanes.remove(origin);
+            }
         }
-        due.unwrap_or_default().into_iter().for_each(|delivery| self.enqueue(delivery));
+        if !failed {
+            self.read_on(origin, ctx);
+        }
         self.dispatch(ctx);
     }
 }

@@ -13,7 +13,6 @@ use super::{Universe, roomy, run, until, verified};
 use crate::{ByteBounds, LaneBounds, TreeBounds};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-const MIB: usize = 1_024 * 1_024;
 /// A file, and what it is in Base64.
 const FILE: usize = 7_500_000;
 const BODY: usize = FILE / 3 * 4;
@@ -77,15 +76,18 @@ fn twenty_receivers_that_hang_on_bodies_of_ten_megabytes_delay_no_healthy_one() 
             universe.file_for(&receiver, FILE).await;
             hanging.push(receiver);
         }
-        // The first of them has more to come, which it must not get while it hangs.
-        universe.file_for(&hanging[0], FILE).await;
-        for receiver in &hanging {
-            assert_eq!(receiver.wait_for(1, PATIENCE).await.len(), 1);
+        // The first of them has room for one more, and a third to come, which it must not get while it hangs.
+        for _ in 0..2 {
+            universe.file_for(&hanging[0], FILE).await;
+        }
+        for (number, receiver) in hanging.iter().enumerate() {
+            let most = if number == 0 { 2 } else { 1 };
+            assert_eq!(receiver.wait_for(most, PATIENCE).await.len(), most);
         }
         assert_eq!(universe.not_begun().await, 1, "what finds no room is not claimed");
-        assert_eq!(universe.tree.attempts_in_flight(), 20, "and holds no place");
+        assert_eq!(universe.tree.attempts_in_flight(), 21, "and holds no place");
         let taken = universe.tree.webhook_body_bytes();
-        assert!((20 * BODY..20 * (BODY + 2_048)).contains(&taken), "{taken}");
+        assert!((21 * BODY..21 * (BODY + 2_048)).contains(&taken), "{taken}");
 
         let healthy = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
         let began = Instant::now();
@@ -108,7 +110,7 @@ fn when_all_room_is_taken_files_wait_their_turn_and_verifications_do_not() {
         let mut hanging = Vec::new();
         for _ in 0..3 {
             let receiver = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
-            universe.file_for(&receiver, 3 * MIB).await;
+            universe.file_for(&receiver, FILE).await;
             hanging.push(receiver);
         }
         assert_eq!(hanging[0].wait_for(1, PATIENCE).await.len(), 1);
@@ -118,8 +120,12 @@ fn when_all_room_is_taken_files_wait_their_turn_and_verifications_do_not() {
         assert_eq!(healthy.wait_for(1, PATIENCE).await.len(), 1);
         assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
         universe.file_for(&healthy, 3_000).await;
-        assert_eq!(healthy.wait_for(2, PATIENCE).await.len(), 2, "those before it have timed out");
-        let arrivals: Vec<_> = hanging.iter().map(|receiver| receiver.received()[0].at).collect();
+        assert_eq!(healthy.wait_for(2, PATIENCE).await.len(), 2);
+        assert_eq!(hanging[1].received().len(), 1, "what is small does not overtake what has waited longer");
+        let mut arrivals = Vec::new();
+        for receiver in &hanging {
+            arrivals.push(receiver.wait_for(1, PATIENCE).await[0].at);
+        }
         assert!(arrivals.is_sorted(), "{arrivals:?}");
         until("nothing takes room", || universe.tree.webhook_body_bytes() == 0).await;
         assert_eq!(universe.not_begun().await, 0);

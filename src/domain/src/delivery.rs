@@ -91,6 +91,8 @@ pub struct QueuedDelivery {
     pub subject: Subject,
     /// Where it goes.
     pub url: WebhookUrl,
+    /// Bytes of what its body is made of, as it is stored: a sealed outcome or report.
+    pub stored_bytes: usize,
 }
 
 /// What became of the attempt.

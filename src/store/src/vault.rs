@@ -24,10 +24,10 @@ pub struct Sealed {
 }
 
 impl Sealed {
-    /// Bytes of what is sealed, and a few.
+    /// Bytes of [`Sealed::to_bytes`].
     #[must_use]
-    pub fn size(&self) -> usize {
-        self.ciphertext.len()
+    pub const fn size(&self) -> usize {
+        HEAD + self.ciphertext.len()
     }
 
     /// One byte string: key id, nonce, ciphertext.

@@ -85,7 +85,7 @@ pub(super) fn complete(session: &Session<'_>, complete: &CompleteTransaction) ->
     session.change(END, params![row, now.millis(), until, passed, complete.answer.0, kept, refused_as, registration])?;
     session.change(MARK_ENDED, [row])?;
     let own = origin.filter(|_| refused.is_none()).map(|origin| Target { origin, address: None });
-    let queued = own.or(address).map(|target| deliveries::queue(session, row, target, now)).transpose()?;
+    let queued = own.or(address).map(|target| deliveries::queue(session, row, target, outcome.size(), now)).transpose()?;
     Ok(Completion::Completed { opened, ended, queued, repeated: false })
 }
 

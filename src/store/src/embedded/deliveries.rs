@@ -21,11 +21,15 @@ use crate::sealing::{open_of_flow, open_terms, open_webhook};
 use crate::vault::{Sealed, Vault};
 
 const QUEUE: &str = "INSERT INTO deliveries (txn, origin, queued_at, address) VALUES (?1, ?2, ?3, ?4) RETURNING id";
-pub(super) const DUE: &str = "SELECT d.id, t.id, t.terms, e.id, d.address, p.flow, p.name FROM deliveries d INDEXED BY deliveries_queued \
+pub(super) const DUE: &str = "SELECT d.id, t.id, t.terms, e.id, d.address, p.flow, p.name, \
+     coalesce(length(p.payload), length(g.outcome), length(r.outcome)) FROM deliveries d INDEXED BY deliveries_queued \
      LEFT JOIN transactions t ON t.row = d.txn LEFT JOIN events e ON e.row = t.event LEFT JOIN reports p ON p.row = d.report \
+     LEFT JOIN results r ON r.txn = t.row LEFT JOIN registrations g ON g.row = r.registration \
      WHERE d.claimed_at IS NULL AND d.id > ?1 ORDER BY d.id LIMIT ?2";
-pub(super) const DUE_OF_ORIGIN: &str = "SELECT d.id, t.id, t.terms, e.id, d.address, p.flow, p.name FROM deliveries d INDEXED BY deliveries_queued_by_origin \
+pub(super) const DUE_OF_ORIGIN: &str = "SELECT d.id, t.id, t.terms, e.id, d.address, p.flow, p.name, \
+     coalesce(length(p.payload), length(g.outcome), length(r.outcome)) FROM deliveries d INDEXED BY deliveries_queued_by_origin \
      LEFT JOIN transactions t ON t.row = d.txn LEFT JOIN events e ON e.row = t.event LEFT JOIN reports p ON p.row = d.report \
+     LEFT JOIN results r ON r.txn = t.row LEFT JOIN registrations g ON g.row = r.registration \
      WHERE d.claimed_at IS NULL AND d.id > ?1 AND d.origin = ?3 ORDER BY d.id LIMIT ?2";
 const QUEUE_REPORT: &str = "INSERT INTO deliveries (report, origin, queued_at, address, tells) VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id";
 const CLAIM: &str = "UPDATE deliveries SET claimed_at = ?2 WHERE id = ?1 AND claimed_at IS NULL";
@@ -67,6 +71,7 @@ pub(super) struct Target {
 pub(super) struct Queued {
     id: DeliveryId,
     address: Option<Address>,
+    stored_bytes: usize,
 }
 
 impl Queued {
@@ -76,25 +81,26 @@ impl Queued {
             Some(Address { event, url }) => open_webhook(vault, event, &url)?,
             None => own.cloned().ok_or_else(|| StoreError::Corrupt("a delivery has no address".into()))?,
         };
-        Ok(QueuedDelivery { id: self.id, subject: txn.into(), url })
+        Ok(QueuedDelivery { id: self.id, subject: txn.into(), url, stored_bytes: self.stored_bytes })
     }
 }
 
 /// A delivery whose address is still sealed.
 pub(super) enum Addressed {
     Transaction { queued: Queued, txn: TxnId, terms: Sealed },
-    Report { id: DeliveryId, flow: FlowId, webhook: DedupDigest, address: Vec<u8> },
+    Report { id: DeliveryId, flow: FlowId, webhook: DedupDigest, address: Vec<u8>, stored_bytes: usize },
 }
 
 impl Addressed {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         let id = DeliveryId(unsigned(row, 0)?);
+        let stored_bytes = row.get::<_, Option<u32>>(7)?.unwrap_or_default() as usize;
         if let Some(flow) = row.get::<_, Option<_>>(5)?.map(FlowId::from_bytes) {
-            return Ok(Self::Report { id, flow, webhook: DedupDigest(row.get(6)?), address: row.get(4)? });
+            return Ok(Self::Report { id, flow, webhook: DedupDigest(row.get(6)?), address: row.get(4)?, stored_bytes });
         }
         let txn = TxnId::from_bytes(row.get(1)?);
         let terms = Sealed::from_bytes(row.get_ref(2)?.as_blob()?).ok_or_else(|| unreadable("the terms of a delivery cannot be read"))?;
-        Ok(Self::Transaction { queued: Queued { id, address: Address::read(row, 3, 4)? }, txn, terms })
+        Ok(Self::Transaction { queued: Queued { id, address: Address::read(row, 3, 4)?, stored_bytes }, txn, terms })
     }
 
     pub(super) fn queued(self, vault: &Vault) -> Result<QueuedDelivery, StoreError> {
@@ -103,18 +109,20 @@ impl Addressed {
                 let own = if queued.address.is_none() { open_terms(vault, txn, &terms)?.webhook_url } else { None };
                 queued.unsealed(vault, txn, own.as_ref())
             }
-            Self::Report { id, flow, webhook, address } => {
-                Ok(QueuedDelivery { id, subject: Subject::Flow { flow, webhook }, url: open_of_flow(vault, flow, &address)? })
+            Self::Report { id, flow, webhook, address, stored_bytes } => {
+                let url = open_of_flow(vault, flow, &address)?;
+                Ok(QueuedDelivery { id, subject: Subject::Flow { flow, webhook }, url, stored_bytes })
             }
         }
     }
 }
 
-pub(super) fn queue(session: &Session<'_>, txn: i64, target: Target, now: Timestamp) -> rusqlite::Result<Queued> {
+/// Queues the delivery of an outcome that takes so many bytes.
+pub(super) fn queue(session: &Session<'_>, txn: i64, target: Target, stored_bytes: usize, now: Timestamp) -> rusqlite::Result<Queued> {
     let Target { origin, address } = target;
     let bytes = address.as_ref().map(|address| address.url.to_bytes());
     let id = session.statement(QUEUE)?.query_row(params![txn, origin, now.millis(), bytes], |row| unsigned(row, 0).map(DeliveryId))?;
-    Ok(Queued { id, address })
+    Ok(Queued { id, address, stored_bytes })
 }
 
 pub(super) fn queue_report(

@@ -220,6 +220,7 @@ async fn write<K: Keeper>(
     let payload_until = if webhook.is_some() { kept.now + result_ttl } else { until };
     let (payload, lapses_at) = (sealed(vault, id, name, report, length)?, flow.deadline());
     let (version, tells) = (kept.version, report.tells());
+    let stored_bytes = payload.len();
     let commit = Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target };
     let position = match keeper.commit(commit).await? {
         Committed::Done(position) => position,
@@ -227,7 +228,7 @@ async fn write<K: Keeper>(
         Committed::Taken => return Ok(Some(Err(Refusal::ReportedOtherwise))),
     };
     let subject = Subject::Flow { flow: id, webhook: name };
-    let queued = position.zip(url).map(|(id, url)| QueuedDelivery { id, subject, url });
+    let queued = position.zip(url).map(|(id, url)| QueuedDelivery { id, subject, url, stored_bytes });
     Ok(Some(Ok(Some(Written { flow, queued }))))
 }
 

@@ -93,7 +93,8 @@ impl Shared {
             (Some(sealed), Some(event)) => Some(open_webhook(&self.vault, event, &sealed)?),
             _ => record.opened.terms.webhook_url.clone(),
         };
-        Ok(QueuedDelivery { id, subject: txn.into(), url: url.ok_or_else(|| unreadable("the address of a delivery"))? })
+        let url = url.ok_or_else(|| unreadable("the address of a delivery"))?;
+        Ok(QueuedDelivery { id, subject: txn.into(), url, stored_bytes: record.outcome.size() })
     }
 }
 

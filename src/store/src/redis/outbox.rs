@@ -132,12 +132,16 @@ impl Shared {
 
     /// Adds where each goes; passes over what has ended meanwhile.
     async fn addressed(&self, waiting: Vec<(DeliveryId, Subject)>) -> Result<Vec<QueuedDelivery>, StoreError> {
-        let fields = ["s", "e", "h"].as_slice();
-        let asked = waiting.iter().map(|(_, subject)| cmd("HMGET").arg(keys::subject(subject)).arg(fields).to_owned());
+        let asked = waiting.iter().flat_map(|(_, subject)| {
+            let key = keys::subject(subject);
+            [cmd("HMGET").arg(&key).arg(&["s", "e", "h"]).to_owned(), cmd("HSTRLEN").arg(&key).arg("r").to_owned()]
+        });
+        let mut found = self.link.read_all(asked.collect()).await?.into_iter();
         let mut due = Vec::with_capacity(waiting.len());
-        for ((id, subject), found) in waiting.iter().zip(self.link.read_all(asked.collect()).await?) {
-            if let Some(url) = self.address(*subject, Fields::of("a delivery", found)?)? {
-                due.push(QueuedDelivery { id: *id, subject: *subject, url });
+        for (id, subject) in waiting {
+            let (Some(fields), Some(bytes)) = (found.next(), found.next()) else { return Err(unreadable("a delivery")) };
+            if let Some(url) = self.address(subject, Fields::of("a delivery", fields)?)? {
+                due.push(QueuedDelivery { id, subject, url, stored_bytes: number("a delivery", bytes)? });
             }
         }
         Ok(due)

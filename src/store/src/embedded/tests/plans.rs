@@ -77,6 +77,7 @@ async fn no_statement_about_flows_reads_a_whole_table_and_what_waits_is_found_wi
         }
     }
     for sql in [deliveries::DUE, deliveries::DUE_OF_ORIGIN, deliveries::OF_FLOW] {
-        assert!(!sql.contains("payload"), "{sql}");
+        // How long a blob is stands in the head of its row.
+        assert!(!sql.replace("length(p.payload)", "").contains("payload"), "{sql}");
     }
 }
