@@ -90,6 +90,8 @@ enum What {
     Webhooks,
     /// Completions with a webhook each: whether the webhooks keep up, on both stores.
     Pace,
+    /// A full outbox on Redis against an embedded one.
+    Drain,
     /// What this machine can do alone: signatures, bare handlers, scripts, POSTs, fdatasync.
     Limits,
     /// All of them but growth, and a summary.
@@ -115,6 +117,7 @@ fn main() -> ExitCode {
         What::Nodes => one(&cli, nodes::run, scale),
         What::Webhooks => one(&cli, webhooks::run, scale),
         What::Pace => one(&cli, webhooks::pace::run, scale),
+        What::Drain => one(&cli, webhooks::pace::drain, scale),
         What::Limits => one(&cli, limits::run, scale),
         What::Growth { series } => growth::show(*series, cli.quick, cli.write),
         What::All => all(&cli, Scale { store_alone: false, ..scale }),
@@ -130,7 +133,7 @@ fn main() -> ExitCode {
 }
 
 /// In the order in which they are run.
-const ALL: [Bench; 10] = [
+const ALL: [Bench; 11] = [
     limits::run,
     init::run,
     poll::run,
@@ -138,6 +141,7 @@ const ALL: [Bench; 10] = [
     nodes::run,
     webhooks::run,
     webhooks::pace::run,
+    webhooks::pace::drain,
     guests::run,
     memory::run,
     latency::run,

@@ -59,7 +59,7 @@ impl Scale {
         callbacks: 4_000,
         deliveries: 3_000,
         paced: 4_000,
-        backlog: 3_000,
+        backlog: 20_000,
         guests: 400,
         arrivals: Duration::from_secs(5),
         live: 50_000,
