@@ -27,23 +27,28 @@ pub(super) struct Lane {
     queued: VecDeque<QueuedDelivery>,
     in_flight: usize,
     in_line: bool,
-    last: Option<DeliveryId>,
+    /// The outbox is known as far as this.
+    known: Option<DeliveryId>,
     behind: bool,
-    /// A notice was not taken since the outbox was last read for this lane.
-    missed: bool,
+    /// The first that was not taken since the outbox was last read for this lane. Notices come in no strict order, so
+    /// later ones may have been taken.
+    missed: Option<DeliveryId>,
     reading: bool,
 }
 
 impl Lane {
     /// Takes a delivery in; `false` when it is left to a refill.
     pub(super) fn push(&mut self, delivery: QueuedDelivery, source: Source) -> bool {
-        let beyond = self.last.is_none_or(|last| delivery.id > last);
+        let id = delivery.id;
+        let beyond = self.known.is_none_or(|known| id > known);
         if self.queued.len() >= HELD_MAX || (self.behind && beyond && source == Source::Notice) {
             self.behind = true;
-            self.missed = true;
+            self.missed = Some(self.missed.map_or(id, |missed| missed.min(id)));
             return false;
         }
-        self.last = self.last.max(Some(delivery.id));
+        if !self.behind {
+            self.known = self.known.max(Some(id));
+        }
         self.queued.push_back(delivery);
         true
     }
@@ -78,16 +83,18 @@ impl Lane {
         let wanted = self.behind && !self.reading && self.queued.len() + BATCH <= HELD_MAX;
         wanted.then(|| {
             self.reading = true;
-            self.missed = false;
-            self.last
+            if let Some(DeliveryId(missed)) = self.missed.take() {
+                self.known = self.known.min(Some(DeliveryId(missed.saturating_sub(1))));
+            }
+            self.known
         })
     }
 
     /// The outbox has been read as far as `until`; `more` when it did not end there.
     pub(super) fn read(&mut self, until: Option<DeliveryId>, more: bool) {
         self.reading = false;
-        self.last = self.last.max(until);
-        self.behind = more || self.missed;
+        self.known = self.known.max(until);
+        self.behind = more || self.missed.is_some();
     }
 
     /// Whether nothing waits and nothing is in flight.
@@ -129,8 +136,18 @@ mod tests {
         assert_eq!(begun(&mut lane, 1_000), (501..=1_500).collect::<Vec<_>>());
         assert_eq!(lane.read_on(), Some(Some(DeliveryId(1_500))));
         assert!(lane.push(delivery(1_501), Source::Refill));
-        lane.read(None, false);
+        lane.read(Some(DeliveryId(1_501)), false);
         assert!(lane.push(delivery(1_502), Source::Notice), "it has read to the end");
+    }
+
+    #[test]
+    fn one_that_was_overtaken_by_the_last_that_found_room_is_read_as_well() {
+        let mut lane = Lane::default();
+        for id in (1..=999).chain([1_001, 1_000, 1_002]) {
+            lane.push(delivery(id), Source::Notice);
+        }
+        begun(&mut lane, 1_000);
+        assert_eq!(lane.read_on(), Some(Some(DeliveryId(999))));
     }
 
     #[test]
@@ -143,10 +160,10 @@ mod tests {
         assert!(lane.read_on().is_some());
         assert!(!lane.push(delivery(1_002), Source::Notice));
         assert!(lane.push(delivery(1_001), Source::Refill));
-        lane.read(None, false);
+        lane.read(Some(DeliveryId(1_001)), false);
         assert_eq!(lane.read_on(), Some(Some(DeliveryId(1_001))));
         assert!(lane.push(delivery(1_002), Source::Refill));
-        lane.read(None, false);
+        lane.read(Some(DeliveryId(1_002)), false);
         assert_eq!((lane.read_on(), begun(&mut lane, 9)), (None, vec![1_001, 1_002]));
     }
 
