@@ -30,6 +30,7 @@ mod role;
 mod scale;
 mod summary;
 mod transactions;
+mod verification;
 mod webhooks;
 
 use std::io::{self, Write as _};
@@ -79,6 +80,8 @@ enum What {
     Latency,
     /// Guests of one event arriving over a minute: the time of each step.
     Guests,
+    /// Processor time of a whole verification, of the node and of Redis.
+    Verification,
     /// Inits of nodes that share a Redis, against a bare server on the same Redis.
     Nodes,
     /// Cost per request as what the node holds grows: one series or all of them.
@@ -114,6 +117,7 @@ fn main() -> ExitCode {
         What::Memory => one(&cli, memory::run, scale),
         What::Latency => one(&cli, latency::run, scale),
         What::Guests => one(&cli, guests::run, scale),
+        What::Verification => one(&cli, verification::run, scale),
         What::Nodes => one(&cli, nodes::run, scale),
         What::Webhooks => one(&cli, webhooks::run, scale),
         What::Pace => one(&cli, webhooks::pace::run, scale),
@@ -133,11 +137,12 @@ fn main() -> ExitCode {
 }
 
 /// In the order in which they are run.
-const ALL: [Bench; 11] = [
+const ALL: [Bench; 12] = [
     limits::run,
     init::run,
     poll::run,
     completion::run,
+    verification::run,
     nodes::run,
     webhooks::run,
     webhooks::pace::run,

@@ -122,7 +122,8 @@ fn turn(wallet: &Wallet, service: &mut Service, receiver: &Server, origins: usiz
     Ok(Pace { completions: figure("completions")?, webhooks: figure("webhooks")?, p99_ms: figure("p99_ms")?, node_micros })
 }
 
-fn id_of(opened: &[u8]) -> Result<String, Failure> {
+/// The transaction that an init has opened.
+pub(crate) fn id_of(opened: &[u8]) -> Result<String, Failure> {
     let opened: Value = serde_json::from_slice(opened)?;
     Ok(decode_unverified(opened["intentJwt"].as_str().unwrap_or_default())?.txn)
 }
