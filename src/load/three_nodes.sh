@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.."
 bin=${CARGO_TARGET_DIR:-target}/release
 first=${FIRST_PORT:-21700}
 work=$(mktemp -d)
-running=()
+running=() watched=()
 
 end() {
     code=$?
@@ -29,7 +29,7 @@ until_good() {
 }
 
 redis-server deploy/redis/redis.conf --port "$first" --bind 127.0.0.1 --dir "$work" --logfile "$work/redis.log" --daemonize no &
-running+=($!)
+running+=($!) watched+=(--pid "redis=$!")
 until_good redis-cli -p "$first" ping
 
 export SAKSHI__STORE__ENCRYPTION_KEY=$(head -c 32 /dev/urandom | base64)
@@ -38,7 +38,7 @@ export SAKSHI__SERVER__PUBLIC_BASE_URL="http://127.0.0.1:$((first + 7))" SAKSHI_
 for node in 1 2 3; do
     public=127.0.0.1:$((first + 2 * node - 1)) internal=127.0.0.1:$((first + 2 * node))
     SAKSHI__SERVER__PUBLIC_ADDR=$public SAKSHI__SERVER__INTERNAL_ADDR=$internal SAKSHI_LOG=warn "$bin/sakshi" serve 2>"$work/node$node.log" &
-    running+=($!)
+    running+=($!) watched+=(--pid "node$node=$!")
     export "SAKSHI_NODE$node=$public" "SAKSHI_NODE${node}_INTERNAL=${internal#*:}"
     # One after another: the first makes the keys that all of them share.
     until_good "$bin/sakshi" healthcheck --url "http://$internal"
@@ -46,8 +46,8 @@ done
 
 SAKSHI_HTTP=127.0.0.1:$((first + 7)) SAKSHI_STATS=127.0.0.1:$((first + 8)) SAKSHI_ADMIN_SOCKET=$work/haproxy.sock \
     haproxy -db -f deploy/haproxy/haproxy.cfg 2>"$work/haproxy.log" >/dev/null &
-running+=($!)
+running+=($!) watched+=(--pid "haproxy=$!")
 until_good curl --noproxy "*" -fsS "http://127.0.0.1:$((first + 7))/api/ping"
 
 "$bin/sakshi-load" "$@" --base "http://127.0.0.1:$((first + 7))" --internal "http://127.0.0.1:$((first + 2))" \
-    --issuer-key "$work/store/sandbox-keys/issuer.p8"
+    --issuer-key "$work/store/sandbox-keys/issuer.p8" "${watched[@]}"

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use clap::{Parser, ValueEnum};
 use url::Url;
 
+use crate::strain::Watched;
+
 /// Drives guests through a running sakshi and proves what it promises about them.
 ///
 /// Ends with 0 when every invariant held, 1 when one did not, 2 when the run could not be made or the tester itself was wrong.
@@ -56,6 +58,9 @@ pub struct Options {
     /// Mean seconds that a guest thinks before each step.
     #[arg(long, default_value_t = 0.0)]
     pub think_time: f64,
+    /// The share of guests who come with a desktop; the others have phones.
+    #[arg(long, default_value_t = 0.0)]
+    pub desktops: f64,
     /// Makes the same guests come at the same intended moments.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -74,9 +79,9 @@ pub struct Options {
     /// The address of this machine to which the service sends its webhooks.
     #[arg(long, default_value = "127.0.0.1")]
     pub webhook_host: IpAddr,
-    /// The service's process on this machine, whose memory is sampled.
-    #[arg(long)]
-    pub pid: Option<u32>,
+    /// A process of the service on this machine, whose memory and processor time are read; repeated for several, as `redis=1234`.
+    #[arg(long, value_name = "[NAME=]PID")]
+    pub pid: Vec<Watched>,
     /// Writes the report as one HTML file.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,

@@ -5,6 +5,7 @@
 //! (ledger, registrations, counts) and the receiver's held against a journal of what was answered.
 
 pub mod cli;
+pub mod device;
 pub mod engine;
 pub mod journal;
 pub mod judge;

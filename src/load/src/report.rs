@@ -42,6 +42,8 @@ pub struct Summary {
     pub tester: Tester,
     /// Seconds and resident bytes of the service.
     pub memory: Vec<(f64, u64)>,
+    /// The service's processes on this machine, as far as they were named.
+    pub processes: Vec<Process>,
     /// What went wrong, in words, the first few.
     pub troubles: Vec<String>,
 }
@@ -56,6 +58,15 @@ pub struct Guests {
     pub left: u64,
     pub turned_away: u64,
     pub failed: u64,
+}
+
+/// A process of the service.
+#[derive(Clone, Debug, Serialize)]
+pub struct Process {
+    /// Its name.
+    pub name: String,
+    /// Processor time for one guest, in ms.
+    pub ms_per_guest: f64,
 }
 
 /// Credits.

@@ -18,9 +18,9 @@ use crate::phone::{PhoneError, Phones};
 use crate::plan::{Model, Plan, PlanError};
 use crate::receiver::Receiver;
 use crate::record::{Due, Recorder, latencies};
-use crate::report::Summary;
+use crate::report::{Process, Summary};
 use crate::schedule::Guest;
-use crate::strain::{Lag, Strain, processor_time};
+use crate::strain::{Lag, Strain, Watched, processor_time, processor_time_of};
 use crate::summary::{Ended, summarise};
 use crate::target::{TargetRefusal, admit};
 use crate::visit::{Place, Site};
@@ -92,15 +92,26 @@ pub async fn run(options: &Options) -> Result<Summary, Unable> {
         journal: Journal::default(),
         backend,
         place,
+        desktops: options.desktops,
         think: plan.think,
         origin,
     });
     let gate = Arc::new(Gate { let_in: AtomicU64::new(0), closed: AtomicBool::new(false), lag: Lag::new(latencies(3)?) });
 
     let used = processor_time();
+    let used_by = spent(&options.pid);
     let watching = watch::Watch { plan: &plan, site: &site, gate: &gate, recorder: &recorder, receiver: &receiver };
-    let (memory, took) = watching.during(engine::run(&plan, &site, &gate), &operator, options.pid).await;
+    let (memory, took) = watching.during(engine::run(&plan, &site, &gate), &operator, &options.pid).await;
     let busy = share(used, took);
+    let guests = gate.let_in.load(Ordering::Relaxed).max(1) as f64;
+    let of_guest = |after: Duration, before: Duration| after.saturating_sub(before).as_secs_f64() * 1e3 / guests;
+    let processes = options
+        .pid
+        .iter()
+        .zip(spent(&options.pid))
+        .zip(used_by)
+        .filter_map(|((process, after), before)| Some(Process { name: process.name.clone(), ms_per_guest: of_guest(after?, before?) }));
+    let processes = processes.collect();
 
     settle(options, &plan, &site, &receiver).await;
     let mut evidence = gather(options, &plan, &operator, &site, &receiver, &gate).await?;
@@ -109,7 +120,7 @@ pub async fn run(options: &Options) -> Result<Summary, Unable> {
     let strain = Strain { lag: gate.lag.all(), waits: site.phones.waits(), busy };
     let counts = webhooks(&evidence);
     let verdict = Verdict::of(&findings);
-    let ended = Ended { began, took, steps: recorder.snapshot(), strain, memory, findings, counts, verdict };
+    let ended = Ended { began, took, steps: recorder.snapshot(), strain, memory, processes, findings, counts, verdict };
     Ok(summarise(&plan, &evidence, ended))
 }
 
@@ -125,6 +136,7 @@ async fn rehearse(options: &Options, plan: &Plan, http: &reqwest::Client, operat
         journal: Journal::default(),
         backend,
         place,
+        desktops: options.desktops,
         think: Duration::ZERO,
         origin,
     });
@@ -142,6 +154,11 @@ async fn place(plan: &Plan, backend: &crate::operator::Backend, receiver: &Recei
         return Ok(Place::Api(receiver.url().to_owned()));
     }
     backend.create_event(plan.max_guests, plan.length + EVENT_MARGIN, receiver.url()).await.map(Place::Event)
+}
+
+/// Processor time of each so far, where the system says.
+fn spent(processes: &[Watched]) -> Vec<Option<Duration>> {
+    processes.iter().map(|process| processor_time_of(process.pid)).collect()
 }
 
 /// The share of all processors that was used since.

@@ -4,6 +4,8 @@
 //! and the share of the machine's processors that the tester used. The first is also part of the
 //! latencies that count from the intended moment.
 
+use std::num::ParseIntError;
+use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -69,10 +71,35 @@ impl Strain {
     }
 }
 
+/// A process of the service on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// What it is called in the report.
+    pub name: String,
+    /// Its number.
+    pub pid: u32,
+}
+
+impl FromStr for Watched {
+    type Err = ParseIntError;
+
+    /// Reads `name=pid`, or a number alone.
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        let (name, pid) = text.split_once('=').unwrap_or(("service", text));
+        Ok(Self { name: name.to_owned(), pid: pid.parse()? })
+    }
+}
+
 /// Processor time that this process has used so far, where the system says.
 #[must_use]
 pub fn processor_time() -> Option<Duration> {
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    processor_time_of(std::process::id())
+}
+
+/// The same of another process.
+#[must_use]
+pub fn processor_time_of(pid: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // Fields 14 and 15 after the command's name, which may hold spaces; in hundredths of a second.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;

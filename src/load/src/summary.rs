@@ -9,7 +9,7 @@ use crate::journal::{Posted, Reply};
 use crate::judge::{Evidence, Finding, Verdict, WebhookCounts};
 use crate::plan::Plan;
 use crate::record::{Latencies, Step, StepRecord};
-use crate::report::{Credits, Guests, Places, StepSummary, Summary, Tester, at};
+use crate::report::{Credits, Guests, Places, Process, StepSummary, Summary, Tester, at};
 use crate::run::in_words;
 use crate::strain::Strain;
 
@@ -22,6 +22,7 @@ pub struct Ended {
     pub steps: BTreeMap<Step, StepRecord>,
     pub strain: Strain,
     pub memory: Vec<(f64, u64)>,
+    pub processes: Vec<Process>,
     pub findings: Vec<Finding>,
     pub counts: WebhookCounts,
     pub verdict: Verdict,
@@ -64,6 +65,7 @@ pub fn summarise(plan: &Plan, evidence: &Evidence, ended: Ended) -> Summary {
             signs: ended.strain.signs(),
         },
         memory: ended.memory,
+        processes: ended.processes,
         troubles: journal.troubles.clone(),
         findings: ended.findings,
     }

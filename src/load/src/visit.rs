@@ -6,12 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Method;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE, USER_AGENT};
+use reqwest::{Method, RequestBuilder};
 use sakshi_authority::intent::{IntentClaims, decode_unverified};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::device::user_agent;
 use crate::journal::{Answered, Entry, Journal, Posted, Reply, Visit};
 use crate::operator::Backend;
 use crate::phone::{CLAIMS, Phones, REDELIVERIES};
@@ -41,6 +42,8 @@ pub struct Site {
     pub backend: Backend,
     /// The event, or where the API's webhooks go.
     pub place: Place,
+    /// The share of guests with a desktop.
+    pub desktops: f64,
     /// Mean time before a step.
     pub think: Duration,
     /// The beginning of the run.
@@ -76,7 +79,7 @@ impl Site {
 
     async fn scan(&self, guest: &mut Guest, due: Due, event: &str) -> Result<Visit, Stuck> {
         let path = format!("/e/{event}");
-        let page = self.wire.request(guest.number, Method::GET, &path).header(ACCEPT, HTML);
+        let page = self.browse(guest, Method::GET, &path);
         let page = self.wire.exchange(Step::Page, due, page).await;
         match page.outcome {
             Outcome::Status(200) => {}
@@ -84,8 +87,7 @@ impl Site {
             _ => return Err(stuck(Step::Page, &page)),
         }
         let due = self.think(guest, due).await;
-        let button = self.wire.request(guest.number, Method::POST, &format!("{path}/start"));
-        let button = button.header(ACCEPT, HTML).header("sec-fetch-site", "same-origin");
+        let button = self.browse(guest, Method::POST, &format!("{path}/start")).header("sec-fetch-site", "same-origin");
         let started = self.wire.exchange(Step::Start, due, button).await;
         let txn = match started.outcome {
             Outcome::Status(303) => self.led_to(guest, &started)?,
@@ -93,8 +95,7 @@ impl Site {
             outcome => return Err(self.not_opened(Step::Start, outcome, &started)),
         };
         let cookie = started.answer.as_ref().and_then(|answer| answer.header(SET_COOKIE.as_str())).and_then(|set| set.split(';').next());
-        let verify = self.wire.request(guest.number, Method::GET, &format!("/v/{txn}")).header(ACCEPT, HTML);
-        let verify = verify.header(COOKIE, cookie.unwrap_or_default());
+        let verify = self.browse(guest, Method::GET, &format!("/v/{txn}")).header(COOKIE, cookie.unwrap_or_default());
         let shown = self.wire.exchange(Step::Verify, soon(due), verify).await;
         if shown.outcome != Outcome::Status(200) {
             return Err(stuck(Step::Verify, &shown));
@@ -108,6 +109,12 @@ impl Site {
         };
         let intent = self.intent(&txn, &jwt)?;
         self.answer(guest, due, &intent).await
+    }
+
+    /// A request by the guest's browser.
+    fn browse(&self, guest: &Guest, method: Method, path: &str) -> RequestBuilder {
+        let agent = user_agent(guest.number, self.desktops);
+        self.wire.request(guest.number, method, path).header(ACCEPT, HTML).header(USER_AGENT, agent)
     }
 
     async fn ask(&self, guest: &mut Guest, due: Due, webhook: &str) -> Result<Visit, Stuck> {

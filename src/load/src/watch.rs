@@ -14,7 +14,7 @@ use crate::operator::Operator;
 use crate::plan::Plan;
 use crate::receiver::Receiver;
 use crate::record::{Outcome, Recorder};
-use crate::strain::resident_bytes;
+use crate::strain::{Watched, resident_bytes};
 use crate::visit::Site;
 
 /// What is watched.
@@ -30,7 +30,12 @@ pub struct Watch<'a> {
 
 impl Watch<'_> {
     /// Watches until the guests have gone: the memory samples, and how long it took.
-    pub async fn during(&self, guests: impl Future<Output = ()>, operator: &Operator, pid: Option<u32>) -> (Vec<(f64, u64)>, Duration) {
+    pub async fn during(
+        &self,
+        guests: impl Future<Output = ()>,
+        operator: &Operator,
+        processes: &[Watched],
+    ) -> (Vec<(f64, u64)>, Duration) {
         let mut guests = std::pin::pin!(guests);
         let (mut turn, mut memory) = (interval(Duration::from_secs(1)), Vec::new());
         turn.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -47,14 +52,14 @@ impl Watch<'_> {
                 _ = turn.tick() => {
                     if began.elapsed() >= next {
                         next = began.elapsed() + self.plan.slice;
-                        memory.extend(resident(operator, pid).await.map(|bytes| (began.elapsed().as_secs_f64(), bytes)));
+                        memory.extend(resident(operator, processes).await.map(|bytes| (began.elapsed().as_secs_f64(), bytes)));
                     }
                     self.show(began.elapsed());
                 }
             }
         }
         let took = began.elapsed();
-        memory.extend(resident(operator, pid).await.map(|bytes| (took.as_secs_f64(), bytes)));
+        memory.extend(resident(operator, processes).await.map(|bytes| (took.as_secs_f64(), bytes)));
         self.show(took);
         if std::io::stderr().is_terminal() {
             let _ = writeln!(std::io::stderr());
@@ -81,9 +86,10 @@ impl Watch<'_> {
     }
 }
 
-async fn resident(operator: &Operator, pid: Option<u32>) -> Option<u64> {
-    match pid {
-        Some(pid) => resident_bytes(pid),
-        None => operator.resident_bytes().await,
+/// Of all processes together.
+async fn resident(operator: &Operator, processes: &[Watched]) -> Option<u64> {
+    match processes {
+        [] => operator.resident_bytes().await,
+        some => some.iter().map(|process| resident_bytes(process.pid)).sum(),
     }
 }

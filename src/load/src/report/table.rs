@@ -45,6 +45,10 @@ fn render(summary: &Summary, out: &mut String) -> std::fmt::Result {
         let highest = summary.memory.iter().map(|(_, bytes)| *bytes).max().unwrap_or_default();
         writeln!(out, "resident MiB of the service: {} at first, {} at last, {} at most", mib(*first), mib(*last), mib(highest))?;
     }
+    if !summary.processes.is_empty() {
+        let of_guest = summary.processes.iter().map(|process| format!("{} {:.2}", process.name, process.ms_per_guest));
+        writeln!(out, "processor time for one guest, ms: {}", of_guest.collect::<Vec<_>>().join(", "))?;
+    }
     let tester = &summary.tester;
     write!(out, "tester: let guests in {:.2} ms late at p99, signed within {:.2} ms", tester.lag_ms.0, tester.wait_ms.0)?;
     match tester.busy {

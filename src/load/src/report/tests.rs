@@ -37,6 +37,7 @@ fn summary() -> Summary {
         places: Some(Places { registered: 9, max_guests: 10 }),
         tester: Tester { lag_ms: (0.1, 0.2), wait_ms: (0.1, 0.2), busy: Some(0.1), signs: vec!["a \"sign\" & <b>more</b>".to_owned()] },
         memory: vec![(0.0, 50 << 20), (4.0, 60 << 20)],
+        processes: vec![Process { name: "redis".into(), ms_per_guest: 1.5 }],
         troubles: vec!["</li><img src=x onerror=alert(1)>".to_owned()],
     }
 }
