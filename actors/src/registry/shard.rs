@@ -61,6 +61,11 @@ pub(crate) trait Question<A: Copied>: Message<Result = Result<Self::Answer, Stor
 
     /// The answer from a record that needs no actor any more; one that does is given back.
     fn of_record(&self, record: A::Record, now: Timestamp) -> Result<Self::Answer, A::Record>;
+
+    /// The answer from a record that was read for this question and needs an actor, if the actor has nothing to add.
+    fn of_waiting(&self, _: &A::Record) -> Option<Self::Answer> {
+        None
+    }
 }
 
 /// The moment for which an actor's timer was set has come.
@@ -218,6 +223,7 @@ where
 
     fn handle(&mut self, Adopt { record, question }: Adopt<A, Q>, _: &mut Self::Context) -> Self::Result {
         let (id, deadline) = A::terms(&record);
+        let answer = question.of_waiting(&record);
         let child = match self.children.get(&id) {
             Some(child) => child.clone(),
             None if self.is_full() && !A::ADOPTED_WHEN_FULL => return Box::pin(async { Err(Unanswered::Full) }),
@@ -226,6 +232,9 @@ where
                 self.start_timed_child(id, deadline, actor)
             }
         };
+        if let Some(answer) = answer {
+            return Box::pin(async move { Ok(Ok(answer)) });
+        }
         let ask = child.send(question);
         Box::pin(async move { Ok(ask.await?) })
     }

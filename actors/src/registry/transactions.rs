@@ -13,7 +13,7 @@ use sakshi_store::{OpenOutcome, OpenTransaction, StoreError, StoreFuture, Transa
 
 use super::Unanswered;
 use super::shard::{Copied, Live, Question, Registry};
-use crate::transaction::{LookAgain, Open, Surroundings, TransactionActor, TransactionQuestion};
+use crate::transaction::{EndedElsewhere, Open, Surroundings, TransactionActor, TransactionQuestion};
 
 /// One shard of the registry.
 pub(crate) type TransactionRegistry = Registry<TransactionActor>;
@@ -51,6 +51,13 @@ impl<Q: TransactionQuestion> Question<TransactionActor> for Q {
 
     fn unknown(&self) -> Self::Answer {
         TransactionQuestion::unknown(self)
+    }
+
+    fn of_waiting(&self, record: &TransactionRecord) -> Option<Self::Answer> {
+        match record {
+            TransactionRecord::Pending(pending) => self.waiting(pending),
+            TransactionRecord::Completed(_) => None,
+        }
     }
 
     fn of_record(&self, record: TransactionRecord, now: Timestamp) -> Result<Self::Answer, TransactionRecord> {
@@ -92,7 +99,7 @@ impl Handler<Changed> for TransactionRegistry {
 
     fn handle(&mut self, Changed(id): Changed, _: &mut Self::Context) {
         if let Some(child) = self.children.get(&id) {
-            child.do_send(LookAgain);
+            child.do_send(EndedElsewhere);
         }
     }
 }

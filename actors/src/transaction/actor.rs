@@ -321,21 +321,17 @@ impl Handler<Deadline> for TransactionActor {
     }
 }
 
-/// Another node has changed the transaction: read it again.
+/// Another node has ended the transaction: there is nothing left to be a copy of. Whoever watches here is woken, and
+/// whoever asks from now on is answered from the store.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
-pub(crate) struct LookAgain;
+pub(crate) struct EndedElsewhere;
 
-impl Handler<LookAgain> for TransactionActor {
-    type Result = AtomicResponse<Self, ()>;
+impl Handler<EndedElsewhere> for TransactionActor {
+    type Result = ();
 
-    fn handle(&mut self, _: LookAgain, _: &mut Self::Context) -> Self::Result {
-        let load = self.around.store.load_transaction(self.id);
-        AtomicResponse::new(Box::pin(load.into_actor(self).map(|loaded, actor, ctx| {
-            if let Ok(loaded) = loaded {
-                actor.saw(loaded, ctx);
-            }
-        })))
+    fn handle(&mut self, _: EndedElsewhere, ctx: &mut Self::Context) {
+        ctx.stop();
     }
 }
 

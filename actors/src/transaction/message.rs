@@ -25,6 +25,11 @@ pub(crate) trait TransactionQuestion: Message<Result = Result<Self::Answer, Stor
 
     /// The answer when there is no such transaction.
     fn unknown(&self) -> Self::Answer;
+
+    /// The answer of one that was found waiting just now, if that is all that is asked.
+    fn waiting(&self, _: &Pending) -> Option<Self::Answer> {
+        None
+    }
 }
 
 /// A transaction as it stands.
@@ -58,6 +63,10 @@ impl TransactionQuestion for Look {
 
     fn unknown(&self) -> View {
         View::Unknown
+    }
+
+    fn waiting(&self, pending: &Pending) -> Option<View> {
+        Some(View::Pending(Arc::new(pending.clone())))
     }
 }
 

@@ -4,7 +4,7 @@ mod actor;
 mod message;
 
 pub(crate) use actor::TransactionActor;
-pub(crate) use actor::{LookAgain, Surroundings};
+pub(crate) use actor::{EndedElsewhere, Surroundings};
 pub use message::{Complete, CompleteReply, View};
 pub(crate) use message::{Look, Open, Subscribe, TransactionQuestion, Watch};
 
