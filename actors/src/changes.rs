@@ -1,7 +1,7 @@
 //! Hears what other nodes have changed, and tells the actors here that have a copy of it.
 //!
-//! A notice is only a hint to look again: the store decides everything, so one that is lost or late
-//! costs a waiter its pause between two looks and nothing else.
+//! A notice is only a hint: the copy of a transaction that has ended goes, that of an event is read again. The
+//! store decides everything, so one that is lost or late costs a waiter its pause between two looks and nothing else.
 
 use std::sync::Arc;
 

@@ -39,6 +39,18 @@ async fn a_long_poll_on_one_node_ends_when_another_accepts_the_answer() {
 }
 
 #[tokio::test]
+async fn a_copy_of_what_ended_elsewhere_goes_without_being_read_again() {
+    let nodes = Nodes::start().await;
+    let (backend, phone) = (nodes.backend(1).await, nodes.all[0].phone());
+    let opened = backend.open(&["name"]).await;
+    assert!(backend.through(&nodes.all[2].reach).is_pending(&opened.txn).await);
+    assert_eq!((live_transactions(&nodes.all[2]).await, loads(&nodes.all[2]).await), (1, 1), "one look, one read");
+    phone.through(&nodes.all[1].reach).approve(&opened, "asha").await;
+    eventually("the copy is gone", PLENTY, || async { (live_transactions(&nodes.all[2]).await == 0).then_some(()) }).await;
+    assert_eq!(loads(&nodes.all[2]).await, 1);
+}
+
+#[tokio::test]
 async fn the_metrics_of_a_node_tell_what_it_asks_of_redis() {
     let nodes = Nodes::start().await;
     nodes.backend(1).await.open(&["name"]).await;
@@ -111,6 +123,13 @@ async fn a_kiosk_on_one_node_counts_the_guests_of_another() {
     let accepted = Instant::now();
     while screen.places_left().await != 4 {}
     assert!(accepted.elapsed() < RECHECK / 2, "a notice, not the node's own look: {:?}", accepted.elapsed());
+}
+
+/// How often a node has read a transaction from Redis.
+async fn loads(node: &Universe) -> u64 {
+    let metrics = node.operator().probe("/metrics").await.text;
+    let reads = metrics.lines().find_map(|line| line.strip_prefix("sakshi_redis_calls_total{script=\"load_transaction\"} "));
+    reads.map_or(0, |reads| reads.parse().expect("a number"))
 }
 
 /// Live transactions of a node, as its tree tells.
