@@ -4,16 +4,18 @@ local txn_text, event_text, call = ARGV[10], ARGV[11], ARGV[15]
 -- By the number of the refusal; empty ones were not given.
 local instead = {['0'] = ARGV[12], ['1'] = ARGV[13], ['2'] = ARGV[14]}
 
+if given and not alive(txn) then return {'unknown'} end
+-- What is read of a transaction comes first.
+local found = redis.call('HMGET', txn, 'c', 'a', 'e', 'o', 'x', 's', 'v', 'p', 'f', 'd', 'r', 'u', 'g', 'y', 'i', 'h')
+local of_event, expires_at, ended = found[3], found[5], found[10]
+local until_at, origin, ended_by = found[12], found[13], found[14]
+
 local function record(word, queued, address)
-  local fields = redis.call('HMGET', txn, 'c', 'a', 'e', 'o', 'x', 's', 'v', 'p', 'f', 'd', 'r')
-  return {word, fields, queued or false, address or false}
+  return {word, {unpack(found, 1, 11)}, queued or false, address or false}
 end
 
-if not alive(txn) then return {'unknown'} end
-local found = redis.call('HMGET', txn, 'x', 'd', 'u', 'g', 'e', 'y', 'i', 'h')
-local expires_at, ended, until_at, origin, of_event, ended_by = unpack(found)
-if until_at and now >= tonumber(until_at) then return {'unknown'} end
-if ended and ended_by == call then return record('completed', found[7], found[8]) end
+if not found[1] or (until_at and now >= tonumber(until_at)) then return {'unknown'} end
+if ended and ended_by == call then return record('completed', found[15], found[16]) end
 if ended then return record(ended == answer and 'repeated' or 'before') end
 if now >= tonumber(expires_at) then return {'expired'} end
 if replayed == '1' then return {'replayed'} end
@@ -38,6 +40,7 @@ end
 local ends = text(now + tonumber(result_ttl))
 redis.call('HSET', txn, 'v', text(now), 'p', passed, 'd', answer, 'r', outcome, 'u', ends, 'y', call)
 if refused then redis.call('HSET', txn, 'f', refused) end
+found[7], found[8], found[9], found[10], found[11] = text(now), passed, refused or false, answer, outcome
 local address
 if registered then
   redis.call('HINCRBY', event, 'r', 1)
