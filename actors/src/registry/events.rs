@@ -52,7 +52,7 @@ impl<Q: EventQuestion> Question<EventActor> for Q {
         EventQuestion::unknown(self)
     }
 
-    fn of_record(&self, event: Event, _: Timestamp) -> Result<Self::Answer, Event> {
+    fn of_record(&self, event: Event, _: &<EventActor as Live>::Ground) -> Result<Self::Answer, Event> {
         Err(event)
     }
 }

@@ -44,6 +44,11 @@ pub(crate) trait Copied: Live {
     /// The record in the store.
     fn load(ground: &Self::Ground, id: Self::Id) -> StoreFuture<Option<Self::Record>>;
 
+    /// The same for one that gets an actor while it needs one.
+    fn watch(ground: &Self::Ground, id: Self::Id) -> StoreFuture<Option<Self::Record>> {
+        Self::load(ground, id)
+    }
+
     /// The id and the deadline of a record.
     fn terms(record: &Self::Record) -> (Self::Id, Timestamp);
 
@@ -59,12 +64,12 @@ pub(crate) trait Question<A: Copied>: Message<Result = Result<Self::Answer, Stor
     /// The answer when there is no such record.
     fn unknown(&self) -> Self::Answer;
 
-    /// The answer from a record that needs no actor any more; one that does is given back.
-    fn of_record(&self, record: A::Record, now: Timestamp) -> Result<Self::Answer, A::Record>;
+    /// The answer from a record that needs no actor for it; one that does is given back.
+    fn of_record(&self, record: A::Record, ground: &A::Ground) -> Result<Self::Answer, A::Record>;
 
-    /// The answer from a record that was read for this question and needs an actor, if the actor has nothing to add.
-    fn of_waiting(&self, _: &A::Record) -> Option<Self::Answer> {
-        None
+    /// Whether no record needs an actor for it.
+    fn is_a_look(&self, _: &A::Ground) -> bool {
+        false
     }
 }
 
@@ -191,12 +196,13 @@ where
         let ground = self.ground.clone();
         let me = ctx.address();
         Box::pin(async move {
-            let record = match A::load(&ground, id).await {
+            let load = if question.is_a_look(&ground) { A::load(&ground, id) } else { A::watch(&ground, id) };
+            let record = match load.await {
                 Err(error) => return Ok(Err(error)),
                 Ok(None) => return Ok(Ok(question.unknown())),
                 Ok(Some(record)) => record,
             };
-            match question.of_record(record, A::clock(&ground).now()) {
+            match question.of_record(record, &ground) {
                 Ok(answer) => Ok(Ok(answer)),
                 Err(record) => me.send(Adopt { record, question }).await?,
             }
@@ -223,7 +229,6 @@ where
 
     fn handle(&mut self, Adopt { record, question }: Adopt<A, Q>, _: &mut Self::Context) -> Self::Result {
         let (id, deadline) = A::terms(&record);
-        let answer = question.of_waiting(&record);
         let child = match self.children.get(&id) {
             Some(child) => child.clone(),
             None if self.is_full() && !A::ADOPTED_WHEN_FULL => return Box::pin(async { Err(Unanswered::Full) }),
@@ -232,9 +237,6 @@ where
                 self.start_timed_child(id, deadline, actor)
             }
         };
-        if let Some(answer) = answer {
-            return Box::pin(async move { Ok(Ok(answer)) });
-        }
         let ask = child.send(question);
         Box::pin(async move { Ok(ask.await?) })
     }

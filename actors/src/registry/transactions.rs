@@ -37,6 +37,10 @@ impl Copied for TransactionActor {
         around.store.load_transaction(id)
     }
 
+    fn watch(around: &Arc<Surroundings>, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
+        around.store.watch_transaction(id)
+    }
+
     fn terms(record: &TransactionRecord) -> (TxnId, Timestamp) {
         (record.opened().id, record.opened().expires_at)
     }
@@ -53,19 +57,20 @@ impl<Q: TransactionQuestion> Question<TransactionActor> for Q {
         TransactionQuestion::unknown(self)
     }
 
-    fn of_waiting(&self, record: &TransactionRecord) -> Option<Self::Answer> {
+    fn of_record(&self, record: TransactionRecord, around: &Arc<Surroundings>) -> Result<Self::Answer, TransactionRecord> {
         match record {
-            TransactionRecord::Pending(pending) => self.waiting(pending),
-            TransactionRecord::Completed(_) => None,
+            TransactionRecord::Completed(record) => Ok(self.completed(record)),
+            TransactionRecord::Pending(pending) if pending.is_expired(around.clock.now()) => Ok(self.expired(Arc::new(pending))),
+            TransactionRecord::Pending(pending) if self.is_a_look(around) => {
+                self.waiting(&pending).ok_or(TransactionRecord::Pending(pending))
+            }
+            waiting @ TransactionRecord::Pending(_) => Err(waiting),
         }
     }
 
-    fn of_record(&self, record: TransactionRecord, now: Timestamp) -> Result<Self::Answer, TransactionRecord> {
-        match record {
-            TransactionRecord::Completed(record) => Ok(self.completed(record)),
-            TransactionRecord::Pending(pending) if pending.is_expired(now) => Ok(self.expired(Arc::new(pending))),
-            waiting @ TransactionRecord::Pending(_) => Err(waiting),
-        }
+    /// Where nodes share a store, an actor would look into it again: it may have been ended elsewhere.
+    fn is_a_look(&self, around: &Arc<Surroundings>) -> bool {
+        Q::LOOKS && around.shared
     }
 }
 

@@ -26,7 +26,10 @@ pub(crate) trait TransactionQuestion: Message<Result = Result<Self::Answer, Stor
     /// The answer when there is no such transaction.
     fn unknown(&self) -> Self::Answer;
 
-    /// The answer of one that was found waiting just now, if that is all that is asked.
+    /// Whether the record in the store answers it, whatever that says.
+    const LOOKS: bool = false;
+
+    /// The answer of one that waits, where its record answers it.
     fn waiting(&self, _: &Pending) -> Option<Self::Answer> {
         None
     }
@@ -64,6 +67,8 @@ impl TransactionQuestion for Look {
     fn unknown(&self) -> View {
         View::Unknown
     }
+
+    const LOOKS: bool = true;
 
     fn waiting(&self, pending: &Pending) -> Option<View> {
         Some(View::Pending(Arc::new(pending.clone())))

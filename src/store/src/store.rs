@@ -47,6 +47,12 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// The transaction, while it is retained.
     fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>>;
 
+    /// The same for a node that keeps a copy of it while it waits: [`Store::changes`] tells when another node has
+    /// ended it.
+    fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
+        self.load_transaction(id)
+    }
+
     /// The same with its app, which says how a webhook is written.
     fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>>;
 

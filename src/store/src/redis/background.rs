@@ -27,7 +27,7 @@ impl Background {
         let shared = Arc::clone(shared);
         let run = move || {
             runtime.block_on(async {
-                let listening = tokio::spawn(changes::follow(shared.link.clone(), shared.changes.clone()));
+                let listening = tokio::spawn(changes::follow(shared.link.clone(), shared.node, shared.changes.clone()));
                 let telling = tokio::spawn(clock::follow(Arc::downgrade(&shared)));
                 presence::be_present(shared, every, asked).await;
                 listening.abort();

@@ -1,4 +1,4 @@
-//! What other nodes change: heard on a channel, handed to whoever waits on this node.
+//! What other nodes change: heard on a channel for all nodes and one for this node alone, handed to whoever waits on this node.
 //!
 //! A change that is announced while the connection is lost goes unheard, and so does one that a slow
 //! listener falls too far behind for; both cost a waiter no more than its own next look.
@@ -7,12 +7,13 @@ use sakshi_domain::ids::{EventId, TxnId};
 use tokio::sync::broadcast;
 use tokio::time::sleep;
 
-use super::keys;
 use super::link::{Backoff, Link};
+use super::{NodeId, keys};
 use crate::transition::Change;
 
 /// Listens for as long as it is polled, again after every loss.
-pub(super) async fn follow(link: Link, changes: broadcast::Sender<Change>) {
+pub(super) async fn follow(link: Link, node: NodeId, changes: broadcast::Sender<Change>) {
+    let channels = [keys::CHANGES.to_owned(), keys::changes_for(&node)];
     let mut backoff = Backoff::default();
     for turn in 0_usize.. {
         let told = changes.clone();
@@ -23,7 +24,7 @@ pub(super) async fn follow(link: Link, changes: broadcast::Sender<Change>) {
             }
         };
         let mut subscribed = false;
-        let lost = link.listen(keys::CHANGES, turn, heard, || subscribed = true).await;
+        let lost = link.listen(&channels, turn, heard, || subscribed = true).await;
         if subscribed {
             tracing::warn!(error = %lost, "changes of other nodes are not heard until Redis answers again");
             backoff = Backoff::default();

@@ -11,6 +11,7 @@ use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, Partition, TxnId};
 use sakshi_domain::limits::PARTITIONS;
 use sakshi_domain::tenancy::KeyDigest;
 
+use super::NodeId;
 use crate::session::SessionDigest;
 
 /// When a key goes.
@@ -44,7 +45,7 @@ const fn kind(pattern: &'static str, of_type: &'static str, holds: &'static str,
 /// Every key that a store writes.
 #[rustfmt::skip]
 pub const KEYS: &[KeyKind] = &[
-    kind("{p*}t:*", "hash", "a transaction: c client, a app, e event, o opened, x window's end, s sealed terms, g origin of its webhook; \
+    kind("{p*}t:*", "hash", "a transaction: c client, a app, e event, o opened, x window's end, s sealed terms, g origin of its webhook, m nodes that have a copy; \
         ended: v when, p passed, f refusal, d answer, r sealed outcome, u result's end, y completing call; \
         delivery: i position, h sealed address, k claimed, j claiming call, w outcome, n status, l duration",
         Lifetime::Except("its delivery has not ended")),
@@ -221,8 +222,13 @@ pub(super) fn probe() -> Vec<u8> {
     b"probe".to_vec()
 }
 
-/// The channel on which changes are announced: `t` and a transaction's id, `e` and an event's.
+/// The channel on which changes of events are announced to every node: `e` and an id.
 pub(super) const CHANGES: &str = "sakshi:changes";
+
+/// The channel on which a node is told that a transaction has ended of which it has a copy: `t` and an id.
+pub(super) fn changes_for(node: &NodeId) -> String {
+    format!("{CHANGES}:{node}")
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,11 @@
 //! Opening transactions, and reading them and what is kept for their repetition.
 
+use redis::Value;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::Pending;
 
 use super::answer::{Fields, arguments, unreadable};
-use super::script::{LOAD_IDEMPOTENT_ANSWER, LOAD_TRANSACTION, OPEN_TRANSACTION};
+use super::script::{LOAD_IDEMPOTENT_ANSWER, LOAD_TRANSACTION, OPEN_TRANSACTION, WATCH_TRANSACTION};
 use super::{Shared, keys, records};
 use crate::error::StoreError;
 use crate::record::TransactionRecord;
@@ -48,6 +49,7 @@ impl Shared {
             request,
             answer,
             until,
+            self.node.to_string(),
         ];
         let mut answer = Fields::of("the answer to an opening", self.call(&OPEN_TRANSACTION, keys, args).await?)?;
         Ok(match answer.text()?.as_str() {
@@ -62,7 +64,15 @@ impl Shared {
     }
 
     pub(super) async fn load_transaction(&self, id: TxnId) -> Result<Option<TransactionRecord>, StoreError> {
-        let answer = self.call(&LOAD_TRANSACTION, vec![keys::transaction(id)], vec![]).await?;
+        self.loaded(id, self.call(&LOAD_TRANSACTION, vec![keys::transaction(id)], vec![]).await?).await
+    }
+
+    pub(super) async fn watch_transaction(&self, id: TxnId) -> Result<Option<TransactionRecord>, StoreError> {
+        let args = arguments![self.node.to_string()];
+        self.loaded(id, self.call(&WATCH_TRANSACTION, vec![keys::transaction(id)], args).await?).await
+    }
+
+    async fn loaded(&self, id: TxnId, answer: Value) -> Result<Option<TransactionRecord>, StoreError> {
         match Fields::maybe("a transaction", answer)? {
             Some(fields) => records::transaction(&self.vault, id, fields).map(Some),
             None => self.absent(None).await,

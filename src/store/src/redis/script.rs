@@ -60,7 +60,9 @@ macro_rules! scripts {
 scripts! {
     OPEN_TRANSACTION = "open_transaction", true, "", ["ledger", "repetition", "gate"];
     COMPLETE_TRANSACTION = "complete_transaction", true, "", ["gate", "outbox"];
-    LOAD_TRANSACTION = "load_transaction", false, " flags=no-writes", [];
+    LOAD_TRANSACTION = "load_transaction", false, " flags=no-writes", ["transaction_fields"];
+    /// Who has a copy is of no consequence when it is lost: a watcher looks again by itself.
+    WATCH_TRANSACTION = "watch_transaction", false, " flags=allow-oom", ["transaction_fields"];
     RESERVE_CREDENTIAL = "credential_reserve", true, "", [];
     RELEASE_CREDENTIAL = "credential_release", true, " flags=allow-oom", [];
     LOAD_IDEMPOTENT_ANSWER = "load_idempotent_answer", false, " flags=no-writes", [];

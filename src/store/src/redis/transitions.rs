@@ -59,6 +59,10 @@ impl Store for RedisStore {
         self.carry_out(move |store| async move { store.load_transaction(id).await })
     }
 
+    fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
+        self.carry_out(move |store| async move { store.watch_transaction(id).await })
+    }
+
     fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
         self.carry_out(move |store| async move {
             let Some(record) = store.load_transaction(id).await? else { return Ok(None) };

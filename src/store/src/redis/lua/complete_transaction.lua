@@ -6,7 +6,7 @@ local instead = {['0'] = ARGV[12], ['1'] = ARGV[13], ['2'] = ARGV[14]}
 
 if given and not alive(txn) then return {'unknown'} end
 -- What is read of a transaction comes first.
-local found = redis.call('HMGET', txn, 'c', 'a', 'e', 'o', 'x', 's', 'v', 'p', 'f', 'd', 'r', 'u', 'g', 'y', 'i', 'h')
+local found = redis.call('HMGET', txn, 'c', 'a', 'e', 'o', 'x', 's', 'v', 'p', 'f', 'd', 'r', 'u', 'g', 'y', 'i', 'h', 'm')
 local of_event, expires_at, ended = found[3], found[5], found[10]
 local until_at, origin, ended_by = found[12], found[13], found[14]
 
@@ -61,6 +61,9 @@ if origin and not refused then
 else
   redis.call('PEXPIREAT', txn, ends)
 end
-redis.call('PUBLISH', channel, 't' .. txn_text)
+-- Whoever else has a copy is told, each node on a channel of its own.
+for copy in string.gmatch(found[17] or '', string.rep('%x', 32)) do
+  if copy ~= node then redis.call('PUBLISH', channel .. ':' .. copy, 't' .. txn_text) end
+end
 if registered then redis.call('PUBLISH', channel, 'e' .. event_text) end
 return record('completed', queued, address)

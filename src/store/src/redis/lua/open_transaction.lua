@@ -1,6 +1,6 @@
 local txn, client, ledger, idempotency, event, waiting, registrations, ends_of_app, events_of_app = unpack(KEYS)
 local id, client_id, app, event_id, opened_at, expires_at, terms, origin = unpack(ARGV, 2, 9)
-local cost, effect, grace, request, answer, replayed_until = unpack(ARGV, 10, 15)
+local cost, effect, grace, request, answer, replayed_until, node = unpack(ARGV, 10, 16)
 
 local function opened()
   return {'opened', redis.call('HGET', client, 'b') or '0'}
@@ -24,7 +24,7 @@ if not balance then return {'unpaid'} end
 
 -- One that comes late is kept for the grace as well: its repetition must find it.
 local gone_at = text(math.max(tonumber(expires_at), now) + tonumber(grace))
-local fields = {'HSET', txn, 'c', client_id, 'a', app, 'o', opened_at, 'x', expires_at, 's', terms}
+local fields = {'HSET', txn, 'c', client_id, 'a', app, 'o', opened_at, 'x', expires_at, 's', terms, 'm', node}
 for name, value in pairs({g = origin, e = event_id}) do
   if value ~= '' then
     fields[#fields + 1] = name

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sakshi_domain::event::EventPatch;
 use sakshi_domain::ids::ClientId;
 use tokio::sync::broadcast::Receiver;
 use tokio::time::timeout;
@@ -9,6 +10,7 @@ use tokio::time::timeout;
 use super::nodes::Node;
 use super::server::groups::RedisCluster;
 use super::server::{DURABLE, PLENTY, RedisServer, eventually};
+use crate::conformance::fixture::{completing, created, event, opened, patched};
 use crate::redis::{RedisServers, RedisTopology};
 use crate::store::Store;
 use crate::transition::Change;
@@ -22,10 +24,16 @@ fn await_listeners(servers: &[&RedisServer], count: i64) {
     });
 }
 
-async fn is_heard(receiver: &mut Receiver<Change>, on: &Node, client: &ClientId) {
-    let (pending, _) = on.queue(client).await;
-    let heard = timeout(PLENTY, receiver.recv()).await.expect("it is heard");
-    assert_eq!(heard, Ok(Change::Transaction(pending.id)));
+/// A transaction that one node opens and another keeps a copy of ends on the first.
+async fn is_heard(receiver: &mut Receiver<Change>, on: &Node, watching: &Node, client: &ClientId) {
+    let pending = opened(on, client).await;
+    assert!(watching.store.watch_transaction(pending.id).await.unwrap().is_some());
+    on.store.complete_transaction(completing(pending.id, 1)).await.unwrap();
+    assert_eq!(next(receiver).await, Change::Transaction(pending.id));
+}
+
+async fn next(receiver: &mut Receiver<Change>) -> Change {
+    timeout(PLENTY, receiver.recv()).await.expect("it is heard").expect("it listens")
 }
 
 #[tokio::test]
@@ -37,8 +45,33 @@ async fn what_one_node_changes_is_heard_by_another_also_after_redis_was_killed()
     let mut changes = other.store.changes().unwrap();
     for _ in 0..2 {
         await_listeners(&[&server], 2);
-        is_heard(&mut changes, &one, &client).await;
+        is_heard(&mut changes, &one, &other, &client).await;
         server.restart();
+    }
+}
+
+#[tokio::test]
+async fn only_nodes_that_have_a_copy_are_told_that_a_transaction_has_ended_and_who_ended_it_is_not() {
+    let server = RedisServer::start(DURABLE);
+    let start = || Node::start(server.url().parse().unwrap(), BEAT);
+    let (opener, ender, looker) = (start().await, start().await, start().await);
+    let client = opener.client().await;
+    await_listeners(&[&server], 3);
+    let mut heard = [&opener, &ender, &looker].map(|node| node.store.changes().unwrap());
+    let (first, last) = (opened(&opener, &client).await.id, opened(&opener, &client).await.id);
+    for node in [&looker, &ender, &looker] {
+        node.store.load_transaction(first).await.unwrap();
+        node.store.watch_transaction(last).await.unwrap();
+    }
+    for id in [first, last] {
+        ender.store.complete_transaction(completing(id, 1)).await.unwrap();
+    }
+    assert_eq!([next(&mut heard[0]).await, next(&mut heard[0]).await], [first, last].map(Change::Transaction));
+    assert_eq!(next(&mut heard[2]).await, Change::Transaction(last), "of the first it had no copy");
+    let event = created(&looker, event(&looker, &client, 5)).await;
+    patched(&looker, &event, EventPatch { is_active: Some(false), ..EventPatch::default() }).await;
+    for receiver in &mut heard {
+        assert_eq!(next(receiver).await, Change::Event(event.id), "nothing in between, and events are for all");
     }
 }
 
@@ -51,6 +84,6 @@ async fn on_a_cluster_changes_of_every_partition_are_heard() {
     let mut changes = other.store.changes().unwrap();
     for _ in 0..8 {
         let client = one.client().await;
-        is_heard(&mut changes, &one, &client).await;
+        is_heard(&mut changes, &one, &other, &client).await;
     }
 }

@@ -84,6 +84,7 @@ async fn used_for_everything(universe: &Universe) {
     opened(universe, &client).await;
     // A credential that is given back, and one that is not.
     let late = opened(universe, &client).await;
+    assert!(store.watch_transaction(late.id).await.unwrap().is_some());
     universe.advance(WINDOW);
     assert_eq!(store.complete_transaction(presenting(completing(late.id, 1), 2)).await, Ok(CompleteOutcome::Expired));
 
