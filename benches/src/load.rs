@@ -130,6 +130,11 @@ fn thread(shared: &Arc<Shared>, connections: usize) -> Result<Vec<Vec<u8>>, Fail
     })
 }
 
+/// Of all of them together.
+fn processor_time(servers: &[&Server]) -> Result<Duration, Failure> {
+    servers.iter().map(|server| server.processor_time()).sum()
+}
+
 /// One turn: sends the requests over and over and measures after a warm-up.
 pub(crate) fn cycle(server: &Server, requests: &Requests, scale: Scale) -> Result<Measured, Failure> {
     cycle_over(&[server], requests, scale)
@@ -137,7 +142,6 @@ pub(crate) fn cycle(server: &Server, requests: &Requests, scale: Scale) -> Resul
 
 /// The same over several servers, as many connections to each.
 pub(crate) fn cycle_over(servers: &[&Server], requests: &Requests, scale: Scale) -> Result<Measured, Failure> {
-    let processor_time = || servers.iter().map(|server| server.processor_time()).sum::<Result<Duration, Failure>>();
     let shared = Shared {
         addresses: servers.iter().map(|server| server.address).collect(),
         requests: Arc::clone(requests),
@@ -150,9 +154,10 @@ pub(crate) fn cycle_over(servers: &[&Server], requests: &Requests, scale: Scale)
     let running = Running::start(shared, scale.connections);
     let shared = Arc::clone(&running.shared);
     pause(scale.warm);
-    let (began, before, used) = (Instant::now(), shared.answered.load(Ordering::Relaxed), processor_time()?);
+    let (began, before, used) = (Instant::now(), shared.answered.load(Ordering::Relaxed), processor_time(servers)?);
     pause(scale.span);
-    let measured = Measured::of(shared.answered.load(Ordering::Relaxed) - before, began.elapsed(), processor_time()?.saturating_sub(used));
+    let measured =
+        Measured::of(shared.answered.load(Ordering::Relaxed) - before, began.elapsed(), processor_time(servers)?.saturating_sub(used));
     shared.stop.store(true, Ordering::Relaxed);
     running.finish()?;
     Ok(measured)
@@ -160,9 +165,19 @@ pub(crate) fn cycle_over(servers: &[&Server], requests: &Requests, scale: Scale)
 
 /// Sends each request once, keeps the bodies of the answers if asked, and measures the whole.
 pub(crate) fn each_once(server: &Server, requests: Requests, scale: Scale, keep: bool) -> Result<(Measured, Vec<Vec<u8>>), Failure> {
+    each_once_over(&[server], requests, scale, keep)
+}
+
+/// The same over several servers, as many connections to each.
+pub(crate) fn each_once_over(
+    servers: &[&Server],
+    requests: Requests,
+    scale: Scale,
+    keep: bool,
+) -> Result<(Measured, Vec<Vec<u8>>), Failure> {
     let count = requests.len() as u64;
     let shared = Shared {
-        addresses: vec![server.address],
+        addresses: servers.iter().map(|server| server.address).collect(),
         requests,
         repeat: false,
         keep,
@@ -170,9 +185,9 @@ pub(crate) fn each_once(server: &Server, requests: Requests, scale: Scale, keep:
         answered: AtomicU64::new(0),
         stop: AtomicBool::new(false),
     };
-    let (began, used) = (Instant::now(), server.processor_time()?);
+    let (began, used) = (Instant::now(), processor_time(servers)?);
     let bodies = Running::start(shared, scale.connections).finish()?;
-    let measured = Measured::of(count, began.elapsed(), server.processor_time()?.saturating_sub(used));
+    let measured = Measured::of(count, began.elapsed(), processor_time(servers)?.saturating_sub(used));
     Ok((measured, bodies))
 }
 

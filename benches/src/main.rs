@@ -7,6 +7,7 @@
 mod bare;
 mod completion;
 mod connection;
+mod crowd;
 mod crypto;
 mod growth;
 mod guests;
@@ -89,6 +90,8 @@ enum What {
         #[command(subcommand)]
         series: Option<growth::Series>,
     },
+    /// What a completion costs as more nodes share a Redis.
+    Crowd,
     /// Webhooks from the outbox against a bare client that posts the same bytes.
     Webhooks,
     /// Completions with a webhook each: whether the webhooks keep up, on both stores.
@@ -119,6 +122,7 @@ fn main() -> ExitCode {
         What::Guests => one(&cli, guests::run, scale),
         What::Verification => one(&cli, verification::run, scale),
         What::Nodes => one(&cli, nodes::run, scale),
+        What::Crowd => one(&cli, crowd::run, scale),
         What::Webhooks => one(&cli, webhooks::run, scale),
         What::Pace => one(&cli, webhooks::pace::run, scale),
         What::Drain => one(&cli, webhooks::pace::drain, scale),
@@ -137,13 +141,14 @@ fn main() -> ExitCode {
 }
 
 /// In the order in which they are run.
-const ALL: [Bench; 12] = [
+const ALL: [Bench; 13] = [
     limits::run,
     init::run,
     poll::run,
     completion::run,
     verification::run,
     nodes::run,
+    crowd::run,
     webhooks::run,
     webhooks::pace::run,
     webhooks::pace::drain,

@@ -115,13 +115,23 @@ impl Service {
 
     /// A node on a Redis that holds nothing yet.
     pub(crate) fn on_redis(url: &str, intent_key: Option<&Path>) -> Result<Self, Failure> {
+        Self::on_redis_set(url, intent_key, &[])
+    }
+
+    /// The same with other settings than usual.
+    pub(crate) fn on_redis_set(url: &str, intent_key: Option<&Path>, settings: &[(&str, &str)]) -> Result<Self, Failure> {
         let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
-        Ok(Self { server: node(directory.path(), intent_key, Some(url), &[])?, directory })
+        Ok(Self { server: node(directory.path(), intent_key, Some(url), settings)?, directory })
     }
 
     /// Another node on the same Redis, with the same keys.
     pub(crate) fn beside(&self, url: &str, intent_key: Option<&Path>) -> Result<Server, Failure> {
-        node(self.directory.path(), intent_key, Some(url), &[])
+        self.beside_set(url, intent_key, &[])
+    }
+
+    /// The same with other settings than usual.
+    pub(crate) fn beside_set(&self, url: &str, intent_key: Option<&Path>, settings: &[(&str, &str)]) -> Result<Server, Failure> {
+        node(self.directory.path(), intent_key, Some(url), settings)
     }
 
     /// Opens so many transactions without HTTP.

@@ -81,7 +81,7 @@ impl Place {
 }
 
 /// Of a server and all that it has forked.
-fn processor_time(redis: &RedisServer) -> Result<Duration, Failure> {
+pub(crate) fn processor_time(redis: &RedisServer) -> Result<Duration, Failure> {
     let parts = ["used_cpu_user", "used_cpu_sys", "used_cpu_user_children", "used_cpu_sys_children"];
     let seconds = |part: &str| redis.info(part).and_then(|text| text.parse::<f64>().ok()).ok_or("Redis does not say what it used");
     Ok(Duration::from_secs_f64(parts.iter().map(|part| seconds(part)).sum::<Result<f64, _>>()?))
