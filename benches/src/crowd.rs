@@ -57,7 +57,8 @@ struct Crowd {
 impl Crowd {
     fn start(count: usize, key: &Path) -> Result<Self, Failure> {
         let redis = redis("everysec");
-        let single = [("server.workers", "1")];
+        // One address for all, as before a balancer; nobody connects to it.
+        let single = [("server.workers", "1"), ("server.public_base_url", "http://127.0.0.1:9")];
         let service = Service::on_redis_set(&redis.url(), Some(key), &single)?;
         let others = (1..count).map(|_| service.beside_set(&redis.url(), Some(key), &single)).collect::<Result<_, _>>()?;
         Ok(Self { redis, service, others })
