@@ -53,17 +53,23 @@ struct Shared {
     repeat: bool,
     /// Keeps the bodies of the answers.
     keep: bool,
+    /// When the first is sent at the earliest, and how much later each further one.
+    pace: (Instant, Duration),
     next: AtomicUsize,
     answered: AtomicU64,
     stop: AtomicBool,
 }
 
 impl Shared {
-    fn next(&self) -> Option<&[u8]> {
+    async fn next(&self) -> Option<&[u8]> {
         if self.stop.load(Ordering::Relaxed) {
             return None;
         }
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        let (first, pause) = self.pace;
+        if !pause.is_zero() {
+            tokio::time::sleep_until((first + pause.mul_f64(turn as f64)).into()).await;
+        }
         let index = if self.repeat { turn % self.requests.len() } else { turn };
         self.requests.get(index).map(Vec::as_slice)
     }
@@ -71,7 +77,7 @@ impl Shared {
     async fn drive(&self, number: usize) -> Result<Vec<Vec<u8>>, Failure> {
         let mut connection = Connection::open(self.addresses[number % self.addresses.len()]).await?;
         let mut bodies = Vec::new();
-        while let Some(request) = self.next() {
+        while let Some(request) = self.next().await {
             let (status, body) = connection.exchange(request).await?;
             if status != 200 {
                 return Err(format!("{status}: {}", String::from_utf8_lossy(body)).into());
@@ -111,7 +117,7 @@ impl Running {
 }
 
 fn thread(shared: &Arc<Shared>, connections: usize) -> Result<Vec<Vec<u8>>, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let drive = |number| {
             let shared = Arc::clone(shared);
@@ -147,6 +153,7 @@ pub(crate) fn cycle_over(servers: &[&Server], requests: &Requests, scale: Scale)
         requests: Arc::clone(requests),
         repeat: true,
         keep: false,
+        pace: (Instant::now(), Duration::ZERO),
         next: AtomicUsize::new(0),
         answered: AtomicU64::new(0),
         stop: AtomicBool::new(false),
@@ -165,15 +172,16 @@ pub(crate) fn cycle_over(servers: &[&Server], requests: &Requests, scale: Scale)
 
 /// Sends each request once, keeps the bodies of the answers if asked, and measures the whole.
 pub(crate) fn each_once(server: &Server, requests: Requests, scale: Scale, keep: bool) -> Result<(Measured, Vec<Vec<u8>>), Failure> {
-    each_once_over(&[server], requests, scale, keep)
+    each_once_over(&[server], requests, scale, keep, Duration::ZERO)
 }
 
-/// The same over several servers, as many connections to each.
+/// The same over several servers, as many connections to each, and no two requests closer than a pause.
 pub(crate) fn each_once_over(
     servers: &[&Server],
     requests: Requests,
     scale: Scale,
     keep: bool,
+    pause: Duration,
 ) -> Result<(Measured, Vec<Vec<u8>>), Failure> {
     let count = requests.len() as u64;
     let shared = Shared {
@@ -181,6 +189,7 @@ pub(crate) fn each_once_over(
         requests,
         repeat: false,
         keep,
+        pace: (Instant::now(), pause),
         next: AtomicUsize::new(0),
         answered: AtomicU64::new(0),
         stop: AtomicBool::new(false),
