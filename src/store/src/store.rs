@@ -200,7 +200,8 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// Whether a write would succeed now.
     fn check(&self) -> StoreFuture<()>;
 
-    /// What other nodes change, from now on; `None` when there are no other nodes. A change may go
+    /// What other nodes change of events, and of transactions that this one opened or watches, from now on; `None`
+    /// when there are no other nodes. A change may go
     /// unannounced: whoever waits for one looks for itself now and then.
     fn changes(&self) -> Option<broadcast::Receiver<Change>>;
 
