@@ -67,11 +67,6 @@ pub(crate) trait Question<A: Copied>: Message<Result = Result<Self::Answer, Stor
     /// The answer from a record that needs no actor for it; one that does is given back.
     fn of_record(&self, record: A::Record, ground: &A::Ground) -> Result<Self::Answer, A::Record>;
 
-    /// The record, when who asks has read it.
-    fn known(&self) -> Option<A::Record> {
-        None
-    }
-
     /// Whether no record needs an actor for it.
     fn is_a_look(&self, _: &A::Ground) -> bool {
         false
@@ -201,12 +196,8 @@ where
         let ground = self.ground.clone();
         let me = ctx.address();
         Box::pin(async move {
-            let read = match question.known() {
-                Some(record) => Ok(Some(record)),
-                None if question.is_a_look(&ground) => A::load(&ground, id).await,
-                None => A::watch(&ground, id).await,
-            };
-            let record = match read {
+            let load = if question.is_a_look(&ground) { A::load(&ground, id) } else { A::watch(&ground, id) };
+            let record = match load.await {
                 Err(error) => return Ok(Err(error)),
                 Ok(None) => return Ok(Ok(question.unknown())),
                 Ok(Some(record)) => record,

@@ -68,11 +68,6 @@ impl<Q: TransactionQuestion> Question<TransactionActor> for Q {
         }
     }
 
-    /// What was opened never changes; whether it still waits is the store's to say when it is ended.
-    fn known(&self) -> Option<TransactionRecord> {
-        self.opened().map(|opened| TransactionRecord::Pending(Arc::unwrap_or_clone(opened)))
-    }
-
     /// Where nodes share a store, an actor would look into it again: it may have been ended elsewhere.
     fn is_a_look(&self, around: &Arc<Surroundings>) -> bool {
         Q::LOOKS && around.shared

@@ -29,11 +29,6 @@ pub(crate) trait TransactionQuestion: Message<Result = Result<Self::Answer, Stor
     /// Whether the record in the store answers it, whatever that says.
     const LOOKS: bool = false;
 
-    /// How the transaction was opened, when who asks knows it.
-    fn opened(&self) -> Option<Arc<Pending>> {
-        None
-    }
-
     /// The answer of one that waits, where its record answers it.
     fn waiting(&self, _: &Pending) -> Option<Self::Answer> {
         None
@@ -116,8 +111,6 @@ impl TransactionQuestion for Subscribe {
 pub struct Complete {
     /// The answer.
     pub answer: Answer,
-    /// How the transaction was opened, as far as who asks has just read it: it need not be read once more.
-    pub opened: Option<Arc<Pending>>,
     /// How long its credential is refused under other transactions.
     pub replay_window: Duration,
     /// How long the result can be fetched.
@@ -155,10 +148,6 @@ impl Complete {
 
 impl TransactionQuestion for Complete {
     type Answer = CompleteReply;
-
-    fn opened(&self) -> Option<Arc<Pending>> {
-        self.opened.clone()
-    }
 
     fn completed(&self, record: CompletedRecord) -> CompleteReply {
         self.judge(&record)

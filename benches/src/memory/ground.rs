@@ -187,7 +187,7 @@ impl Place {
         let answer = failure_answer(id, declined.clone());
         let accepted = match self {
             Self::Shard(door) => {
-                let complete = Complete { answer, opened: None, replay_window: REPLAY_WINDOW, result_ttl: RESULT_TTL };
+                let complete = Complete { answer, replay_window: REPLAY_WINDOW, result_ttl: RESULT_TTL };
                 door.complete(id, complete).await? == CompleteReply::Accepted
             }
             Self::Store { store, vault } => {

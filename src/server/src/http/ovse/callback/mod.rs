@@ -59,7 +59,6 @@ pub async fn receive(
     };
     let (client, event) = asked.owners();
     let owners = Owners::stranger(address, client, event, id);
-    let opened = asked.pending();
     let limit = service.rules.callback_bytes;
     let intake = Intake { budget: &memory.callbacks, limit, patience: CALLBACK_ARRIVAL_MAX };
     let received = match intake.receive(owners.clone(), declared_length(request.headers()), payload).await {
@@ -73,8 +72,7 @@ pub async fn receive(
     };
     let reply = match judged.answer {
         Ok(answer) => {
-            let (replay_window, result_ttl) = (service.rules.replay_window, service.rules.result_ttl);
-            let complete = Complete { answer, opened, replay_window, result_ttl };
+            let complete = Complete { answer, replay_window: service.rules.replay_window, result_ttl: service.rules.result_ttl };
             Reply::completing(service.transactions.complete(id, complete).await)
         }
         Err(reply) => reply,
