@@ -12,6 +12,7 @@ use crate::node::Service;
 use crate::process::Server;
 use crate::recording::redis;
 use crate::redis_server::RedisServer;
+use crate::redis_server::resp::Reply;
 use crate::report::{Report, Target, median};
 use crate::scale::Scale;
 use crate::webhooks::pace::id_of;
@@ -21,6 +22,25 @@ use crate::{Failure, requests};
 const REDIS_MOST: f64 = 250.0;
 /// A node on Redis beside an embedded one.
 const NODE_MOST: f64 = 1.1;
+
+/// What a transaction takes in Redis: of memory, and of bytes in its name, its fields and their values alone.
+#[derive(Default)]
+struct Kept {
+    memory: Vec<f64>,
+    content: Vec<f64>,
+}
+
+impl Kept {
+    fn look(&mut self, redis: &RedisServer, id: &str) -> Result<(), Failure> {
+        let key = redis.answer(&["KEYS", &format!("*t:{id}")]).members().first().and_then(Reply::text).ok_or("it is not in Redis")?;
+        let memory = redis.answer(&["MEMORY", "USAGE", &key, "SAMPLES", "0"]).integer().ok_or("Redis does not say what it takes")?;
+        let bytes = |reply: &Reply| if let Reply::Bulk(Some(bytes)) = reply { bytes.len() } else { 0 };
+        let content: usize = redis.answer(&["HGETALL", &key]).members().iter().map(bytes).sum();
+        self.memory.push(memory as f64);
+        self.content.push((key.len() + content) as f64);
+        Ok(())
+    }
+}
 
 /// Processor time for one verification, in microseconds.
 #[derive(Default)]
@@ -34,6 +54,8 @@ struct Place {
     redis: Option<RedisServer>,
     node: Costs,
     store: Costs,
+    pending: Kept,
+    ended: Kept,
 }
 
 impl Place {
@@ -42,7 +64,7 @@ impl Place {
             Some(redis) => Service::on_redis(&redis.url(), None)?,
             None => Service::start(None)?,
         };
-        Ok(Self { service, redis, node: Costs::default(), store: Costs::default() })
+        Ok(Self { service, redis, node: Costs::default(), store: Costs::default(), pending: Kept::default(), ended: Kept::default() })
     }
 
     /// Of the node and of Redis, so far.
@@ -64,6 +86,10 @@ impl Place {
         self.node.init.push(node);
         self.store.init.push(store);
         let ids = opened.iter().map(|body| id_of(body)).collect::<Result<Vec<_>, Failure>>()?;
+        let last = ids.last().ok_or("nothing was opened")?;
+        if let Some(redis) = &self.redis {
+            self.pending.look(redis, last)?;
+        }
         let polls = ids.iter().map(|id| requests::poll(&self.service.server, id)).collect::<Result<Vec<_>, Failure>>()?;
         let polls: Requests = Arc::new(polls);
         let callbacks = Arc::new(Wallet::new(&self.service)?.answers(&opened)?);
@@ -76,7 +102,10 @@ impl Place {
         self.store.rest.push(store);
         // The webhooks have ended by then: they keep pace, and the polls came behind them.
         let settled = self.service.server.tell(&json!({ "completed": ids }))?;
-        if settled["delivered"] == json!(ids.len()) { Ok(()) } else { Err("a webhook was not delivered".into()) }
+        if settled["delivered"] != json!(ids.len()) {
+            return Err("a webhook was not delivered".into());
+        }
+        self.redis.as_ref().map_or(Ok(()), |redis| self.ended.look(redis, last))
     }
 }
 
@@ -105,6 +134,10 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     report.figure("Redis: poll, callback, webhook, poll, µs", &redis.store.rest);
     let whole = |costs: &Costs| costs.init.iter().zip(&costs.rest).map(|(init, rest)| init + rest).collect::<Vec<_>>();
     report.judged("**Redis: the whole, µs**", &whole(&redis.store), Target::AtMost(REDIS_MOST));
+    for (what, kept) in [("that waits", &redis.pending), ("that has ended", &redis.ended)] {
+        report.figure(&format!("Redis memory of a transaction {what}, B"), &kept.memory);
+        report.figure(&format!("its name, fields and values alone, {what}, B"), &kept.content);
+    }
     let ratio = median(&whole(&redis.node)) / median(&whole(&embedded.node));
     report.judged("**node on Redis ÷ node embedded**", &[ratio], Target::AtMost(NODE_MOST));
     report.note(format!(
