@@ -2,7 +2,8 @@
 local function fields_of(txn)
   if given and not seen(txn) then return nil end
   local fields = redis.call('HMGET', txn, 'c', 'a', 'e', 'o', 'x', 's', 'v', 'p', 'f', 'd', 'r', 'u', 'm')
-  local copies, until_at = table.remove(fields), table.remove(fields)
+  local copies = table.remove(fields)
+  local until_at = table.remove(fields)
   if not fields[1] or (until_at and now >= tonumber(until_at)) then return nil end
   return fields, copies or ''
 end
