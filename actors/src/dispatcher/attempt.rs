@@ -13,16 +13,13 @@ use sakshi_domain::payload::OvsePayload;
 use sakshi_outbound::client::WebhookClient;
 use sakshi_store::{Store, StoreError, TransactionRecord, Vault, VaultError};
 
-use super::budget::Held;
+use super::budget::{BESIDE_BYTES, Held};
 use crate::admission::Admission;
 use crate::reveal::{RevealError, reveal};
 
 /// First pause before an attempt's record is tried again; it doubles up to [`PAUSE_MAX`].
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-
-/// What most bodies have beside their outcome.
-const FRAME_BYTES: usize = 1_024;
 
 /// What an attempt needs.
 #[derive(Debug)]
@@ -91,7 +88,7 @@ impl Attempter {
         let spelling = app.map(|app| app.payload_spelling).unwrap_or_default();
         let completed = reveal(&self.vault, record)?;
         // Large enough from the start: growing, it could take twice the room that is taken for it.
-        let mut body = Vec::with_capacity(stored_bytes.saturating_add(FRAME_BYTES));
+        let mut body = Vec::with_capacity(stored_bytes.saturating_add(BESIDE_BYTES));
         serde_json::to_writer(&mut body, &OvsePayload::new(&completed, spelling)).map_err(|_| Unbuilt::Unserialisable)?;
         Ok(body)
     }

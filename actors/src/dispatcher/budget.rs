@@ -18,7 +18,7 @@ use sakshi_domain::limits::{CALLBACK_BYTES_MAX, REPORT_BYTES_MAX};
 use super::BytesFreed;
 
 /// What a body may have beside the outcome that it is made of: its frame, the reference of the client, and a message twice.
-const BESIDE_BYTES: usize = 4 * 1_024;
+pub(super) const BESIDE_BYTES: usize = 4 * 1_024;
 
 /// What a body tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

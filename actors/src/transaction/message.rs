@@ -16,6 +16,8 @@ use super::TransactionActor;
 pub(crate) trait TransactionQuestion: Message<Result = Result<Self::Answer, StoreError>> + Clone + Send + 'static {
     /// What is answered.
     type Answer: Send + 'static;
+    /// Whether the record in the store answers it, whatever that says.
+    const LOOKS: bool = false;
 
     /// The answer of a completed transaction.
     fn completed(&self, record: CompletedRecord) -> Self::Answer;
@@ -25,9 +27,6 @@ pub(crate) trait TransactionQuestion: Message<Result = Result<Self::Answer, Stor
 
     /// The answer when there is no such transaction.
     fn unknown(&self) -> Self::Answer;
-
-    /// Whether the record in the store answers it, whatever that says.
-    const LOOKS: bool = false;
 
     /// The answer of one that waits, where its record answers it.
     fn waiting(&self, _: &Pending) -> Option<Self::Answer> {
@@ -55,6 +54,7 @@ pub(crate) struct Look;
 
 impl TransactionQuestion for Look {
     type Answer = View;
+    const LOOKS: bool = true;
 
     fn completed(&self, record: CompletedRecord) -> View {
         View::Completed(Box::new(record))
@@ -67,8 +67,6 @@ impl TransactionQuestion for Look {
     fn unknown(&self) -> View {
         View::Unknown
     }
-
-    const LOOKS: bool = true;
 
     fn waiting(&self, pending: &Pending) -> Option<View> {
         Some(View::Pending(Arc::new(pending.clone())))

@@ -83,6 +83,7 @@ impl Plan {
         let checks = [
             (share(options.abandon), "abandon", "from 0 to 1"),
             (share(options.decline), "decline", "from 0 to 1"),
+            (share(options.desktops), "desktops", "from 0 to 1"),
             (options.rate.is_none_or(|rate| rate > 0.0 && rate < 1e6), "rate", "above 0"),
             (options.minutes.is_none_or(|minutes| minutes > 0.0 && minutes <= MINUTES_MAX), "minutes", "above 0, at most a week"),
             (options.guests.is_none_or(|guests| guests > 0), "guests", "above 0"),
@@ -182,5 +183,6 @@ mod tests {
         assert_eq!(plan("x kiosk --abandon 0.6 --decline 0.6").err(), Some(PlanError::Shares));
         assert_eq!(plan("x kiosk --rate NaN").err(), Some(PlanError::Range("rate", "above 0")));
         assert_eq!(plan("x kiosk --abandon 1.5").err(), Some(PlanError::Range("abandon", "from 0 to 1")));
+        assert_eq!(plan("x kiosk --desktops NaN").err(), Some(PlanError::Range("desktops", "from 0 to 1")));
     }
 }

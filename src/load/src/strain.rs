@@ -131,6 +131,13 @@ mod tests {
     }
 
     #[test]
+    fn a_process_may_have_a_name() {
+        assert_eq!("redis=12".parse(), Ok(Watched { name: "redis".into(), pid: 12 }));
+        assert_eq!("12".parse(), Ok(Watched { name: "service".into(), pid: 12 }));
+        assert!(["redis", "redis=", "=x", "-1"].iter().all(|text| text.parse::<Watched>().is_err()));
+    }
+
+    #[test]
     fn the_system_tells_what_a_process_uses() {
         if std::path::Path::new("/proc/self/stat").exists() {
             assert!(processor_time().is_some());

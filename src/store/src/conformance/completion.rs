@@ -35,6 +35,7 @@ pub(crate) async fn completing_keeps_the_result_and_queues_one_webhook(world: &i
     assert_eq!(due.iter().map(|queued| queued.id).collect::<Vec<_>>(), [delivery.id]);
     assert_eq!(due, std::slice::from_ref(&delivery));
     assert_eq!((delivery.subject, Some(&delivery.url)), (pending.id.into(), pending.terms.webhook_url.as_ref()));
+    assert_eq!(delivery.stored_bytes, sealed("outcome 5").size());
     let kept = world.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
     assert_eq!((kept.id, kept.queued_at, kept.claimed_at, kept.attempt), (delivery.id, world.now(), None, None));
     assert_eq!(kept.origin, "https://hooks.example");
