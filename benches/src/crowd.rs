@@ -37,9 +37,12 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         let crowd = Crowd::start(count, &key)?;
         let idle = crowd.idle()?;
         let turns = (0..scale.rounds).map(|_| crowd.turn(idle, scale)).collect::<Result<Vec<_>, Failure>>()?;
-        report.figure(&format!("node and Redis CPU of a completion, {count} nodes, µs"), &turns);
-        report.figure(&format!("the same at rest, {count} nodes, ms per s and node"), &[idle * 1e3 / count as f64]);
-        medians.push(median(&turns));
+        let both: Vec<f64> = turns.iter().map(|[nodes, redis]| nodes + redis).collect();
+        let redis: Vec<f64> = turns.iter().map(|[_, redis]| *redis).collect();
+        report.figure(&format!("CPU of a completion, {count} nodes and Redis, µs"), &both);
+        report.figure("of it Redis, µs", &redis);
+        report.figure("all of them at rest, ms per s and node", &[idle.iter().sum::<f64>() * 1e3 / count as f64]);
+        medians.push(median(&both));
     }
     let last = medians.last().copied().unwrap_or(f64::NAN);
     report.judged(&format!("**{} nodes ÷ 1 node**", NODES[NODES.len() - 1]), &[last / medians[0]], Target::AtMost(MOST));
@@ -70,20 +73,22 @@ impl Crowd {
         std::iter::once(&self.service.server).chain(&self.others).collect()
     }
 
-    fn used(&self) -> Result<Duration, Failure> {
+    /// By the nodes and by Redis.
+    fn used(&self) -> Result<[f64; 2], Failure> {
         let nodes = self.nodes().into_iter().map(Server::processor_time).sum::<Result<Duration, Failure>>()?;
-        Ok(nodes + processor_time(&self.redis)?)
+        Ok([nodes, processor_time(&self.redis)?].map(|used| used.as_secs_f64()))
     }
 
     /// Seconds of processor time in a second in which nothing is asked.
-    fn idle(&self) -> Result<f64, Failure> {
+    fn idle(&self) -> Result<[f64; 2], Failure> {
         let before = self.used()?;
         pause(IDLE);
-        Ok(self.used()?.saturating_sub(before).as_secs_f64() / IDLE.as_secs_f64())
+        let now = self.used()?;
+        Ok([0, 1].map(|who| (now[who] - before[who]) / IDLE.as_secs_f64()))
     }
 
     /// Microseconds of a completion.
-    fn turn(&self, idle: f64, scale: Scale) -> Result<f64, Failure> {
+    fn turn(&self, idle: [f64; 2], scale: Scale) -> Result<[f64; 2], Failure> {
         let (nodes, wallet) = (self.nodes(), Wallet::new(&self.service)?);
         let inits = vec![requests::init_without_webhook(&self.service.server)?; scale.paced];
         let (_, opened) = load::each_once_over(&nodes, Arc::new(inits), scale, true, Duration::ZERO)?;
@@ -91,7 +96,7 @@ impl Crowd {
         let before = self.used()?;
         let (measured, _) = load::each_once_over(&nodes, callbacks, scale, false, PAUSE)?;
         let took = scale.paced as f64 / measured.rate;
-        let used = self.used()?.saturating_sub(before).as_secs_f64() - idle * took;
-        Ok(used * 1e6 / scale.paced as f64)
+        let now = self.used()?;
+        Ok([0, 1].map(|who| (now[who] - before[who] - idle[who] * took) * 1e6 / scale.paced as f64))
     }
 }
