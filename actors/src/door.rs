@@ -109,12 +109,23 @@ impl<R: Actor<Context = Context<R>>> Door<R> {
         T: Send + 'static,
         R: Handler<M>,
     {
+        self.ask_with(key, |_| message.clone()).await
+    }
+
+    /// The same with a message of its own for each try, which are numbered from 0.
+    pub(crate) async fn ask_with<K, M, T>(&self, key: K, message: impl Fn(usize) -> M) -> Result<T, AskError>
+    where
+        K: Key,
+        M: Message<Result = Result<Result<T, StoreError>, Unanswered>> + Send + 'static,
+        T: Send + 'static,
+        R: Handler<M>,
+    {
         let index = self.shards.index_of(key);
         let _permit = self.admit(index)?;
-        for _ in 0..TRIES {
+        for turn in 0..TRIES {
             let shard = self.shards.get(index).ok_or(AskError::NoAnswer)?;
             let _asked = self.shards.nodes[index].asked();
-            let answered = shard.send(message.clone()).timeout(self.patience).await.map_err(Unanswered::from);
+            let answered = shard.send(message(turn)).timeout(self.patience).await.map_err(Unanswered::from);
             match answered.and_then(|answered| answered) {
                 Ok(answer) => return Ok(answer?),
                 Err(Unanswered::Full) => return Err(AskError::Overloaded),

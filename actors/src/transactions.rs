@@ -43,7 +43,16 @@ impl Transactions {
     /// # Errors
     /// [`AskError`] when that cannot be told now.
     pub async fn look(&self, id: TxnId) -> Result<View, AskError> {
-        self.ask(id, Look).await
+        self.ask(id, Look { fresh: true }).await
+    }
+
+    /// The same for whoever asks the store again before anything is done: one that another node has just ended may seem
+    /// to wait.
+    ///
+    /// # Errors
+    /// [`AskError`] when that cannot be told now.
+    pub async fn glance(&self, id: TxnId) -> Result<View, AskError> {
+        self.ask(id, Look { fresh: false }).await
     }
 
     /// How the transaction stands, once it is no longer pending or `wait` is over.
@@ -75,7 +84,9 @@ impl Transactions {
     /// # Errors
     /// [`AskError`] when its fate is not known; it may be handed in again.
     pub async fn complete(&self, id: TxnId, complete: Complete) -> Result<CompleteReply, AskError> {
-        self.ask(id, complete).await
+        // Whose actor ended meanwhile is told by the record how.
+        let question = |turn| Complete { known: complete.known.clone().filter(|_| turn == 0), ..complete.clone() };
+        self.door.ask_with(id, |turn| Ask { id, question: question(turn) }).await
     }
 
     /// Opens the outcome of a completed transaction.

@@ -67,6 +67,11 @@ pub(crate) trait Question<A: Copied>: Message<Result = Result<Self::Answer, Stor
     /// The answer from a record that needs no actor for it; one that does is given back.
     fn of_record(&self, record: A::Record, ground: &A::Ground) -> Result<Self::Answer, A::Record>;
 
+    /// An actor that can answer without a look into the store, for a moment, and until when it may live.
+    fn visitor(&self, _: &A::Ground) -> Option<(A, Timestamp)> {
+        None
+    }
+
     /// Whether no record needs an actor for it.
     fn is_a_look(&self, _: &A::Ground) -> bool {
         false
@@ -189,7 +194,9 @@ where
     type Result = ResponseFuture<Answered<A, Q>>;
 
     fn handle(&mut self, Ask { id, question }: Ask<A, Q>, ctx: &mut Self::Context) -> Self::Result {
-        if let Some(child) = self.children.get(&id) {
+        let child = self.children.get(&id).cloned();
+        let visitor = || question.visitor(&self.ground).map(|(actor, until)| self.start_timed_child(id, until, actor));
+        if let Some(child) = child.or_else(visitor) {
             let ask = child.send(question);
             return Box::pin(async move { Ok(ask.await?) });
         }

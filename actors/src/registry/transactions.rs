@@ -68,6 +68,11 @@ impl<Q: TransactionQuestion> Question<TransactionActor> for Q {
         }
     }
 
+    fn visitor(&self, around: &Arc<Surroundings>) -> Option<(TransactionActor, Timestamp)> {
+        let pending = self.known().filter(|pending| !pending.is_expired(around.clock.now()))?;
+        Some((TransactionActor::visiting(Arc::clone(pending), Arc::clone(around)), pending.expires_at))
+    }
+
     /// Where nodes share a store, an actor would look into it again: it may have been ended elsewhere.
     fn is_a_look(&self, around: &Arc<Surroundings>) -> bool {
         Q::LOOKS && around.shared

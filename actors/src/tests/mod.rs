@@ -169,7 +169,7 @@ impl Universe {
     }
 
     pub(super) async fn complete(&self, id: TxnId, answer: Answer) -> CompleteReply {
-        let complete = Complete { answer, replay_window: WINDOW, result_ttl: WINDOW };
+        let complete = Complete { answer, known: None, replay_window: WINDOW, result_ttl: WINDOW };
         self.door.complete(id, complete).await.unwrap()
     }
 

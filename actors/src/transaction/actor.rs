@@ -48,6 +48,8 @@ pub(crate) struct Surroundings {
 pub(crate) struct TransactionActor {
     id: TxnId,
     state: State,
+    /// It was not read from the store and is no copy of which others know: it ends with its first answer.
+    visiting: bool,
     around: Arc<Surroundings>,
 }
 
@@ -69,7 +71,7 @@ enum State {
 impl TransactionActor {
     /// An actor for a transaction that is about to be opened.
     pub(crate) const fn unopened(id: TxnId, around: Arc<Surroundings>) -> Self {
-        Self { id, state: State::Absent, around }
+        Self { id, state: State::Absent, visiting: false, around }
     }
 
     /// An actor for a transaction that was read from the store.
@@ -79,7 +81,12 @@ impl TransactionActor {
             TransactionRecord::Pending(pending) => State::Waiting { pending: Arc::new(pending), watchers: Vec::new() },
             TransactionRecord::Completed(record) => State::Completed(Box::new(record)),
         };
-        Self { id, state, around }
+        Self { id, state, visiting: false, around }
+    }
+
+    /// An actor for one answer to a transaction that somebody has just seen wait.
+    pub(crate) fn visiting(pending: Arc<Pending>, around: Arc<Surroundings>) -> Self {
+        Self { id: pending.id, state: State::Waiting { pending, watchers: Vec::new() }, visiting: true, around }
     }
 
     /// Ends the actor behind the messages that already wait for it; whoever comes later is
@@ -191,14 +198,14 @@ impl Handler<Look> for TransactionActor {
 
     fn handle(&mut self, look: Look, ctx: &mut Self::Context) -> Self::Result {
         let ended = self.answer_ended(&look, ctx);
-        if ended.is_some() || !self.around.shared {
+        if ended.is_some() || !look.fresh || !self.around.shared {
             return ActorResponse::reply(Ok(ended.unwrap_or_else(|| self.waiting())));
         }
         // Another node may have ended it, and its notice may be late or lost.
         let load = self.around.store.load_transaction(self.id);
-        ActorResponse::r#async(load.into_actor(self).map(|loaded, actor, ctx| {
+        ActorResponse::r#async(load.into_actor(self).map(move |loaded, actor, ctx| {
             actor.saw(loaded?, ctx);
-            Ok(actor.answer_ended(&Look, ctx).unwrap_or_else(|| actor.waiting()))
+            Ok(actor.answer_ended(&look, ctx).unwrap_or_else(|| actor.waiting()))
         }))
     }
 }
@@ -239,7 +246,14 @@ impl Handler<Complete> for TransactionActor {
             }
         };
         AtomicResponse::new(Box::pin(
-            commit.into_actor(self).map(move |outcome, actor, ctx| outcome.map(|outcome| actor.settle(outcome, &complete, ctx))),
+            commit.into_actor(self).map(move |outcome, actor, ctx| {
+                let reply = outcome.map(|outcome| actor.settle(outcome, &complete, ctx));
+                if actor.visiting && matches!(actor.state, State::Waiting { .. }) {
+                    // What waits behind is asked again, of the store.
+                    ctx.stop();
+                }
+                reply
+            }),
         ))
     }
 }
@@ -254,6 +268,7 @@ fn seal(pending: &Pending, complete: &Complete, around: &Surroundings) -> Option
     let outcome = crate::reveal::seal_outcome(&around.vault, done.opened.id, &done.outcome);
     let transition = CompleteTransaction {
         id: done.opened.id,
+        event: done.opened.event,
         passed: done.outcome.passed(),
         outcome,
         answer: done.answer,
@@ -314,7 +329,7 @@ impl Handler<Deadline> for TransactionActor {
     type Result = ();
 
     fn handle(&mut self, _: Deadline, ctx: &mut Self::Context) {
-        if matches!(self.answer_ended(&Look, ctx), Some(View::Expired(_))) {
+        if matches!(self.answer_ended(&Look { fresh: false }, ctx), Some(View::Expired(_))) {
             metrics::counter!("sakshi_transactions_expired_total").increment(1);
             tracing::debug!(txn.id = %self.id, "transaction expired");
         }

@@ -28,6 +28,11 @@ pub(crate) trait TransactionQuestion: Message<Result = Result<Self::Answer, Stor
     /// The answer when there is no such transaction.
     fn unknown(&self) -> Self::Answer;
 
+    /// The transaction as whoever asks has just seen it wait.
+    fn known(&self) -> Option<&Arc<Pending>> {
+        None
+    }
+
     /// The answer of one that waits, where its record answers it.
     fn waiting(&self, _: &Pending) -> Option<Self::Answer> {
         None
@@ -50,7 +55,10 @@ pub enum View {
 /// How does the transaction stand?
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "Result<View, StoreError>")]
-pub(crate) struct Look;
+pub(crate) struct Look {
+    /// Whether one that another node has ended this moment may not seem to wait.
+    pub(crate) fresh: bool,
+}
 
 impl TransactionQuestion for Look {
     type Answer = View;
@@ -109,6 +117,8 @@ impl TransactionQuestion for Subscribe {
 pub struct Complete {
     /// The answer.
     pub answer: Answer,
+    /// The transaction, if the caller has just seen it wait: then nobody needs to look again before the step that decides.
+    pub known: Option<Arc<Pending>>,
     /// How long its credential is refused under other transactions.
     pub replay_window: Duration,
     /// How long the result can be fetched.
@@ -146,6 +156,10 @@ impl Complete {
 
 impl TransactionQuestion for Complete {
     type Answer = CompleteReply;
+
+    fn known(&self) -> Option<&Arc<Pending>> {
+        self.known.as_ref()
+    }
 
     fn completed(&self, record: CompletedRecord) -> CompleteReply {
         self.judge(&record)

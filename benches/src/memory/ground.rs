@@ -187,13 +187,14 @@ impl Place {
         let answer = failure_answer(id, declined.clone());
         let accepted = match self {
             Self::Shard(door) => {
-                let complete = Complete { answer, replay_window: REPLAY_WINDOW, result_ttl: RESULT_TTL };
+                let complete = Complete { answer, known: None, replay_window: REPLAY_WINDOW, result_ttl: RESULT_TTL };
                 door.complete(id, complete).await? == CompleteReply::Accepted
             }
             Self::Store { store, vault } => {
                 let outcome = serde_json::to_vec(&Outcome::NotVerified(declined))?;
                 let complete = CompleteTransaction {
                     id,
+                    event: None,
                     passed: false,
                     outcome: vault.seal(id.as_bytes(), &outcome),
                     answer: answer.digest(),

@@ -123,7 +123,7 @@ async fn one(door: &Transactions, opener: &Opener, url: &WebhookUrl, claims: &Ar
         identity: CredentialIdentity(distinct),
         digest: AnswerDigest(distinct),
     };
-    match door.complete(id, Complete { answer, replay_window: DAY, result_ttl: DAY }).await? {
+    match door.complete(id, Complete { answer, known: None, replay_window: DAY, result_ttl: DAY }).await? {
         CompleteReply::Accepted => Ok(id),
         other => Err(format!("a transaction was not completed: {other:?}").into()),
     }

@@ -124,6 +124,8 @@ pub struct Retention {
 pub struct CompleteTransaction {
     /// Which one.
     pub id: TxnId,
+    /// The event whose guest it is, as far as the caller knows; the store goes by what it has.
+    pub event: Option<EventId>,
     /// Whether the verification passed.
     pub passed: bool,
     /// The sealed outcome.

@@ -207,7 +207,7 @@ impl Scene {
 
     async fn complete(&self, pending: &Pending, answer: Answer) -> CompleteReply {
         let Rules { replay_window, result_ttl, .. } = rules();
-        self.shared.service.transactions.complete(pending.id, Complete { answer, replay_window, result_ttl }).await.unwrap()
+        self.shared.service.transactions.complete(pending.id, Complete { answer, known: None, replay_window, result_ttl }).await.unwrap()
     }
 
     /// From now on nothing is admitted any more.

@@ -114,6 +114,7 @@ impl Bench {
             digest[..16].copy_from_slice(id.as_bytes());
             let complete = CompleteTransaction {
                 id,
+                event: work.of_event().then_some(self.event),
                 passed: true,
                 outcome: self.vault.seal(id.as_bytes(), &[b'x'; 1_024]),
                 answer: AnswerDigest(digest),

@@ -113,6 +113,7 @@ pub(crate) async fn opened(world: &impl World, client: &ClientId) -> Pending {
 pub(crate) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
     CompleteTransaction {
         id,
+        event: None,
         passed: true,
         outcome: sealed(&format!("outcome {answer}")),
         answer: AnswerDigest([answer; 32]),

@@ -1,16 +1,15 @@
 //! Ending transactions.
 //!
-//! The event of a guest is read first, so that every key of the script can be named; it never
-//! changes. A completion whose answer was lost is recognised by its call and answered as the first
-//! time.
+//! Whoever completes knows the event of a guest as a rule, so every key of the script can be named; when it is another
+//! the script says which, and is called again. A completion whose answer was lost is recognised by its call and answered
+//! as the first time.
 
-use futures_util::future::try_join;
 use sakshi_domain::delivery::QueuedDelivery;
 use sakshi_domain::event::EventRefusal;
-use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::ids::EventId;
 use uuid::Uuid;
 
-use super::answer::{Fields, arguments, text, unreadable};
+use super::answer::{Fields, arguments, unreadable};
 use super::credentials::Reservation;
 use super::script::COMPLETE_TRANSACTION;
 use super::{Shared, keys, position, records};
@@ -23,19 +22,17 @@ use crate::vault::Sealed;
 impl Shared {
     pub(super) async fn complete_transaction(&self, complete: CompleteTransaction) -> Result<CompleteOutcome, StoreError> {
         let (id, call) = (complete.id, Uuid::new_v4());
-        let (event, reservation) = try_join(self.event_of(id), self.reserve(&complete, id, call)).await?;
-        let outcome = self.end(&complete, call, event, matches!(reservation, Reservation::Taken)).await?;
+        let reservation = self.reserve(&complete, id, call).await?;
+        let replayed = matches!(reservation, Reservation::Taken);
+        let outcome = match self.end(&complete, call, complete.event, replayed).await? {
+            Ok(outcome) => outcome,
+            // It never changes.
+            Err(OfEvent(event)) => self.end(&complete, call, event, replayed).await?.unwrap_or(CompleteOutcome::NotFound),
+        };
         if !matches!(outcome, CompleteOutcome::Completed { repeated: false, .. }) {
             self.release(reservation).await;
         }
         Ok(outcome)
-    }
-
-    async fn event_of(&self, id: TxnId) -> Result<Option<EventId>, StoreError> {
-        let found = self.link.read(redis::cmd("HGET").arg(keys::transaction(id)).arg("e").to_owned()).await?;
-        text("the event of a transaction", found)?
-            .map(|text| text.parse().map_err(|_| unreadable("the event of a transaction")))
-            .transpose()
     }
 
     async fn end(
@@ -44,7 +41,7 @@ impl Shared {
         call: Uuid,
         event: Option<EventId>,
         replayed: bool,
-    ) -> Result<CompleteOutcome, StoreError> {
+    ) -> Result<Result<CompleteOutcome, OfEvent>, StoreError> {
         let CompleteTransaction { id, passed, outcome, answer, result_ttl, guest, .. } = complete;
         let [event_key, registrations, waiting] = keys::event(id.partition(), event);
         let keys = vec![keys::transaction(*id), keys::outbox(id.partition()), event_key, registrations, waiting];
@@ -66,23 +63,25 @@ impl Shared {
             call.as_bytes(),
         ];
         let mut answer = Fields::of("the answer to a completion", self.call(&COMPLETE_TRANSACTION, keys, args).await?)?;
-        match answer.text()?.as_str() {
+        let outcome = match answer.text()?.as_str() {
             "completed" => {
                 let record = records::completed(&self.vault, *id, answer.fields()?)?;
                 let queued = answer.optional()?;
                 let queued = queued.map(|at| self.queued(&record, &at, answer.optional_sealed()?)).transpose()?;
-                Ok(CompleteOutcome::Completed { record, queued, repeated: false })
+                CompleteOutcome::Completed { record, queued, repeated: false }
             }
             "repeated" => {
                 let record = records::completed(&self.vault, *id, answer.fields()?)?;
-                Ok(CompleteOutcome::Completed { record, queued: None, repeated: true })
+                CompleteOutcome::Completed { record, queued: None, repeated: true }
             }
-            "before" => records::completed(&self.vault, *id, answer.fields()?).map(CompleteOutcome::AlreadyCompleted),
-            "expired" => Ok(CompleteOutcome::Expired),
-            "replayed" => Ok(CompleteOutcome::CredentialReplayed),
-            "unknown" => self.absent(CompleteOutcome::NotFound).await,
-            _ => Err(unreadable("the answer to a completion")),
-        }
+            "before" => CompleteOutcome::AlreadyCompleted(records::completed(&self.vault, *id, answer.fields()?)?),
+            "expired" => CompleteOutcome::Expired,
+            "replayed" => CompleteOutcome::CredentialReplayed,
+            "unknown" => self.absent(CompleteOutcome::NotFound).await?,
+            "event" => return Ok(Err(OfEvent(answer.optional_parsed()?))),
+            _ => return Err(unreadable("the answer to a completion")),
+        };
+        Ok(Ok(outcome))
     }
 
     /// The delivery at a position, to the address that it copied or to the transaction's own.
@@ -97,6 +96,9 @@ impl Shared {
         Ok(QueuedDelivery { id, subject: txn.into(), url, stored_bytes: record.outcome.size() })
     }
 }
+
+/// The event whose guest a transaction is, if it is one's.
+struct OfEvent(Option<EventId>);
 
 const fn outcome_of(outcomes: &GuestOutcomes, refusal: EventRefusal) -> &Sealed {
     match refusal {

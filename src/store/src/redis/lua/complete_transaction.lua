@@ -19,8 +19,8 @@ if ended and ended_by == call then return record('completed', found[15], found[1
 if ended then return record(ended == answer and 'repeated' or 'before') end
 if now >= tonumber(expires_at) then return {'expired'} end
 if replayed == '1' then return {'replayed'} end
--- The caller read which event it is; that never changes, but it may have read nothing.
-if (of_event or '') ~= event_text then return {'unknown'} end
+-- Its event never changes, but the caller may not know it.
+if (of_event or '') ~= event_text then return {'event', of_event} end
 
 local refused, registered = nil, false
 if of_event then

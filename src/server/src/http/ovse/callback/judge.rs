@@ -33,6 +33,14 @@ impl Asked {
         }
     }
 
+    /// The transaction, if it waits.
+    pub(super) fn pending(&self) -> Option<Arc<Pending>> {
+        match self {
+            Self::Pending(pending) => Some(Arc::clone(pending)),
+            Self::Completed(_) => None,
+        }
+    }
+
     /// For whom it was opened.
     pub(super) fn owners(&self) -> (&ClientId, Option<EventId>) {
         match self {

@@ -49,7 +49,7 @@ pub async fn receive(
     let Some(id) = txn.parse().ok().filter(|id| service.agreement.callbacks.is_genuine(*id, &capability)) else {
         return Ok(Reply::unknown().render(unread, &txn));
     };
-    let asked = match service.transactions.look(id).await {
+    let asked = match service.transactions.glance(id).await {
         Ok(view) => Asked::of(view),
         Err(error) => Err(Reply::unavailable(&error)),
     };
@@ -66,13 +66,15 @@ pub async fn receive(
         Err(BodyFault::TooLarge) => return Err(ApiError::BodyTooLarge { limit }),
         Err(fault) => return Ok(Reply::unread(fault).render(unread, &txn)),
     };
+    let known = asked.pending();
     let judged = match judged(&service, &cpu, owners, (id, asked), content_type, received).await {
         Ok(judged) => judged,
         Err(reply) => return Ok(reply.render(unread, &txn)),
     };
     let reply = match judged.answer {
         Ok(answer) => {
-            let complete = Complete { answer, replay_window: service.rules.replay_window, result_ttl: service.rules.result_ttl };
+            let (replay_window, result_ttl) = (service.rules.replay_window, service.rules.result_ttl);
+            let complete = Complete { answer, known, replay_window, result_ttl };
             Reply::completing(service.transactions.complete(id, complete).await)
         }
         Err(reply) => reply,
