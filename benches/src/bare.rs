@@ -13,6 +13,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 
 use crate::crypto::{Checks, Signer};
+use crate::journal::Journal;
 use crate::role::{say, told};
 use crate::{Failure, load};
 
@@ -26,6 +27,8 @@ pub(crate) enum Bare {
     Authenticating(HashSet<[u8; 32]>),
     /// Verifies two signatures.
     Verifying(Box<Checks>),
+    /// The same, and keeps a record durably.
+    Keeping(Box<Checks>, Journal),
 }
 
 impl Bare {
@@ -41,7 +44,13 @@ impl Bare {
         Ok(Self::Verifying(Box::new(Checks::from_json(&std::fs::read_to_string(checks)?)?)))
     }
 
-    fn answer(&self, request: &HttpRequest, body: &mut String) -> bool {
+    /// The journal is beside the checks.
+    pub(crate) fn keeping(checks: &Path, bytes: usize) -> Result<Self, Failure> {
+        let journal = Journal::start(&checks.with_extension("journal"), bytes)?;
+        Ok(Self::Keeping(Box::new(Checks::from_json(&std::fs::read_to_string(checks)?)?), journal))
+    }
+
+    async fn answer(&self, request: &HttpRequest, body: &mut String) -> bool {
         match self {
             Self::Answering => true,
             Self::Signing(signer) => {
@@ -57,6 +66,7 @@ impl Bare {
                 known.contains(&pair(header("x-api-key"), header("x-api-app-id")))
             }
             Self::Verifying(checks) => checks.verify().is_ok(),
+            Self::Keeping(checks, journal) => checks.verify().is_ok() && journal.append().await.is_ok(),
         }
     }
 }
@@ -92,7 +102,7 @@ pub(crate) async fn serve(bare: Bare, answer: usize) -> Result<(), Failure> {
 // The body is taken for its reading; no handler could answer without it.
 async fn handle(request: HttpRequest, _body: Bytes, shared: Data<Shared>) -> HttpResponse {
     let mut body = shared.filling.clone();
-    if shared.bare.answer(&request, &mut body) {
+    if shared.bare.answer(&request, &mut body).await {
         HttpResponse::Ok().content_type("application/json").body(body)
     } else {
         HttpResponse::Unauthorized().finish()

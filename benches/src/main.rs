@@ -12,6 +12,7 @@ mod crypto;
 mod growth;
 mod guests;
 mod init;
+mod journal;
 mod latency;
 mod limits;
 mod load;

@@ -54,6 +54,9 @@ pub(crate) enum Role {
         /// A file made by [`crate::crypto::Checks::to_json`].
         checks: PathBuf,
         answer: usize,
+        /// Keeps so many bytes durably before it answers.
+        #[arg(long)]
+        keep: Option<usize>,
     },
     /// Opens and replaces transactions and tells how much memory they take.
     Memory {
@@ -82,7 +85,8 @@ impl Role {
                 Self::Record { key, redis, answer } => recording::serve(key, redis, *answer).await,
                 Self::Sign { key, answer } => bare::serve(Bare::signing(key)?, *answer).await,
                 Self::Authenticate { key, app, answer } => bare::serve(Bare::authenticating(key, app), *answer).await,
-                Self::Verify { checks, answer } => bare::serve(Bare::verifying(checks)?, *answer).await,
+                Self::Verify { checks, answer, keep: None } => bare::serve(Bare::verifying(checks)?, *answer).await,
+                Self::Verify { checks, answer, keep: Some(bytes) } => bare::serve(Bare::keeping(checks, *bytes)?, *answer).await,
                 Self::Memory { directory, store_only } => memory::role(directory, *store_only).await,
             }
         })

@@ -245,16 +245,14 @@ impl Handler<Complete> for TransactionActor {
                 None => Ok(CompleteOutcome::Expired),
             }
         };
-        AtomicResponse::new(Box::pin(
-            commit.into_actor(self).map(move |outcome, actor, ctx| {
-                let reply = outcome.map(|outcome| actor.settle(outcome, &complete, ctx));
-                if actor.visiting && matches!(actor.state, State::Waiting { .. }) {
-                    // What waits behind is asked again, of the store.
-                    ctx.stop();
-                }
-                reply
-            }),
-        ))
+        AtomicResponse::new(Box::pin(commit.into_actor(self).map(move |outcome, actor, ctx| {
+            let reply = outcome.map(|outcome| actor.settle(outcome, &complete, ctx));
+            if actor.visiting && matches!(actor.state, State::Waiting { .. }) {
+                // What waits behind is asked again, of the store.
+                ctx.stop();
+            }
+            reply
+        })))
     }
 }
 

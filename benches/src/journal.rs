@@ -1,0 +1,63 @@
+//! A file to which records are appended durably, many with one fdatasync: what a completion cannot do without when its
+//! answer must outlive a loss of power.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use tokio::sync::oneshot;
+
+use crate::Failure;
+
+/// The file has this size from the start and is written over and over, as a write-ahead log is: a file that grows would
+/// have its size written as well.
+const SIZE: u64 = 64 * 1_024 * 1_024;
+
+/// The file and the thread that writes it.
+pub(crate) struct Journal {
+    waiting: Sender<oneshot::Sender<()>>,
+}
+
+impl Journal {
+    /// A journal whose records have so many bytes.
+    pub(crate) fn start(path: &Path, bytes: usize) -> Result<Self, Failure> {
+        let mut file = File::create(path)?;
+        std::io::copy(&mut std::io::repeat(0).take(SIZE), &mut file)?;
+        file.sync_all()?;
+        let (waiting, records) = channel();
+        std::thread::Builder::new().name("journal".to_owned()).spawn(move || {
+            // Whoever waits learns of a failure by the end of the channel.
+            let _ = write(file, &records, bytes);
+        })?;
+        Ok(Self { waiting })
+    }
+
+    /// Appends a record; it is on disk when this returns.
+    pub(crate) async fn append(&self) -> Result<(), Failure> {
+        let (done, written) = oneshot::channel();
+        self.waiting.send(done)?;
+        Ok(written.await?)
+    }
+}
+
+/// Writes what waits with one fdatasync, again and again.
+fn write(mut file: File, records: &Receiver<oneshot::Sender<()>>, bytes: usize) -> Result<(), Failure> {
+    let mut position = 0;
+    while let Ok(first) = records.recv() {
+        let group: Vec<_> = std::iter::once(first).chain(records.try_iter()).collect();
+        let records = vec![7_u8; bytes * group.len()];
+        if position + records.len() as u64 > SIZE {
+            file.rewind()?;
+            position = 0;
+        }
+        file.write_all(&records)?;
+        position += records.len() as u64;
+        file.sync_data()?;
+        for done in group {
+            // Whoever asked may be gone.
+            let _ = done.send(());
+        }
+    }
+    Ok(())
+}
