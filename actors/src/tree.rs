@@ -152,8 +152,8 @@ impl Tree {
         let flows = Arc::new(Shards::new(count, "flows", "flow_registry"));
         let shards = Arc::new(Shards::new(count, "transactions", "transaction_registry"));
         events.nodes.iter().chain(&flows.nodes).chain(&shards.nodes).for_each(|node| top.adopt(Arc::clone(node)));
-        let (store, heard_by) = (Arc::clone(&ground.store), (Arc::clone(&shards), Arc::clone(&events)));
-        under.start(&effects, "change-listener", "change_listener", move || ChangeListener::new(store, heard_by.0, heard_by.1));
+        let (store, heard_by) = (Arc::clone(&ground.store), Arc::clone(&shards));
+        under.start(&effects, "change-listener", "change_listener", move || ChangeListener::new(store, heard_by));
         let (store, lapsing) = (Arc::clone(&ground.store), Arc::clone(&flows));
         under.start(&effects, "flow-sweeper", "flow_sweeper", move || FlowSweeper::new(store, lapsing));
         let Ground { store, vault, clock, .. } = ground;
@@ -164,7 +164,7 @@ impl Tree {
             result_ttl: bounds.flow_result_ttl,
             lapses: Semaphore::new(LAPSES_AT_ONCE),
         });
-        let shared = store.changes().is_some();
+        let shared = store.ended_elsewhere().is_some();
         let around = Arc::new(Surroundings { store, vault, clock, ledger, dispatcher, events: Arc::clone(&events), shared });
         let admission = Admission::new(bounds.in_flight);
         let arbiters = Arc::new(vec![effects.handle(), sending.handle()]);

@@ -24,8 +24,8 @@ use crate::registry::Deadline;
 
 /// Watchers learn of changes at most this often.
 const COALESCE: Duration = Duration::from_millis(200);
-/// How long a change by another node may go unnoticed when its notice is lost.
-const RECHECK: Duration = Duration::from_secs(5);
+/// How often an event that is watched is read again where other nodes may change it.
+const LOOK: Duration = Duration::from_millis(300);
 
 /// One live event.
 #[derive(Debug)]
@@ -36,6 +36,8 @@ pub(crate) struct EventActor {
     /// The last reading; what watchers see.
     seen: Option<watch::Sender<Arc<Event>>>,
     refreshing: bool,
+    /// It is read again every [`LOOK`] as long as somebody watches it.
+    following: bool,
     /// Who waits for the reading that begins when the one under way has ended.
     waiting: Vec<Reader>,
     reading: bool,
@@ -50,7 +52,7 @@ impl EventActor {
     /// An actor for an event that was just read or created.
     pub(crate) fn new(event: Arc<Event>, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         let (id, seen) = (event.id, Some(watch::Sender::new(event)));
-        Self { id, store, clock, seen, refreshing: false, waiting: Vec::new(), reading: false, changes: 0 }
+        Self { id, store, clock, seen, refreshing: false, following: false, waiting: Vec::new(), reading: false, changes: 0 }
     }
 
     /// Takes over a reading and tells watchers when it differs from the last.
@@ -69,14 +71,17 @@ impl EventActor {
         }
     }
 
-    /// Reads the event soon, if anybody watches it.
-    fn refresh(&mut self, ctx: &mut Context<Self>) {
-        let watched = self.seen.as_ref().is_some_and(|seen| seen.receiver_count() > 0);
-        if !watched || self.refreshing {
+    fn is_watched(&self) -> bool {
+        self.seen.as_ref().is_some_and(|seen| seen.receiver_count() > 0)
+    }
+
+    /// Reads the event after a pause, if anybody watches it.
+    fn refresh(&mut self, pause: Duration, ctx: &mut Context<Self>) {
+        if !self.is_watched() || self.refreshing {
             return;
         }
         self.refreshing = true;
-        ctx.run_later(COALESCE, |actor, ctx| {
+        ctx.run_later(pause, |actor, ctx| {
             let load = actor.store.load_event(actor.id);
             ctx.spawn(load.into_actor(actor).map(|loaded, actor, _| {
                 actor.refreshing = false;
@@ -85,6 +90,23 @@ impl EventActor {
                 }
             }));
         });
+    }
+
+    /// Somebody watches from now on. What other nodes change is not announced: an event is watched by few, and its
+    /// guests come to all of them.
+    fn follow(&mut self, ctx: &mut Context<Self>) {
+        if !self.following && self.store.ended_elsewhere().is_some() {
+            self.following = true;
+            ctx.run_later(LOOK, Self::look_again);
+        }
+    }
+
+    fn look_again(&mut self, ctx: &mut Context<Self>) {
+        self.refresh(Duration::ZERO, ctx);
+        self.following = self.is_watched() || self.reading;
+        if self.following {
+            ctx.run_later(LOOK, Self::look_again);
+        }
     }
 
     /// Answers from a reading that begins after the question. One is under way at a time, and all who
@@ -134,13 +156,6 @@ impl EventActor {
 
 impl Actor for EventActor {
     type Context = Context<Self>;
-
-    fn started(&mut self, ctx: &mut Self::Context) {
-        if self.store.changes().is_some() {
-            // What happens on other nodes is announced; a notice that was lost costs this long.
-            ctx.run_interval(RECHECK, |actor, ctx| actor.refresh(ctx));
-        }
-    }
 }
 
 impl Supervised for EventActor {
@@ -148,6 +163,7 @@ impl Supervised for EventActor {
     fn restarting(&mut self, _: &mut Self::Context) {
         self.seen = None;
         self.refreshing = false;
+        self.following = false;
         self.waiting.clear();
         self.reading = false;
     }
@@ -165,6 +181,7 @@ impl Handler<WatchEvent> for EventActor {
     type Result = ResponseActFuture<Self, Result<Option<EventWatch>, StoreError>>;
 
     fn handle(&mut self, _: WatchEvent, ctx: &mut Self::Context) -> Self::Result {
+        self.follow(ctx);
         self.read(ctx, |actor, _| actor.seen.as_ref().map(watch::Sender::subscribe))
     }
 }
@@ -189,7 +206,7 @@ impl Handler<Refresh> for EventActor {
     type Result = ();
 
     fn handle(&mut self, _: Refresh, ctx: &mut Self::Context) {
-        self.refresh(ctx);
+        self.refresh(COALESCE, ctx);
     }
 }
 

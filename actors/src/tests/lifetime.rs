@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use sakshi_domain::transaction::Outcome;
+use futures_util::future::join_all;
+use sakshi_domain::transaction::{Answer, Outcome};
 
 use super::{Universe, WINDOW, declined, run, until, verified};
 use crate::{CompleteReply, View};
@@ -86,6 +87,41 @@ fn the_same_answer_again_is_accepted_and_another_one_conflicts_live_or_not() {
         until("the actor has ended", || universe.tree.live_transactions() == 0).await;
         assert_eq!(universe.complete(id, verified(1)).await, CompleteReply::Accepted);
         assert_eq!(universe.complete(id, verified(2)).await, CompleteReply::AlreadyCompleted);
+        universe.end().await;
+    });
+}
+
+#[test]
+fn many_who_answer_what_they_saw_wait_elsewhere_are_all_told_what_became_of_it() {
+    run(async {
+        let universe = Universe::new().await;
+        let pending = universe.opened_elsewhere().await;
+        let answers = join_all((0..256).map(|_| universe.complete_known(&pending, verified(1)))).await;
+        assert_eq!(answers, vec![CompleteReply::Accepted; 256]);
+        assert_eq!(universe.complete_known(&pending, verified(2)).await, CompleteReply::AlreadyCompleted);
+        until("the actors have ended", || universe.tree.live_transactions() == 0).await;
+        universe.clock.advance(WINDOW);
+        let late = universe.opened_elsewhere().await;
+        universe.clock.advance(WINDOW);
+        assert_eq!(universe.complete_known(&late, verified(3)).await, CompleteReply::Expired);
+        universe.end().await;
+    });
+}
+
+#[test]
+fn whoever_answers_what_waits_elsewhere_leaves_no_copy_behind_when_it_goes_on_waiting() {
+    run(async {
+        let universe = Universe::new().await;
+        let (first, second) = (universe.opened_elsewhere().await, universe.opened_elsewhere().await);
+        let mut credential = verified(1);
+        if let Answer::Credential { holder_bound, .. } = &mut credential {
+            *holder_bound = false;
+        }
+        assert_eq!(universe.complete_known(&first, credential.clone()).await, CompleteReply::Accepted);
+        assert_eq!(universe.complete_known(&second, credential).await, CompleteReply::CredentialReplayed);
+        until("the actors have ended", || universe.tree.live_transactions() == 0).await;
+        assert!(matches!(universe.door.look(second.id).await, Ok(View::Pending(_))));
+        assert_eq!(universe.complete(second.id, verified(2)).await, CompleteReply::Accepted);
         universe.end().await;
     });
 }

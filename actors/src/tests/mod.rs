@@ -168,6 +168,20 @@ impl Universe {
         Ok(id)
     }
 
+    /// A transaction that another node has opened.
+    pub(super) async fn opened_elsewhere(&self) -> Arc<Pending> {
+        let opening = self.opening(self.door.new_id(&self.client), None);
+        let pending = Arc::new(opening.pending.clone());
+        assert!(matches!(self.store.open_transaction(opening).await, Ok(OpenOutcome::Opened { .. })));
+        pending
+    }
+
+    /// Completes what the caller has just seen wait.
+    pub(super) async fn complete_known(&self, pending: &Arc<Pending>, answer: Answer) -> CompleteReply {
+        let complete = Complete { answer, known: Some(Arc::clone(pending)), replay_window: WINDOW, result_ttl: WINDOW };
+        self.door.complete(pending.id, complete).await.unwrap()
+    }
+
     pub(super) async fn complete(&self, id: TxnId, answer: Answer) -> CompleteReply {
         let complete = Complete { answer, known: None, replay_window: WINDOW, result_ttl: WINDOW };
         self.door.complete(id, complete).await.unwrap()

@@ -32,7 +32,7 @@ impl Health {
     pub fn watch(tree: Tree, drain: Drain, store: Arc<dyn Store>) -> Self {
         let last = Arc::new(Mutex::new(Ok(())));
         let seen = Arc::clone(&last);
-        let interval = if store.changes().is_some() { INTERVAL_SHARED } else { INTERVAL };
+        let interval = if store.ended_elsewhere().is_some() { INTERVAL_SHARED } else { INTERVAL };
         actix_rt::spawn(async move {
             loop {
                 let unanswered = || StoreError::Unavailable("it does not answer".into());

@@ -27,7 +27,7 @@ pub use record::{CompletedRecord, Registration, TransactionRecord};
 pub use session::{SessionDigest, SessionRecord};
 pub use store::{Store, StoreFuture};
 pub use transition::{
-    Audit, Change, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, GuestOutcomes, IdempotencyScope,
+    Audit, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, GuestOutcomes, IdempotencyScope,
     IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction, OrderLease, Page, PageRequest, PatchEventOutcome, PresentedCredential,
     Retention, Rows, Swept,
 };

@@ -22,8 +22,8 @@ use crate::flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, OpenF
 use crate::record::{Registration, TransactionRecord};
 use crate::session::{SessionDigest, SessionRecord};
 use crate::transition::{
-    Audit, Change, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope,
-    IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction, OrderLease, Page, PageRequest, PatchEventOutcome, Retention, Rows, Swept,
+    Audit, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope, IdempotentAnswer,
+    KeyGrant, OpenOutcome, OpenTransaction, OrderLease, Page, PageRequest, PatchEventOutcome, Retention, Rows, Swept,
 };
 
 /// The answer of a store, to be awaited on any thread.
@@ -47,7 +47,7 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// The transaction, while it is retained.
     fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>>;
 
-    /// The same for a node that keeps a copy of it while it waits: [`Store::changes`] tells when another node has
+    /// The same for a node that keeps a copy of it while it waits: [`Store::ended_elsewhere`] tells when another node has
     /// ended it.
     fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.load_transaction(id)
@@ -200,10 +200,9 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// Whether a write would succeed now.
     fn check(&self) -> StoreFuture<()>;
 
-    /// What other nodes change of events, and of transactions that this one opened or watches, from now on; `None`
-    /// when there are no other nodes. A change may go
-    /// unannounced: whoever waits for one looks for itself now and then.
-    fn changes(&self) -> Option<broadcast::Receiver<Change>>;
+    /// Transactions that this node opened or watches and another one ends, from now on; `None` when there are no other
+    /// nodes. One may go unannounced: whoever waits for it looks for itself now and then.
+    fn ended_elsewhere(&self) -> Option<broadcast::Receiver<TxnId>>;
 
     /// Ends this node's part: it begins no further attempt, and others take what waits for it.
     fn leave(&self) -> StoreFuture<()>;

@@ -266,15 +266,6 @@ impl Audit {
     }
 }
 
-/// Something that a node has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Change {
-    /// A transaction has ended.
-    Transaction(TxnId),
-    /// An event was changed by its organiser or by a guest.
-    Event(EventId),
-}
-
 /// How many records a sweep removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {

@@ -34,8 +34,8 @@ use crate::sealing::{SealedTerms, seal_terms};
 use crate::session::{SealedSession, SessionDigest, SessionRecord};
 use crate::store::{Store, StoreFuture};
 use crate::transition::{
-    Audit, Change, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope,
-    IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction, Page, PageRequest, PatchEventOutcome, Retention, Rows, Swept,
+    Audit, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope, IdempotentAnswer,
+    KeyGrant, OpenOutcome, OpenTransaction, Page, PageRequest, PatchEventOutcome, Retention, Rows, Swept,
 };
 use crate::vault::Vault;
 
@@ -280,7 +280,7 @@ impl Store for EmbeddedStore {
         self.write(0, retention::check, |(), _| Ok(()))
     }
 
-    fn changes(&self) -> Option<broadcast::Receiver<Change>> {
+    fn ended_elsewhere(&self) -> Option<broadcast::Receiver<TxnId>> {
         None
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Shared, changes, clock, presence};
+use super::{Shared, clock, notices, presence};
 use crate::error::StoreError;
 
 /// Ends with the last clone of the store. A store that did not leave before looks to others as one
@@ -27,7 +27,7 @@ impl Background {
         let shared = Arc::clone(shared);
         let run = move || {
             runtime.block_on(async {
-                let listening = tokio::spawn(changes::follow(shared.link.clone(), shared.node, shared.changes.clone()));
+                let listening = tokio::spawn(notices::follow(shared.link.clone(), shared.node, shared.ended_elsewhere.clone()));
                 let telling = tokio::spawn(clock::follow(Arc::downgrade(&shared)));
                 presence::be_present(shared, every, asked).await;
                 listening.abort();

@@ -54,7 +54,7 @@ impl Shared {
             &answer.0,
             replayed,
             *result_ttl,
-            keys::CHANGES,
+            keys::NOTICES,
             id.to_string(),
             event.map(|event| event.to_string()),
             instead(EventRefusal::Disabled),

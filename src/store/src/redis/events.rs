@@ -142,7 +142,6 @@ impl Shared {
             end,
             self.retention.events,
             self.retention.expired,
-            keys::CHANGES,
         ];
         let mut answer = Fields::of("the answer to a change", self.call(&PATCH_EVENT, keys, args).await?)?;
         match answer.text()?.as_str() {

@@ -222,12 +222,12 @@ pub(super) fn probe() -> Vec<u8> {
     b"probe".to_vec()
 }
 
-/// The channel on which changes of events are announced to every node: `e` and an id.
-pub(super) const CHANGES: &str = "sakshi:changes";
+/// What the channel of a node begins with; its id comes after a colon.
+pub(super) const NOTICES: &str = "sakshi:changes";
 
 /// The channel on which a node is told that a transaction has ended of which it has a copy: `t` and an id.
-pub(super) fn changes_for(node: &NodeId) -> String {
-    format!("{CHANGES}:{node}")
+pub(super) fn notices_for(node: &NodeId) -> String {
+    format!("{NOTICES}:{node}")
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@
 
 mod answer;
 mod background;
-mod changes;
 mod clock;
 mod completion;
 mod credentials;
@@ -24,6 +23,7 @@ mod keys;
 mod leases;
 mod ledger;
 mod link;
+mod notices;
 mod opening;
 mod outbox;
 mod peers;
@@ -44,6 +44,7 @@ use std::time::Duration;
 
 use redis::Value;
 use sakshi_domain::clock::Clock;
+use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 use tokio::sync::broadcast;
 use tokio::time::timeout;
@@ -57,11 +58,11 @@ use self::background::Background;
 use self::link::{Link, LinkOptions};
 use self::script::Script;
 use crate::error::StoreError;
-use crate::transition::{Change, Retention};
+use crate::transition::Retention;
 use crate::vault::Vault;
 
-/// Changes that a slow listener may fall behind by before it misses some.
-const CHANGES_HELD: usize = 4_096;
+/// Notices that a slow listener may fall behind by before it misses some.
+const NOTICES_HELD: usize = 4_096;
 
 /// How long the mark of a health check stays.
 const PROBE: Duration = Duration::from_secs(60);
@@ -149,7 +150,7 @@ struct Shared {
     retention: Retention,
     clock: RedisClock,
     server_clock: Arc<ServerClock>,
-    changes: broadcast::Sender<Change>,
+    ended_elsewhere: broadcast::Sender<TxnId>,
     /// This node begins no attempt any more.
     left: AtomicBool,
     #[cfg(test)]
@@ -170,7 +171,7 @@ impl RedisStore {
     async fn open_beating(options: RedisOptions, every: Duration) -> Result<Self, StoreError> {
         let RedisOptions { servers, wait_replicas, node, vault, retention, max_waiting, clock } = options;
         let link = Link::new(LinkOptions { max_waiting, wait_replicas, ..LinkOptions::new(servers) });
-        let (changes, _) = broadcast::channel(CHANGES_HELD);
+        let (ended_elsewhere, _) = broadcast::channel(NOTICES_HELD);
         let shared = Arc::new(Shared {
             link,
             vault,
@@ -178,7 +179,7 @@ impl RedisStore {
             retention,
             clock,
             server_clock: Arc::default(),
-            changes,
+            ended_elsewhere,
             left: AtomicBool::new(false),
             #[cfg(test)]
             drill: tests::drill::Drill::default(),

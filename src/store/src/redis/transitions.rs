@@ -25,8 +25,8 @@ use crate::record::{CompletedRecord, Registration, TransactionRecord};
 use crate::session::{SessionDigest, SessionRecord};
 use crate::store::{Store, StoreFuture};
 use crate::transition::{
-    Audit, Change, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope,
-    IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction, OrderLease, Page, PageRequest, PatchEventOutcome, Retention, Rows, Swept,
+    Audit, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, IdempotencyScope, IdempotentAnswer,
+    KeyGrant, OpenOutcome, OpenTransaction, OrderLease, Page, PageRequest, PatchEventOutcome, Retention, Rows, Swept,
 };
 
 impl RedisStore {
@@ -245,8 +245,8 @@ impl Store for RedisStore {
         self.carry_out(|store| async move { store.check().await })
     }
 
-    fn changes(&self) -> Option<broadcast::Receiver<Change>> {
-        Some(self.shared.changes.subscribe())
+    fn ended_elsewhere(&self) -> Option<broadcast::Receiver<TxnId>> {
+        Some(self.shared.ended_elsewhere.subscribe())
     }
 
     fn leave(&self) -> StoreFuture<()> {

@@ -1,4 +1,4 @@
-//! Hearing what is published on channels.
+//! Hearing what is published on a channel.
 //!
 //! A published message reaches every server of a topology, so one connection to any of them hears
 //! all. Messages are handed over where they arrive, and nothing queues on the way.
@@ -19,11 +19,11 @@ use crate::error::StoreError;
 const LOOK: Duration = Duration::from_secs(1);
 
 impl Link {
-    /// Hands every message of some channels to `heard`, until the connection is lost. `subscribed` is
+    /// Hands every message of a channel to `heard`, until the connection is lost. `subscribed` is
     /// called when nothing that is published from then on is missed. Turns differ in whom they ask.
     pub(crate) async fn listen(
         &self,
-        channels: &[String],
+        channel: &str,
         turn: usize,
         heard: impl Fn(&[u8]) + Send + Sync + 'static,
         subscribed: impl FnOnce() + Send,
@@ -31,7 +31,7 @@ impl Link {
         let Some(address) = self.listening_post(turn).await else {
             return Failure::Unreachable("nobody knows who is in charge").into_error();
         };
-        match self.listen_at(&address, channels, heard, subscribed).await {
+        match self.listen_at(&address, channel, heard, subscribed).await {
             Ok(()) => StoreError::Unavailable("another node is in charge".to_owned()),
             Err(failure) => {
                 self.calls.directory.ask_again(self.calls.directory.version(), None, Some(&address)).await;
@@ -49,7 +49,7 @@ impl Link {
     async fn listen_at(
         &self,
         address: &Address,
-        channels: &[String],
+        channel: &str,
         heard: impl Fn(&[u8]) + Send + Sync + 'static,
         subscribed: impl FnOnce() + Send,
     ) -> Result<(), Failure> {
@@ -67,7 +67,7 @@ impl Link {
             Ok::<(), redis::aio::SendError>(())
         });
         let mut connection = connector.connect(login.set_redis_settings(settings), config).await?;
-        match timeout(self.calls.response_timeout, connection.subscribe(channels)).await {
+        match timeout(self.calls.response_timeout, connection.subscribe(channel)).await {
             Ok(done) => done.map_err(|error| Failure::of(&error))?,
             Err(_) => return Err(Failure::Lost("it did not answer in time")),
         }

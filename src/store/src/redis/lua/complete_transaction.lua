@@ -65,5 +65,4 @@ end
 for copy in string.gmatch(found[17] or '', string.rep('%x', 32)) do
   if copy ~= node then redis.call('PUBLISH', channel .. ':' .. copy, 't' .. txn_text) end
 end
-if registered then redis.call('PUBLISH', channel, 'e' .. event_text) end
 return record('completed', queued, address)

@@ -1,6 +1,6 @@
 local event, registrations, waiting, events_of_app, ends_of_app = unpack(KEYS)
 local id_text, before, terms, active, expires_at, max_guests, origin, webhook = unpack(ARGV, 2, 9)
-local not_after, keep_event, keep_scan, channel = unpack(ARGV, 10, 13)
+local not_after, keep_event, keep_scan = unpack(ARGV, 10, 12)
 if not alive(event) then return {'gone'} end
 
 local function counts(word)
@@ -28,6 +28,4 @@ gone_at = text(gone_at)
 for _, key in ipairs({event, registrations, waiting}) do redis.call('PEXPIREAT', key, gone_at) end
 redis.call('ZADD', ends_of_app, gone_at, kept[3] .. id_text)
 for _, key in ipairs({events_of_app, ends_of_app}) do redis.call('PEXPIREAT', key, gone_at, 'GT') end
-local answer = counts('patched')
-redis.call('PUBLISH', channel, 'e' .. id_text)
-return answer
+return counts('patched')

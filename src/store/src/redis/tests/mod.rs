@@ -1,7 +1,6 @@
 //! The Redis store under the properties of every store, and under what its keys and scripts promise,
 //! each on a real server of its own.
 
-mod changes;
 mod cluster;
 mod credentials;
 pub(super) mod drill;
@@ -11,6 +10,7 @@ mod keyring;
 mod limits;
 mod models;
 mod nodes;
+mod notices;
 mod outbox;
 mod presence;
 mod pressure;

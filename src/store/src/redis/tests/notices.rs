@@ -1,38 +1,36 @@
-//! What one node changes is heard by another.
+//! That a node is told of what it has a copy of, and of nothing else.
 
 use std::time::Duration;
 
-use sakshi_domain::event::EventPatch;
-use sakshi_domain::ids::ClientId;
+use sakshi_domain::ids::{ClientId, TxnId};
 use tokio::sync::broadcast::Receiver;
 use tokio::time::timeout;
 
 use super::nodes::Node;
 use super::server::groups::RedisCluster;
 use super::server::{DURABLE, PLENTY, RedisServer, eventually};
-use crate::conformance::fixture::{completing, created, event, opened, patched};
+use crate::conformance::fixture::{completing, opened};
 use crate::redis::{RedisServers, RedisTopology};
 use crate::store::Store;
-use crate::transition::Change;
 
 const BEAT: Duration = Duration::from_millis(50);
 
-fn await_listeners(servers: &[&RedisServer], count: i64) {
+fn await_listeners(servers: &[&RedisServer], count: usize) {
     eventually("listeners", PLENTY, || {
-        let on = |server: &&RedisServer| server.ask(&["PUBSUB", "NUMSUB", "sakshi:changes"]).ok()?.members().get(1)?.integer();
-        (servers.iter().filter_map(on).sum::<i64>() == count).then_some(())
+        let on = |server: &&RedisServer| Some(server.ask(&["PUBSUB", "CHANNELS", "sakshi:changes:*"]).ok()?.members().len());
+        (servers.iter().filter_map(on).sum::<usize>() == count).then_some(())
     });
 }
 
 /// A transaction that one node opens and another keeps a copy of ends on the first.
-async fn is_heard(receiver: &mut Receiver<Change>, on: &Node, watching: &Node, client: &ClientId) {
+async fn is_heard(receiver: &mut Receiver<TxnId>, on: &Node, watching: &Node, client: &ClientId) {
     let pending = opened(on, client).await;
     assert!(watching.store.watch_transaction(pending.id).await.unwrap().is_some());
     on.store.complete_transaction(completing(pending.id, 1)).await.unwrap();
-    assert_eq!(next(receiver).await, Change::Transaction(pending.id));
+    assert_eq!(next(receiver).await, pending.id);
 }
 
-async fn next(receiver: &mut Receiver<Change>) -> Change {
+async fn next(receiver: &mut Receiver<TxnId>) -> TxnId {
     timeout(PLENTY, receiver.recv()).await.expect("it is heard").expect("it listens")
 }
 
@@ -42,7 +40,7 @@ async fn what_one_node_changes_is_heard_by_another_also_after_redis_was_killed()
     let servers = || server.url().parse().unwrap();
     let (one, other) = (Node::start(servers(), BEAT).await, Node::start(servers(), BEAT).await);
     let client = one.client().await;
-    let mut changes = other.store.changes().unwrap();
+    let mut changes = other.store.ended_elsewhere().unwrap();
     for _ in 0..2 {
         await_listeners(&[&server], 2);
         is_heard(&mut changes, &one, &other, &client).await;
@@ -57,7 +55,7 @@ async fn only_nodes_that_have_a_copy_are_told_that_a_transaction_has_ended_and_w
     let (opener, ender, looker) = (start().await, start().await, start().await);
     let client = opener.client().await;
     await_listeners(&[&server], 3);
-    let mut heard = [&opener, &ender, &looker].map(|node| node.store.changes().unwrap());
+    let mut heard = [&opener, &ender, &looker].map(|node| node.store.ended_elsewhere().unwrap());
     let (first, last) = (opened(&opener, &client).await.id, opened(&opener, &client).await.id);
     for node in [&looker, &ender, &looker] {
         node.store.load_transaction(first).await.unwrap();
@@ -66,13 +64,13 @@ async fn only_nodes_that_have_a_copy_are_told_that_a_transaction_has_ended_and_w
     for id in [first, last] {
         ender.store.complete_transaction(completing(id, 1)).await.unwrap();
     }
-    assert_eq!([next(&mut heard[0]).await, next(&mut heard[0]).await], [first, last].map(Change::Transaction));
-    assert_eq!(next(&mut heard[2]).await, Change::Transaction(last), "of the first it had no copy");
-    let event = created(&looker, event(&looker, &client, 5)).await;
-    patched(&looker, &event, EventPatch { is_active: Some(false), ..EventPatch::default() }).await;
-    for receiver in &mut heard {
-        assert_eq!(next(receiver).await, Change::Event(event.id), "nothing in between, and events are for all");
-    }
+    assert_eq!([next(&mut heard[0]).await, next(&mut heard[0]).await], [first, last]);
+    assert_eq!(next(&mut heard[2]).await, last, "of the first it had no copy");
+    let again = opened(&opener, &client).await.id;
+    looker.store.watch_transaction(again).await.unwrap();
+    ender.store.complete_transaction(completing(again, 1)).await.unwrap();
+    assert_eq!([next(&mut heard[0]).await, next(&mut heard[2]).await], [again; 2], "nothing in between");
+    assert!(heard[1].is_empty(), "who ended them is told nothing");
 }
 
 #[tokio::test]
@@ -81,7 +79,7 @@ async fn on_a_cluster_changes_of_every_partition_are_heard() {
     let servers = || RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
     let (one, other) = (Node::start(servers(), BEAT).await, Node::start(servers(), BEAT).await);
     await_listeners(&cluster.nodes().iter().collect::<Vec<_>>(), 2);
-    let mut changes = other.store.changes().unwrap();
+    let mut changes = other.store.ended_elsewhere().unwrap();
     for _ in 0..8 {
         let client = one.client().await;
         is_heard(&mut changes, &one, &other, &client).await;
