@@ -23,6 +23,7 @@ use crate::harness::phone::{Form, Phone};
 use crate::harness::universe::{Secrets, Universe};
 use crate::harness::upstream::Upstream;
 use crate::harness::venue::{Venue, terms};
+use crate::harness::waiting::{PLENTY, eventually};
 use crate::many_values::{MEMBERS, many, unsigned};
 use crate::raw::Raw;
 use crate::registrations::{crowded, list};
@@ -36,6 +37,8 @@ const BETWEEN: Duration = Duration::from_millis(6);
 const HELD: Duration = Duration::from_secs(25);
 const RATIO_MAX: f64 = 3.0;
 const MEBIBYTES_MAX: u64 = 256;
+/// More than before the attacks, once they are over.
+const MEBIBYTES_LEFT: u64 = 64;
 
 /// What honest clients noticed, by request, and what the process had resident at most.
 #[derive(Default)]
@@ -331,6 +334,14 @@ async fn all_attacks_at_once_for_five_minutes_refuse_and_delay_nobody() {
         eprintln!("{name}: {}", made.load(Ordering::Relaxed));
     }
     tokio::task::spawn_blocking(|| attacking.join()).await.expect("a thread").expect("attackers");
+    let ended = Instant::now();
+    eventually("the memory of the attacks is given back", PLENTY, || async {
+        let left = universe.process().resident().saturating_sub(alone.resident) >> 20;
+        eprintln!("{left} MiB more are resident {:.0?} after the last attack", ended.elapsed());
+        sleep(Duration::from_secs(1)).await;
+        (left <= MEBIBYTES_LEFT).then_some(())
+    })
+    .await;
     assert!(beside.refused.is_empty(), "{:?}", beside.refused);
     let more = beside.resident.saturating_sub(alone.resident) >> 20;
     assert!(more <= MEBIBYTES_MAX, "{more} MiB more were resident");
