@@ -5,13 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sakshi_authority::intent::{IntentKey, decode_unverified};
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::time::Timestamp;
 use sakshi_sandbox::issuer::{HolderKey, SandboxIssuer};
 use sakshi_sandbox::residents::Resident;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::crypto::{Checks, rate_of_all_cores};
 use crate::load::Requests;
@@ -83,6 +85,23 @@ fn bare(directory: &Path, checks: &Checks, how: &[&str]) -> Result<Server, Failu
     Server::start(&[&["verify", &path.display().to_string()], how].concat())
 }
 
+/// What is wrong with a credential.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Forgery {
+    /// The issuer's signature.
+    Issuer,
+    /// A claim that was put in place of a disclosed one after the holder's proof was made.
+    Disclosure,
+    /// The proof, by another key than the holder's.
+    Holder,
+    /// The proof, for another transaction.
+    Transaction,
+}
+
+impl Forgery {
+    pub(crate) const ALL: [Self; 4] = [Self::Issuer, Self::Disclosure, Self::Holder, Self::Transaction];
+}
+
 /// The identity app's side.
 pub(crate) struct Wallet {
     issuer: SandboxIssuer,
@@ -128,6 +147,33 @@ impl Wallet {
         let now = SystemClock.now();
         let credential = self.issuer.issue(self.resident, self.claims, &self.holder, issued_at)?;
         requests::callback(&intent.cb, &intent.txn, &self.holder.bind(&credential, &intent.txn, &intent.aud, now)?)
+    }
+
+    /// A callback that must be refused.
+    pub(crate) fn forged(&self, opened: &[u8], forgery: Forgery) -> Result<Vec<u8>, Failure> {
+        let opened: Value = serde_json::from_slice(opened)?;
+        let intent = decode_unverified(opened["intentJwt"].as_str().unwrap_or_default())?;
+        let now = SystemClock.now();
+        let credential = self.issuer.issue(self.resident, self.claims, &self.holder, now)?;
+        let bind = |holder: &HolderKey, credential: &str, nonce: &str| holder.bind(credential, nonce, &intent.aud, now);
+        let shown = match forgery {
+            Forgery::Issuer => {
+                let (signed, disclosures) = credential.split_once('~').ok_or("no disclosures")?;
+                let (text, signature) = signed.rsplit_once('.').ok_or("no signature")?;
+                // The first characters of a signature, and so its first number, are others.
+                let other: String = signature.chars().rev().collect();
+                bind(&self.holder, &format!("{text}.{other}~{disclosures}"), &intent.txn)?
+            }
+            Forgery::Disclosure => {
+                let (first, last) = credential.trim_end_matches('~').rsplit_once('~').ok_or("no disclosures")?;
+                let invented = URL_SAFE_NO_PAD.encode(json!(["c2FsdA", "residentName", "Somebody Else"]).to_string());
+                let true_one = bind(&self.holder, &format!("{first}~{last}~"), &intent.txn)?;
+                true_one.replacen(last, &invented, 1)
+            }
+            Forgery::Holder => bind(&HolderKey::generate()?, &credential, &intent.txn)?,
+            Forgery::Transaction => bind(&self.holder, &credential, "00000000-0000-4000-8000-000000000000")?,
+        };
+        requests::callback(&intent.cb, &intent.txn, &shown)
     }
 
     /// The credential of the first callback.

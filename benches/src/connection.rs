@@ -56,6 +56,11 @@ impl Connection {
         Ok(Self { stream, buffer: Vec::with_capacity(BUFFER_BYTES) })
     }
 
+    /// The whole of the last answer.
+    pub(crate) fn received(&self) -> &[u8] {
+        &self.buffer
+    }
+
     /// Sends a request and returns the status and the body of its answer.
     pub(crate) async fn exchange(&mut self, request: &[u8]) -> Result<(u16, &[u8]), Failure> {
         self.stream.write_all(request).await?;

@@ -78,6 +78,11 @@ impl Check {
 /// The two signatures of a credential with key binding: the issuer's and the holder's.
 pub(crate) struct Checks([Check; 2]);
 
+/// A fresh key of the curve.
+pub(crate) fn any_es256() -> Result<Signer, Failure> {
+    Ok(Signer::Es256(Box::new(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)?)))
+}
+
 impl Checks {
     /// Those of a credential of this issuer.
     pub(crate) fn of(credential: &str, jwks: &str) -> Result<Self, Failure> {

@@ -1,6 +1,6 @@
 //! What this machine can do alone, measured in the run whose tables are held against it.
 
-mod disk;
+pub(crate) mod disk;
 mod script;
 
 use std::sync::Arc;

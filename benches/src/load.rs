@@ -25,12 +25,14 @@ pub(crate) struct Measured {
     pub(crate) rate: f64,
     /// Processor time of the server for one answer, in microseconds.
     pub(crate) server_micros: f64,
+    /// Bytes of a request and of an answer, where each was sent once.
+    pub(crate) bytes: [f64; 2],
 }
 
 impl Measured {
     pub(crate) fn of(answers: u64, took: Duration, server: Duration) -> Self {
         let answers = answers.max(1) as f64;
-        Self { rate: answers / took.as_secs_f64(), server_micros: server.as_secs_f64() * 1e6 / answers }
+        Self { rate: answers / took.as_secs_f64(), server_micros: server.as_secs_f64() * 1e6 / answers, bytes: [0.0; 2] }
     }
 }
 
@@ -51,12 +53,14 @@ struct Shared {
     requests: Requests,
     /// Sends the requests again and again until told to stop, instead of each once.
     repeat: bool,
-    /// Keeps the bodies of the answers.
+    /// Keeps the bodies of the answers; of one that leads elsewhere, all of it.
     keep: bool,
     /// When the first is sent at the earliest, and how much later each further one.
     pace: (Instant, Duration),
     next: AtomicUsize,
     answered: AtomicU64,
+    /// Bytes of the answers.
+    received: AtomicU64,
     stop: AtomicBool,
 }
 
@@ -79,12 +83,15 @@ impl Shared {
         let mut bodies = Vec::new();
         while let Some(request) = self.next().await {
             let (status, body) = connection.exchange(request).await?;
-            if status != 200 {
+            if !matches!(status, 200 | 303) {
                 return Err(format!("{status}: {}", String::from_utf8_lossy(body)).into());
             }
+            let (body, answer) = (body.len(), connection.received());
             self.answered.fetch_add(1, Ordering::Relaxed);
+            self.received.fetch_add(answer.len() as u64, Ordering::Relaxed);
             if self.keep {
-                bodies.push(body.to_vec());
+                let from = if status == 200 { answer.len() - body } else { 0 };
+                bodies.push(answer[from..].to_vec());
             }
         }
         Ok(bodies)
@@ -156,6 +163,7 @@ pub(crate) fn cycle_over(servers: &[&Server], requests: &Requests, scale: Scale)
         pace: (Instant::now(), Duration::ZERO),
         next: AtomicUsize::new(0),
         answered: AtomicU64::new(0),
+        received: AtomicU64::new(0),
         stop: AtomicBool::new(false),
     };
     let running = Running::start(shared, scale.connections);
@@ -184,6 +192,7 @@ pub(crate) fn each_once_over(
     pause: Duration,
 ) -> Result<(Measured, Vec<Vec<u8>>), Failure> {
     let count = requests.len() as u64;
+    let sent: usize = requests.iter().map(Vec::len).sum();
     let shared = Shared {
         addresses: servers.iter().map(|server| server.address).collect(),
         requests,
@@ -192,12 +201,16 @@ pub(crate) fn each_once_over(
         pace: (Instant::now(), pause),
         next: AtomicUsize::new(0),
         answered: AtomicU64::new(0),
+        received: AtomicU64::new(0),
         stop: AtomicBool::new(false),
     };
     let (began, used) = (Instant::now(), processor_time(servers)?);
-    let bodies = Running::start(shared, scale.connections).finish()?;
+    let running = Running::start(shared, scale.connections);
+    let shared = Arc::clone(&running.shared);
+    let bodies = running.finish()?;
     let measured = Measured::of(count, began.elapsed(), processor_time(servers)?.saturating_sub(used));
-    Ok((measured, bodies))
+    let bytes = [sent as u64, shared.received.load(Ordering::Relaxed)].map(|bytes| bytes as f64 / count.max(1) as f64);
+    Ok((Measured { bytes, ..measured }, bodies))
 }
 
 /// One request and the body of its answer.

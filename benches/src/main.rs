@@ -4,11 +4,14 @@
 //! the same load generator means something. `README.md` in this folder says what each ratio is
 //! made of. Servers run in child processes of this same binary, see [`role`].
 
+mod balancer;
 mod bare;
 mod completion;
 mod connection;
+mod costs;
 mod crowd;
 mod crypto;
+mod flow;
 mod growth;
 mod guests;
 mod init;
@@ -19,6 +22,7 @@ mod load;
 mod memory;
 mod node;
 mod nodes;
+mod peers;
 mod poll;
 mod process;
 mod readme;
@@ -84,6 +88,8 @@ enum What {
     Guests,
     /// Processor time of a whole verification, of the node and of Redis.
     Verification,
+    /// What a verification costs here and in minimal servers of Node and Python.
+    Peers,
     /// Inits of nodes that share a Redis, against a bare server on the same Redis.
     Nodes,
     /// Cost per request as what the node holds grows: one series or all of them.
@@ -122,6 +128,7 @@ fn main() -> ExitCode {
         What::Latency => one(&cli, latency::run, scale),
         What::Guests => one(&cli, guests::run, scale),
         What::Verification => one(&cli, verification::run, scale),
+        What::Peers => one(&cli, peers::run, scale),
         What::Nodes => one(&cli, nodes::run, scale),
         What::Crowd => one(&cli, crowd::run, scale),
         What::Webhooks => one(&cli, webhooks::run, scale),
@@ -142,12 +149,13 @@ fn main() -> ExitCode {
 }
 
 /// In the order in which they are run.
-const ALL: [Bench; 13] = [
+const ALL: [Bench; 14] = [
     limits::run,
     init::run,
     poll::run,
     completion::run,
     verification::run,
+    peers::run,
     nodes::run,
     crowd::run,
     webhooks::run,
@@ -162,7 +170,11 @@ fn one(cli: &Cli, bench: Bench, scale: Scale) -> Result<(), Failure> {
     let mut report = measure(bench, scale)?;
     report.note(format!("Measured by itself: {}.", readme::run()));
     let section = show(&report)?;
-    if cli.write { readme::write_section(&report.title, &section) } else { Ok(()) }
+    if !cli.write {
+        return Ok(());
+    }
+    report.costs.as_ref().map_or(Ok(()), costs::write)?;
+    readme::write_section(&report.title, &section)
 }
 
 fn all(cli: &Cli, scale: Scale) -> Result<(), Failure> {
@@ -173,6 +185,9 @@ fn all(cli: &Cli, scale: Scale) -> Result<(), Failure> {
         text.push('\n');
         text.push_str(&show(&report)?);
         lines.append(&mut report.lines);
+        if let Some(costs) = report.costs.filter(|_| cli.write) {
+            costs::write(&costs)?;
+        }
     }
     text.push('\n');
     text.push_str(&show(&Summary(&lines))?);
@@ -183,7 +198,7 @@ fn all(cli: &Cli, scale: Scale) -> Result<(), Failure> {
 fn measure(bench: Bench, scale: Scale) -> Result<Report, Failure> {
     let before = Usage::now()?;
     let mut report = bench(scale)?;
-    let share = Usage::now()?.foreign_share_since(before) * 100.0;
+    let share = Usage::now()?.and(report.indirect).foreign_share_since(before) * 100.0;
     report.note(format!("Other processes of the machine used {share:.1} % of its processor time meanwhile."));
     Ok(report)
 }

@@ -56,7 +56,7 @@ pub(crate) async fn serve(directory: &Path, intent_key: Option<&Path>, redis: Op
     };
     let grant = CreditMove { kind: EntryKind::Grant, amount: CREDITS, reference: "bench".into() };
     node.store.move_credits(client.clone(), grant).await?;
-    say(&json!({ "address": node.public_addr, "key": key.reveal(), "app": app.as_str() }))?;
+    say(&json!({ "address": node.public_addr, "internal": node.internal_addr, "key": key.reveal(), "app": app.as_str() }))?;
 
     let opener = Arc::new(Opener::new(client, app)?);
     let filler = Filler { node: &node, opener: &opener, window: settings.ovse.window };

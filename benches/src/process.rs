@@ -29,8 +29,13 @@ impl Server {
     /// Starts a role and waits for its first line. Its log goes to nowhere, but it is written.
     pub(crate) fn start(role: &[&str]) -> Result<Self, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("role").args(role).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn()?;
+        command.arg("role").args(role);
+        Self::start_program(&mut command)
+    }
+
+    /// Starts another program that talks the same way.
+    pub(crate) fn start_program(command: &mut Command) -> Result<Self, Failure> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else { return Err("a child without pipes".into()) };
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut server = Self { address: nowhere, said: Value::Null, child, stdin, stdout: BufReader::new(stdout) };
@@ -71,8 +76,7 @@ impl Server {
 
     /// Processor time that it has used so far, user and system.
     pub(crate) fn processor_time(&self) -> Result<Duration, Failure> {
-        let [user, system, ..] = ticks(&format!("/proc/{}/stat", self.child.id()))?;
-        Ok(TICK * u32::try_from(user + system)?)
+        processor_time(self.child.id())
     }
 
     /// Bytes that it has written to files so far.
@@ -94,6 +98,49 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A process and all that it and they have started.
+pub(crate) fn family(id: u32) -> Result<Vec<u32>, Failure> {
+    let mut parents = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let Some(id) = entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        // It may have ended meanwhile.
+        let stat = read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let parent = stat.rsplit(')').next().and_then(|fields| fields.split_whitespace().nth(1)?.parse::<u32>().ok());
+        parents.extend(parent.map(|parent| (id, parent)));
+    }
+    let mut family = vec![id];
+    let mut next = 0;
+    while let Some(member) = family.get(next).copied() {
+        family.extend(parents.iter().filter(|(_, parent)| *parent == member).map(|(id, _)| *id));
+        next += 1;
+    }
+    Ok(family)
+}
+
+/// Processor time of a process, user and system.
+pub(crate) fn processor_time(id: u32) -> Result<Duration, Failure> {
+    let [user, system, ..] = ticks(&format!("/proc/{id}/stat"))?;
+    Ok(TICK * u32::try_from(user + system)?)
+}
+
+/// Resident bytes of a process; what several share counts for each in part.
+pub(crate) fn resident(id: u32) -> Result<u64, Failure> {
+    Ok(value(&format!("/proc/{id}/smaps_rollup"), "Pss")? * 1_024)
+}
+
+/// Bytes that a process has had written to a disk so far.
+pub(crate) fn written(id: u32) -> Result<u64, Failure> {
+    value(&format!("/proc/{id}/io"), "write_bytes")
+}
+
+/// The number behind a name in a file of `/proc`.
+fn value(path: &str, name: &str) -> Result<u64, Failure> {
+    let text = read_to_string(path)?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    number.ok_or_else(|| format!("{path} has no {name}"))?.parse().map_err(Into::into)
 }
 
 /// Ticks of a process, user and system, and those of its children that are gone.
@@ -124,6 +171,11 @@ impl Usage {
         Ok(Self { own: ticks("/proc/self/stat")?.iter().sum(), busy: all - idle, all })
     }
 
+    /// With what processes used that this one has started through others, and that count as others' otherwise.
+    pub(crate) fn and(self, indirect: Duration) -> Self {
+        Self { own: self.own + (indirect.as_nanos() / TICK.as_nanos()) as u64, ..self }
+    }
+
     /// The share of the machine's processor time that others used since then.
     pub(crate) fn foreign_share_since(self, before: Self) -> f64 {
         let foreign = (self.busy - before.busy).saturating_sub(self.own - before.own);
@@ -133,8 +185,5 @@ impl Usage {
 
 /// A value of `/proc/self/status` in bytes.
 pub(crate) fn own_memory(field: &str) -> Result<u64, Failure> {
-    let status = read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-    let kib: u64 = line.ok_or("no such line in /proc/self/status")?.trim().trim_end_matches(" kB").parse()?;
-    Ok(kib * 1_024)
+    Ok(value("/proc/self/status", field)? * 1_024)
 }

@@ -18,10 +18,14 @@ pub(crate) fn run() -> String {
 
 /// The same, and on what.
 pub(crate) fn machine() -> Result<String, Failure> {
+    Ok(format!("{}, {} cores of {}.\n", run(), load::cores(), processor()?))
+}
+
+/// What the processor is called.
+pub(crate) fn processor() -> Result<String, Failure> {
     let information = std::fs::read_to_string("/proc/cpuinfo")?;
-    let model =
-        information.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':')).map_or("unknown", |(_, name)| name.trim());
-    Ok(format!("{}, {} cores of {model}.\n", run(), load::cores()))
+    let model = information.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    Ok(model.map_or("unknown", |(_, name)| name.trim()).to_owned())
 }
 
 /// Puts the results of a whole run in place of all that were there.

@@ -1,6 +1,9 @@
 //! Tables of what was measured: Markdown, so that a terminal and a README show the same.
 
 use std::fmt;
+use std::time::Duration;
+
+use serde_json::Value;
 
 use crate::load::Measured;
 use crate::summary::Line;
@@ -29,6 +32,10 @@ pub(crate) struct Report {
     pub(crate) title: String,
     /// What the summary tells of it.
     pub(crate) lines: Vec<Line>,
+    /// What is kept for planning, if it measured that.
+    pub(crate) costs: Option<Value>,
+    /// Processor time of processes that the bench started through others, which look like somebody else's.
+    pub(crate) indirect: Duration,
     rows: Vec<[String; 5]>,
     notes: Vec<String>,
 }
@@ -54,7 +61,7 @@ pub(crate) fn number(figure: f64) -> String {
 
 impl Report {
     pub(crate) fn new(title: &str) -> Self {
-        Self { title: title.to_owned(), lines: Vec::new(), rows: Vec::new(), notes: Vec::new() }
+        Self { title: title.to_owned(), lines: Vec::new(), costs: None, indirect: Duration::ZERO, rows: Vec::new(), notes: Vec::new() }
     }
 
     /// A figure of each round, without a target.

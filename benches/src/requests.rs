@@ -52,9 +52,22 @@ pub(crate) fn page(service: &Server, method: &str, path: &str) -> Vec<u8> {
     format!("{method} /e/{path} HTTP/1.1\r\nHost: {}\r\nAccept: text/html\r\nContent-Length: 0\r\n\r\n", service.address).into_bytes()
 }
 
+/// What a browser sends, with header lines of its own.
+pub(crate) fn browser(service: &Server, method: &str, path: &str, agent: &str, headers: &str) -> Vec<u8> {
+    let length = if method == "POST" { "Content-Length: 0\r\n" } else { "" };
+    let accept = "Accept: text/html,application/xhtml+xml,*/*;q=0.8";
+    format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {agent}\r\n{accept}\r\n{headers}{length}\r\n", service.address)
+        .into_bytes()
+}
+
 /// What the identity app sends that has scanned an event's code: it starts a verification.
 pub(crate) fn intent(service: &Server, event: &str) -> Vec<u8> {
-    format!("GET /e/{event} HTTP/1.1\r\nHost: {}\r\nAccept: application/jwt\r\n\r\n", service.address).into_bytes()
+    intent_at(service, &format!("/e/{event}"))
+}
+
+/// What it sends to a verify page's address.
+pub(crate) fn intent_at(service: &Server, path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nHost: {}\r\nAccept: application/jwt\r\n\r\n", service.address).into_bytes()
 }
 
 /// A poll of no transaction in particular, for a server that knows none.

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use crate::Failure;
 use crate::bare::{self, Bare};
 use crate::webhooks::{receiver, sender};
-use crate::{memory, node, recording};
+use crate::{costs, memory, node, recording};
 
 /// A role and what it needs.
 #[derive(Subcommand)]
@@ -39,6 +39,8 @@ pub(crate) enum Role {
     Receive,
     /// A sender of what webhooks are compared with.
     Send,
+    /// Tells what an RSA signature costs with what this process knows of the processor.
+    Rsa,
     /// A bare server that signs.
     Sign {
         key: PathBuf,
@@ -69,15 +71,16 @@ pub(crate) enum Role {
 
 impl Role {
     pub(crate) fn play(&self) -> Result<(), Failure> {
-        // These two run on runtimes of their own.
+        // These run on runtimes of their own.
         match self {
             Self::Receive => return receiver::serve(),
             Self::Send => return sender::serve(),
+            Self::Rsa => return costs::tell_rsa(),
             _ => {}
         }
         actix_rt::System::new().block_on(async {
             match self {
-                Self::Receive | Self::Send => Ok(()),
+                Self::Receive | Self::Send | Self::Rsa => Ok(()),
                 Self::Answer { answer } => bare::serve(Bare::Answering, *answer).await,
                 Self::Node { directory, intent_key, redis, set } => {
                     node::serve(directory, intent_key.as_deref(), redis.as_deref(), set).await

@@ -1,27 +1,29 @@
-//! What one whole verification costs, on either store: its init, and then a poll, the callback with its
-//! verification, the webhook and another poll. Processor time of the node and of Redis, each alone.
+//! What one whole verification costs, on either store and with either signature: processor time of the node and of
+//! Redis, each alone, and all that [`crate::costs`] keeps for planning.
 
-use std::sync::Arc;
+use std::path::Path;
 use std::time::Duration;
 
-use serde_json::json;
+use sakshi_authority::intent::IntentKey;
+use serde_json::{Value, json};
 
-use crate::completion::Wallet;
-use crate::load::{self, Requests};
+use crate::costs::{self, StoreCosts};
+use crate::flow::{Cost, Place, Steps, number};
 use crate::node::Service;
 use crate::process::Server;
-use crate::recording::redis;
 use crate::redis_server::RedisServer;
 use crate::redis_server::resp::Reply;
 use crate::report::{Report, Target, median};
 use crate::scale::Scale;
-use crate::webhooks::pace::id_of;
 use crate::{Failure, requests};
 
 /// Redis, for a whole verification, in microseconds.
 const REDIS_MOST: f64 = 250.0;
 /// A node on Redis beside an embedded one.
 const NODE_MOST: f64 = 1.1;
+
+/// As it is run, but its file is never rewritten, so that it tells how fast it grows.
+const REDIS: &[&str] = &["appendonly yes", "appendfsync always", "hash-max-listpack-value 1024", "auto-aof-rewrite-percentage 0"];
 
 /// What a transaction takes in Redis: of memory, and of bytes in its name, its fields and their values alone.
 #[derive(Default)]
@@ -42,107 +44,143 @@ impl Kept {
     }
 }
 
-/// Processor time for one verification, in microseconds.
-#[derive(Default)]
-struct Costs {
-    init: Vec<f64>,
-    rest: Vec<f64>,
-}
-
-struct Place {
-    service: Service,
-    redis: Option<RedisServer>,
-    node: Costs,
-    store: Costs,
+/// One store: nodes on it that sign with RSA and with the curve, and what they showed.
+struct Stand {
+    rs256: Place,
+    es256: Place,
+    steps: Vec<Steps>,
+    /// In the order of [`StoreCosts`].
+    more: [Vec<Cost>; 4],
     pending: Kept,
     ended: Kept,
+    /// Resident bytes of a node that holds next to nothing; then what a transaction that waits takes of it and of the store.
+    node: f64,
+    waiting: [f64; 2],
+    /// Bytes that a transaction takes when it has ended, with all that is kept beside it.
+    store_ended: Vec<f64>,
 }
 
-impl Place {
-    fn on(redis: Option<RedisServer>) -> Result<Self, Failure> {
-        let service = match &redis {
-            Some(redis) => Service::on_redis(&redis.url(), None)?,
-            None => Service::start(None)?,
+impl Stand {
+    fn on(with_redis: bool, es256: &Path, scale: Scale) -> Result<Self, Failure> {
+        let place = |key: Option<&Path>| {
+            let redis = with_redis.then(|| RedisServer::start(REDIS));
+            let service = redis.as_ref().map_or_else(|| Service::start(key), |redis| Service::on_redis(&redis.url(), key))?;
+            Place::new(service, redis)
         };
-        Ok(Self { service, redis, node: Costs::default(), store: Costs::default(), pending: Kept::default(), ended: Kept::default() })
+        let (steps, pending, ended, store_ended) = Default::default();
+        let (rs256, es256) = (place(None)?, place(Some(es256))?);
+        let node = rs256.resident()?[0] as f64;
+        let (more, waiting) = Default::default();
+        let mut stand = Self { rs256, es256, steps, more, pending, ended, node, waiting, store_ended };
+        stand.fill(scale.live / 10)?;
+        Ok(stand)
     }
 
-    /// Of the node and of Redis, so far.
-    fn used(&self) -> Result<[Duration; 2], Failure> {
-        let store = self.redis.as_ref().map_or(Ok(Duration::ZERO), processor_time)?;
-        Ok([self.service.server.processor_time()?, store])
+    /// Opens so many without HTTP, to see what one takes.
+    fn fill(&mut self, count: usize) -> Result<(), Failure> {
+        let kept = self.kept()?;
+        self.rs256.service.open(count)?;
+        self.waiting = [self.rs256.resident()?[0] as f64 - self.node, self.kept()? - kept].map(|bytes| bytes / count as f64);
+        Ok(())
     }
 
-    fn since(&self, before: [Duration; 2], count: usize) -> Result<[f64; 2], Failure> {
-        let now = self.used()?;
-        Ok([0, 1].map(|who| now[who].saturating_sub(before[who]).as_secs_f64() * 1e6 / count as f64))
-    }
-
-    fn turn(&mut self, receiver: &Server, scale: Scale) -> Result<(), Failure> {
-        let inits = vec![requests::init_with_webhook(&self.service.server, receiver.text("url")?)?; scale.paced];
-        let before = self.used()?;
-        let (_, opened) = load::each_once(&self.service.server, Arc::new(inits), scale, true)?;
-        let [node, store] = self.since(before, scale.paced)?;
-        self.node.init.push(node);
-        self.store.init.push(store);
-        let ids = opened.iter().map(|body| id_of(body)).collect::<Result<Vec<_>, Failure>>()?;
-        let last = ids.last().ok_or("nothing was opened")?;
-        if let Some(redis) = &self.redis {
-            self.pending.look(redis, last)?;
-        }
-        let polls = ids.iter().map(|id| requests::poll(&self.service.server, id)).collect::<Result<Vec<_>, Failure>>()?;
-        let polls: Requests = Arc::new(polls);
-        let callbacks = Arc::new(Wallet::new(&self.service)?.answers(&opened)?);
-        let before = self.used()?;
-        load::each_once(&self.service.server, Arc::clone(&polls), scale, false)?;
-        load::each_once(&self.service.server, callbacks, scale, false)?;
-        load::each_once(&self.service.server, polls, scale, false)?;
-        let [node, store] = self.since(before, scale.paced)?;
-        self.node.rest.push(node);
-        self.store.rest.push(store);
-        // The webhooks have ended by then: they keep pace, and the polls came behind them.
-        let settled = self.service.server.tell(&json!({ "completed": ids }))?;
+    fn turn(&mut self, receiver: &mut Server, scale: Scale) -> Result<(), Failure> {
+        let before = self.kept()?;
+        let (steps, ids) = self.rs256.verifications(receiver, scale)?;
+        self.steps.push(steps);
+        self.store_ended.push((self.kept()? - before) / ids.len() as f64);
+        let last = ids.last().ok_or("nothing was opened")?.clone();
+        let settled = self.rs256.service.server.tell(&json!({ "completed": ids }))?;
         if settled["delivered"] != json!(ids.len()) {
             return Err("a webhook was not delivered".into());
         }
-        self.redis.as_ref().map_or(Ok(()), |redis| self.ended.look(redis, last))
+        let (_, waiting) = self
+            .rs256
+            .inits(requests::init_with_webhook(&self.rs256.service.server, receiver.text("url")?)?, Scale { paced: 1, ..scale })?;
+        if let Some(redis) = &self.rs256.redis {
+            self.ended.look(redis, &last)?;
+            self.pending.look(redis, &crate::webhooks::pace::id_of(&waiting[0])?)?;
+        }
+        let es256 = requests::init_with_webhook(&self.es256.service.server, receiver.text("url")?)?;
+        let more = [
+            self.es256.inits(es256, scale)?.0,
+            self.rs256.callback_alone(scale)?,
+            self.rs256.guests(receiver, scale)?,
+            self.es256.guests(receiver, scale)?,
+        ];
+        self.more.iter_mut().zip(more).for_each(|(turns, cost)| turns.push(cost));
+        Ok(())
+    }
+
+    /// Bytes in memory of Redis, or in the files of the embedded store.
+    fn kept(&self) -> Result<f64, Failure> {
+        match &self.rs256.redis {
+            Some(redis) => number(redis, "used_memory"),
+            None => costs::size_of(self.rs256.service.directory.path()).map(|bytes| bytes as f64),
+        }
+    }
+
+    /// For planning.
+    fn costs(&self) -> Value {
+        let [node_pending, store_pending] = self.waiting;
+        let store_ended = median(&self.store_ended);
+        StoreCosts { steps: &self.steps, more: &self.more, node: self.node, node_pending, store_pending, store_ended }.to_json()
+    }
+
+    fn micros(&self, who: usize, part: impl Fn(&Steps) -> Cost) -> Vec<f64> {
+        self.steps.iter().map(|turn| part(turn).micros()[who]).collect()
     }
 }
 
 /// Of a server and all that it has forked.
 pub(crate) fn processor_time(redis: &RedisServer) -> Result<Duration, Failure> {
     let parts = ["used_cpu_user", "used_cpu_sys", "used_cpu_user_children", "used_cpu_sys_children"];
-    let seconds = |part: &str| redis.info(part).and_then(|text| text.parse::<f64>().ok()).ok_or("Redis does not say what it used");
-    Ok(Duration::from_secs_f64(parts.iter().map(|part| seconds(part)).sum::<Result<f64, _>>()?))
+    Ok(Duration::from_secs_f64(parts.iter().map(|part| number(redis, part)).sum::<Result<f64, _>>()?))
 }
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
-    let receiver = Server::start(&["receive"])?;
-    let mut places = [Place::on(None)?, Place::on(Some(redis("always")))?];
+    let files = tempfile::tempdir()?;
+    let es256 = files.path().join("es256.pem");
+    std::fs::write(&es256, IntentKey::generate_es256()?.1)?;
+    let mut receiver = Server::start(&["receive"])?;
+    let mut stands = [Stand::on(false, &es256, scale)?, Stand::on(true, &es256, scale)?];
     for _ in 0..scale.rounds {
-        for place in &mut places {
-            place.turn(&receiver, scale)?;
+        for stand in &mut stands {
+            stand.turn(&mut receiver, scale)?;
         }
     }
-    let [embedded, redis] = &places;
+    let mut report = report(&stands, scale);
+    let webhook = costs::bytes_of_webhook(&receiver.tell(&json!({ "sample": true }))?);
+    let [embedded, redis] = stands.each_ref().map(Stand::costs);
+    // They would disturb what is measured alone.
+    drop(stands);
+    report.costs = Some(costs::all(&embedded, &redis, webhook, scale)?);
+    Ok(report)
+}
+
+fn report([embedded, redis]: &[Stand; 2], scale: Scale) -> Report {
     let mut report = Report::new("verification");
-    for (name, place) in [("embedded", embedded), ("on Redis", redis)] {
-        report.figure(&format!("node {name}: init, µs"), &place.node.init);
-        report.figure(&format!("node {name}: poll, callback, webhook, poll, µs"), &place.node.rest);
+    for (name, stand) in [("embedded", embedded), ("on Redis", redis)] {
+        report.figure(&format!("node {name}: init, µs"), &stand.micros(0, |turn| turn.init));
+        report.figure(&format!("node {name}: poll, callback, webhook, poll, µs"), &stand.micros(0, |turn| turn.rest()));
+        let guests: Vec<f64> = stand.more[2].iter().map(|cost| cost.micros()[0]).collect();
+        report.figure(&format!("node {name}: guest of an event, with webhook, µs"), &guests);
     }
-    report.figure("Redis: init, µs", &redis.store.init);
-    report.figure("Redis: poll, callback, webhook, poll, µs", &redis.store.rest);
-    let whole = |costs: &Costs| costs.init.iter().zip(&costs.rest).map(|(init, rest)| init + rest).collect::<Vec<_>>();
-    report.judged("**Redis: the whole, µs**", &whole(&redis.store), Target::AtMost(REDIS_MOST));
+    report.figure("Redis: init, µs", &redis.micros(1, |turn| turn.init));
+    report.figure("Redis: poll, callback, webhook, poll, µs", &redis.micros(1, |turn| turn.rest()));
+    let whole = |stand: &Stand, who| stand.micros(who, |turn| turn.init + turn.rest());
+    report.judged("**Redis: the whole, µs**", &whole(redis, 1), Target::AtMost(REDIS_MOST));
     for (what, kept) in [("that waits", &redis.pending), ("that has ended", &redis.ended)] {
         report.figure(&format!("Redis memory of a transaction {what}, B"), &kept.memory);
         report.figure(&format!("its name, fields and values alone, {what}, B"), &kept.content);
     }
-    let ratio = median(&whole(&redis.node)) / median(&whole(&embedded.node));
+    let ratio = median(&whole(redis, 0)) / median(&whole(embedded, 0));
     report.judged("**node on Redis ÷ node embedded**", &[ratio], Target::AtMost(NODE_MOST));
     report.note(format!(
-        "{} verifications a turn with RS256 intents and eight claims, webhooks over plain HTTP, AOF always. Processor time alone: what waits costs nothing.",
+        "{} verifications a turn with RS256 intents and eight claims, webhooks over plain HTTP, AOF always; as many guests with phones, \
+         who go through page, start, verify page, intent and callback. Processor time alone: what waits costs nothing. Each step by itself, \
+         with ES256, and its bytes on disk and network: [costs.json](costs.json), from which docs/capacity.md plans.",
         scale.paced
     ));
-    Ok(report)
+    report
 }

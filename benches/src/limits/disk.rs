@@ -13,7 +13,7 @@ const APPENDED: usize = 8 * 1_024;
 pub(super) const GROUP: usize = 64;
 
 /// Appends per second with an fdatasync each and with one for a group, in turns.
-pub(super) fn rates(scale: Scale) -> Result<[Vec<f64>; 2], Failure> {
+pub(crate) fn rates(scale: Scale) -> Result<[Vec<f64>; 2], Failure> {
     let mut rates = [Vec::new(), Vec::new()];
     for _ in 0..scale.rounds {
         for (group, rates) in [1, GROUP].into_iter().zip(&mut rates) {

@@ -1,0 +1,141 @@
+//! The measured table that `sakshi-load plan` computes from: `benches/costs.json`, what each step costs and on what
+//! machine. Its reader is `src/load/src/capacity/costs.rs`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use sakshi_authority::intent::IntentKey;
+use serde_json::{Map, Value, json};
+
+use crate::crypto::{Checks, Signer, any_es256, rate_of_all_cores};
+use crate::flow::{Cost, Steps};
+use crate::process::Server;
+use crate::report::median;
+use crate::role::say;
+use crate::scale::Scale;
+use crate::{Failure, balancer, limits, load, readme};
+
+/// Tells the cryptographic library that the processor lacks AVX-512 IFMA: bit 21 of EBX of CPUID's leaf 7.
+const WITHOUT_IFMA: (&str, &str) = ("OPENSSL_ia32cap", ":~0x200000");
+
+/// What was measured on one store.
+pub(crate) struct StoreCosts<'a> {
+    pub(crate) steps: &'a [Steps],
+    /// An init with ES256; a callback without a webhook; a guest with RS256 and with ES256.
+    pub(crate) more: &'a [Vec<Cost>; 4],
+    /// Resident bytes of a node that holds next to nothing.
+    pub(crate) node: f64,
+    /// Bytes of a transaction that waits, in the node.
+    pub(crate) node_pending: f64,
+    /// The same in Redis' memory, or in the embedded store's files.
+    pub(crate) store_pending: f64,
+    /// The same of one that has ended, with its ledger entry and what became of its webhook.
+    pub(crate) store_ended: f64,
+}
+
+impl StoreCosts<'_> {
+    pub(crate) fn to_json(&self) -> Value {
+        let step = |part: fn(&Steps) -> Cost| Cost::median(&self.steps.iter().map(part).collect::<Vec<_>>());
+        let [init_es256, callback, guest_rs256, guest_es256] = self.more.each_ref().map(|turns| Cost::median(turns));
+        let with_webhook = step(|turn| turn.callback);
+        json!({
+            "init_rs256": figures(step(|turn| turn.init)),
+            "init_es256": figures(init_es256),
+            "pending_poll": figures(step(|turn| turn.poll)),
+            "callback": figures(callback),
+            "webhook": figures(with_webhook - callback),
+            "ended_poll": figures(step(|turn| turn.ended_poll)),
+            "guest_rs256": figures(guest_rs256),
+            "guest_es256": figures(guest_es256),
+            "node_bytes": round(self.node),
+            "node_pending_bytes": round(self.node_pending),
+            "store_pending_bytes": round(self.store_pending),
+            "store_ended_bytes": round(self.store_ended),
+        })
+    }
+}
+
+fn figures(cost: Cost) -> Value {
+    // A difference of two measurements may be a little below nothing.
+    let named = Cost::NAMES.iter().zip(cost.0).map(|(name, figure)| ((*name).to_owned(), round(figure.max(0.0))));
+    Value::Object(named.collect::<Map<_, _>>())
+}
+
+/// Three digits are more than is known.
+pub(crate) fn round(figure: f64) -> Value {
+    json!(if figure.abs() < 100.0 { (figure * 10.0).round() / 10.0 } else { figure.round() })
+}
+
+/// The whole table.
+pub(crate) fn all(embedded: &Value, redis: &Value, webhook_bytes: usize, scale: Scale) -> Result<Value, Failure> {
+    let ifma = std::fs::read_to_string("/proc/cpuinfo")?.contains("avx512ifma");
+    let rs256 = rsa_micros(scale)?;
+    let without = if ifma { rsa_micros_without_ifma()? } else { rs256 };
+    let (signer, checks) = (any_es256()?, Checks::any()?);
+    let [es256, check] = [
+        micros(rate_of_all_cores(scale.span, || signer.sign().map(drop))?),
+        // Each of them is two.
+        micros(rate_of_all_cores(scale.span, || checks.verify())? * 2.0),
+    ];
+    let [synced, _] = limits::disk::rates(scale)?;
+    Ok(json!({
+        "machine": {
+            "processor": readme::processor()?, "cores": load::cores(), "avx512_ifma": ifma, "measured": readme::run(),
+        },
+        "signature": {
+            "rs256_us": round(rs256), "rs256_without_ifma_us": round(without), "es256_us": round(es256), "es256_check_us": round(check),
+        },
+        "sync_us": round(1e6 / median(&synced)),
+        "webhook_bytes": webhook_bytes,
+        "balanced_request": balancer::micros(scale)?,
+        "embedded": embedded,
+        "redis": redis,
+    }))
+}
+
+/// Of one core, from a rate of all.
+fn micros(rate: f64) -> f64 {
+    load::cores() as f64 * 1e6 / rate
+}
+
+fn rsa_micros(scale: Scale) -> Result<f64, Failure> {
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), IntentKey::generate_rs256()?.1)?;
+    let signer = Signer::read(file.path())?;
+    Ok(micros(rate_of_all_cores(scale.span, || signer.sign().map(drop))?))
+}
+
+fn rsa_micros_without_ifma() -> Result<f64, Failure> {
+    let mut command = Command::new(std::env::current_exe()?);
+    let child = Server::start_program(command.args(["role", "rsa"]).env(WITHOUT_IFMA.0, WITHOUT_IFMA.1))?;
+    child.said["micros"].as_f64().ok_or_else(|| "the child measured no signature".into())
+}
+
+/// Plays the role.
+pub(crate) fn tell_rsa() -> Result<(), Failure> {
+    say(&json!({ "micros": rsa_micros(Scale::FULL)? }))
+}
+
+/// Bytes of a webhook's headers and body, as its receiver kept them.
+pub(crate) fn bytes_of_webhook(sample: &Value) -> usize {
+    let length = |text: &Value| text.as_str().map_or(0, str::len);
+    let headers = sample["headers"].as_array().map_or(&[][..], Vec::as_slice);
+    headers.iter().map(|header| length(&header[0]) + length(&header[1]) + 4).sum::<usize>() + length(&sample["body"])
+}
+
+/// Bytes of all files in a directory and below.
+pub(crate) fn size_of(directory: &Path) -> Result<u64, Failure> {
+    let mut size = 0;
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let about = entry.metadata()?;
+        size += if about.is_dir() { size_of(&entry.path())? } else { about.len() };
+    }
+    Ok(size)
+}
+
+/// Puts a table in place of the one that is committed.
+pub(crate) fn write(costs: &Value) -> Result<(), Failure> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("costs.json");
+    std::fs::write(path, serde_json::to_string_pretty(costs)? + "\n").map_err(Into::into)
+}

@@ -1,0 +1,168 @@
+//! What a verification costs here beside minimal servers on the usual libraries of Node and Python, which
+//! `benches/peers/` holds: one driver, the same requests, one run.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use sakshi_authority::intent::IntentKey;
+use sakshi_sandbox::issuer::SandboxIssuer;
+use serde_json::{Value, json};
+
+use crate::completion::Forgery;
+use crate::flow::{Cost, Place, Steps};
+use crate::node::Service;
+use crate::process::{Server, family, processor_time};
+use crate::recording::redis;
+use crate::redis_server::RedisServer;
+use crate::report::{Report, Table, median};
+use crate::scale::Scale;
+use crate::{Failure, load, requests};
+
+/// Processes of a peer.
+const PROCESSES: &str = "2";
+const KEY: &str = "peer-key-0123456789abcdef0123456789abcdef";
+const APP: &str = "peer-app";
+const ISSUER: &str = "https://issuer.sandbox.invalid";
+const CREDITS: &str = "1000000000";
+const HEAD: [&str; 6] =
+    ["", "init (one RS256 signature)", "poll + callback with its verification + webhook + poll", "whole", "÷ first", "resident"];
+
+/// What was measured of a server: each turn's steps, and its resident bytes and Redis' afterwards.
+struct Measured {
+    name: &'static str,
+    turns: Vec<Steps>,
+    resident: [u64; 2],
+}
+
+pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
+    let installed = setup()?;
+    let mut receiver = Server::start(&["receive"])?;
+    let always = redis("always");
+    // As many processor threads as a peer has processes.
+    let embedded = Place::new(Service::start(None)?, None)?;
+    let node = Place::new(Service::on_redis(&always.url(), None)?, Some(always))?;
+    let places = [
+        ("this service, embedded, durable", embedded),
+        ("this service, Redis `always`: node + Redis", node),
+        ("Node (fastify, jose, @sd-jwt), 2 processes, no durability", peer(&mut node_command(&installed))?),
+        ("Python (FastAPI, sd-jwt), 2 processes, no durability", peer(&mut python_command(&installed))?),
+    ];
+    let (mut measured, mut indirect) = (Vec::new(), Duration::ZERO);
+    for (name, place) in places {
+        refuses_forgeries(name, &place)?;
+        // The first one warms it up.
+        place.verifications(&mut receiver, scale)?;
+        let turns = (0..scale.rounds).map(|_| Ok(place.verifications(&mut receiver, scale)?.0)).collect::<Result<_, Failure>>()?;
+        measured.push(Measured { name, turns, resident: place.resident()? });
+        for id in family(place.service.server.id())?.into_iter().skip(1) {
+            indirect += processor_time(id)?;
+        }
+    }
+    let mut report = report(&measured, scale);
+    report.indirect = indirect;
+    Ok(report)
+}
+
+fn report(measured: &[Measured], scale: Scale) -> Report {
+    let mut report = Report::new("peers");
+    let mut rows = Vec::new();
+    let mut first = None;
+    for of in measured {
+        let figures = |part: fn(&Steps) -> Cost, who: usize| of.turns.iter().map(|turn| part(turn).micros()[who]).collect::<Vec<_>>();
+        let [node_init, redis_init] = [0, 1].map(|who| figures(|turn| turn.init, who));
+        let [node_rest, redis_rest] = [0, 1].map(|who| figures(|turn| turn.rest(), who));
+        report.figure(&format!("{}: init, µs", of.name), &node_init);
+        report.figure(&format!("{}: the rest, µs", of.name), &node_rest);
+        let both = |node: &[f64], redis: &[f64]| {
+            let beside = if of.resident[1] == 0 { String::new() } else { format!(" + {:.0}", median(redis)) };
+            format!("{:.0}{beside} µs", median(node))
+        };
+        let whole: f64 = [&node_init, &node_rest, &redis_init, &redis_rest].map(|part| median(part)).iter().sum();
+        let ratio = whole / *first.get_or_insert(whole);
+        let mib = |bytes: u64| bytes as f64 / 1e6;
+        let resident = match of.resident {
+            [server, 0] => format!("{:.0} MB", mib(server)),
+            [server, redis] => format!("{:.0} + {:.0} MB", mib(server), mib(redis)),
+        };
+        let (init, rest) = (both(&node_init, &redis_init), both(&node_rest, &redis_rest));
+        rows.push([of.name.to_owned(), init, rest, format!("{whole:.0} µs"), format!("{ratio:.1}"), resident]);
+    }
+    report.note(format!(
+        "Processor time of a verification, and where there is a Redis, + that of Redis:\n\n{}",
+        Table(&HEAD.map(str::to_owned), &rows)
+    ));
+    report.note(format!(
+        "{} verifications a turn with RS256 intents, eight claims, bound by their holder, webhooks over plain HTTP; {} connections. The \
+         peers do the same work and keep nothing through a crash: Redis without a file, a webhook forgotten with its process. \
+         Processor time and memory of all processes of a server; resident after {} verifications, + that of Redis, with what they share \
+         counted once. Before a server is measured it has refused forgeries of four kinds.",
+        scale.paced,
+        scale.connections,
+        scale.paced * (scale.rounds + 1)
+    ));
+    report
+}
+
+/// Where the peers are installed.
+fn setup() -> Result<PathBuf, Failure> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let done = Command::new(root.join("peers/setup.sh")).status()?;
+    if done.success() { Ok(root.join("../target/peers")) } else { Err("benches/peers/setup.sh failed".into()) }
+}
+
+fn node_command(installed: &Path) -> Command {
+    let mut command = Command::new("node");
+    command.arg(installed.join("node/server.mjs"));
+    command
+}
+
+fn python_command(installed: &Path) -> Command {
+    let mut command = Command::new(installed.join("venv/bin/python"));
+    command.arg("-B").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/python/server.py"));
+    command
+}
+
+/// Starts a peer on a Redis of its own that keeps nothing, with credits and keys.
+fn peer(command: &mut Command) -> Result<Place, Failure> {
+    let redis = RedisServer::start(&["appendonly no"]);
+    redis.answer(&["SET", "credits", CREDITS]);
+    let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
+    let keys = directory.path().join("store").join("sandbox-keys");
+    std::fs::create_dir_all(&keys)?;
+    let issuer = SandboxIssuer::generate(ISSUER)?;
+    std::fs::write(keys.join("issuer.p8"), issuer.to_pkcs8()?)?;
+    std::fs::write(keys.join("jwks.json"), issuer.jwks_json())?;
+    std::fs::write(keys.join("intent.pem"), IntentKey::generate_rs256()?.1)?;
+    let known: String = digest(&SHA256, KEY.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    command.env("PEER_PROCESSES", PROCESSES).env("PEER_REDIS", redis.url()).env("PEER_ISSUER", ISSUER);
+    command.env("PEER_KEY_SHA256", known).env("PEER_APP", APP);
+    command.env("PEER_INTENT_KEY", keys.join("intent.pem")).env("PEER_JWKS", keys.join("jwks.json"));
+    let mut server = Server::start_program(command)?;
+    server.said["key"] = json!(KEY);
+    server.said["app"] = json!(APP);
+    Place::new(Service { server, directory }, Some(redis))
+}
+
+/// Shows a server credentials that are not what they seem; it must refuse each and then take the true one.
+fn refuses_forgeries(name: &str, place: &Place) -> Result<(), Failure> {
+    let server = &place.service.server;
+    let opened = load::ask(server, &requests::init_without_webhook(server)?)?;
+    for forgery in Forgery::ALL {
+        match load::ask(server, &place.wallet.forged(&opened, forgery)?) {
+            Err(refusal) if refusal.to_string().starts_with("400") => {}
+            Err(other) => return Err(format!("{name} did not refuse {forgery:?} with 400: {other}").into()),
+            Ok(_) => return Err(format!("{name} accepted {forgery:?}").into()),
+        }
+    }
+    let poll = requests::poll(server, &crate::webhooks::pace::id_of(&opened)?)?;
+    let pending = |wanted: bool| {
+        let body: Value = serde_json::from_slice(&load::ask(server, &poll)?)?;
+        if body["data"]["pending"] == wanted { Ok(()) } else { Err(Failure::from(format!("{name} says: {body}"))) }
+    };
+    pending(true)?;
+    let callback = place.wallet.answers(&[opened])?;
+    load::ask(server, &callback[0])?;
+    pending(false)
+}
