@@ -14,7 +14,7 @@ use crate::strain::Watched;
 ///
 /// Ends with 0 when every invariant held, 1 when one did not, 2 when the run could not be made or the tester itself was wrong.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "sakshi-load", version)]
+#[command(name = "sakshi-load", version, after_help = "sakshi-load plan computes machines for a load: sakshi-load plan --help")]
 pub struct Options {
     /// What is driven.
     #[arg(value_enum)]

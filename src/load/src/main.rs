@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use sakshi_load::capacity::cli::PlanOptions;
+use sakshi_load::capacity::document::{fill, printed};
 use sakshi_load::cli::Options;
 use sakshi_load::judge::Verdict;
 use sakshi_load::report::{Summary, html, table};
@@ -17,6 +19,9 @@ const BROKEN: u8 = 1;
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some("plan") {
+        return plan(&PlanOptions::parse_from(std::env::args().skip(1)));
+    }
     let options = Options::parse();
     // Each guest inside takes a descriptor, and so does each webhook; what is not granted shows as failed requests.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
@@ -44,6 +49,15 @@ fn write(options: &Options, summary: &Summary) -> Result<(), Box<dyn std::error:
         fs::write(path, serde_json::to_vec_pretty(summary)?)?;
     }
     Ok(())
+}
+
+/// Computes instead of running.
+fn plan(options: &PlanOptions) -> ExitCode {
+    let done = match &options.document {
+        Some(path) => fs::read_to_string(path).map_err(Into::into).and_then(|text| fill(&text)).and_then(|text| Ok(fs::write(path, text)?)),
+        None => printed(options).map(|text| drop(write!(std::io::stdout(), "{text}"))),
+    };
+    done.map_or_else(|error| unable(&error.to_string()), |()| ExitCode::SUCCESS)
 }
 
 fn unable(why: &str) -> ExitCode {

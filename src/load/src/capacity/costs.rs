@@ -1,0 +1,188 @@
+//! The measured table from which a plan is computed: what each step of a verification costs, on each store.
+//!
+//! `benches/costs.json` is written by the bench `verification`; the one that is committed is part of this program.
+
+use serde::Deserialize;
+use serde_json::Value;
+use thiserror::Error;
+
+use super::text::number;
+
+/// The committed table.
+const COMMITTED: &str = include_str!("../../../../benches/costs.json");
+
+/// Why a table is refused.
+#[derive(Debug, Error)]
+pub enum CostsError {
+    /// It is no such table, or lacks a field, which the reason names.
+    #[error("the costs are no measured table: {0}")]
+    Shape(#[from] serde_json::Error),
+    /// A cost below nothing, or none at all.
+    #[error("the costs are no measured table: {0} must be a number from 0")]
+    Negative(String),
+}
+
+/// The whole table.
+#[derive(Clone, Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct Costs {
+    pub machine: Machine,
+    pub signature: Signature,
+    /// Microseconds of one append that is synced to the disk.
+    pub sync_us: f64,
+    /// Bytes of a webhook's headers and body.
+    pub webhook_bytes: f64,
+    pub balanced_request: BalancedRequest,
+    pub embedded: StoreCosts,
+    pub redis: StoreCosts,
+}
+
+/// Where it was measured.
+#[derive(Clone, Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct Machine {
+    pub processor: String,
+    pub cores: u32,
+    pub avx512_ifma: bool,
+    /// When and by which command.
+    pub measured: String,
+}
+
+/// Microseconds of one core for a signature alone.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct Signature {
+    pub rs256_us: f64,
+    /// On the same processor, when the library is told that AVX-512 IFMA is missing.
+    pub rs256_without_ifma_us: f64,
+    pub es256_us: f64,
+    pub es256_check_us: f64,
+}
+
+/// Microseconds that a balancer adds to each request.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct BalancedRequest {
+    /// Its own.
+    pub balancer_us: f64,
+    /// The node's, for a connection that is opened for the request.
+    pub node_more_us: f64,
+}
+
+/// Of one store. Bytes are resident, or in Redis' memory, or in the embedded store's files.
+#[derive(Clone, Debug, Deserialize)]
+#[allow(missing_docs)]
+pub struct StoreCosts {
+    pub init_rs256: Cost,
+    pub init_es256: Cost,
+    pub pending_poll: Cost,
+    /// With both ES256 checks of a credential.
+    pub callback: Cost,
+    pub webhook: Cost,
+    pub ended_poll: Cost,
+    /// A guest of an event with a phone, from page to webhook.
+    pub guest_rs256: Cost,
+    pub guest_es256: Cost,
+    /// Of a node that holds next to nothing.
+    pub node_bytes: f64,
+    pub node_pending_bytes: f64,
+    pub store_pending_bytes: f64,
+    pub store_ended_bytes: f64,
+}
+
+/// Of one step: processor time in microseconds, and bytes.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[allow(missing_docs)]
+pub struct Cost {
+    pub node_us: f64,
+    pub redis_us: f64,
+    /// From clients and to them.
+    pub received_bytes: f64,
+    pub sent_bytes: f64,
+    /// Written in blocks, and appended to Redis' file.
+    pub disk_bytes: f64,
+    pub log_bytes: f64,
+    pub redis_in_bytes: f64,
+    pub redis_out_bytes: f64,
+}
+
+/// One of a store's steps.
+type Step = fn(&StoreCosts) -> Cost;
+
+impl Costs {
+    /// Reads a table.
+    ///
+    /// # Errors
+    /// With the field that is missing or below nothing.
+    pub fn read(text: &str) -> Result<Self, CostsError> {
+        let value: Value = serde_json::from_str(text)?;
+        let costs = serde_json::from_value(value.clone())?;
+        negative(&value, "").map_or(Ok(costs), |field| Err(CostsError::Negative(field)))
+    }
+
+    /// The committed one.
+    ///
+    /// # Errors
+    /// None while the tests pass.
+    pub fn committed() -> Result<Self, CostsError> {
+        Self::read(COMMITTED)
+    }
+
+    /// The table as Markdown.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let Machine { processor, cores, avx512_ifma, measured } = &self.machine;
+        let with = if *avx512_ifma { "with" } else { "without" };
+        let mut text = format!(
+            "Measured on {cores} cores of {processor}, {with} AVX-512 IFMA: {measured}.\n\n\
+             | Step | node, embedded | node on Redis | Redis | clients send | are sent | disk, embedded | Redis' file |\n\
+             |---|---|---|---|---|---|---|---|\n"
+        );
+        let rows: [(&str, Step); 8] = [
+            ("init, RS256", |of| of.init_rs256),
+            ("init, ES256", |of| of.init_es256),
+            ("poll that is pending", |of| of.pending_poll),
+            ("callback, two ES256 checks", |of| of.callback),
+            ("webhook", |of| of.webhook),
+            ("poll that has ended", |of| of.ended_poll),
+            ("guest of an event, RS256", |of| of.guest_rs256),
+            ("guest of an event, ES256", |of| of.guest_es256),
+        ];
+        for (name, step) in rows {
+            let (embedded, redis) = (step(&self.embedded), step(&self.redis));
+            let times = [embedded.node_us, redis.node_us, redis.redis_us].map(|micros| format!("{} µs", number(micros)));
+            let sizes = [redis.received_bytes, redis.sent_bytes, embedded.disk_bytes, redis.log_bytes];
+            let cells = times.into_iter().chain(sizes.map(|bytes| format!("{} B", number(bytes))));
+            text += &format!("| {name} | {} |\n", cells.collect::<Vec<_>>().join(" | "));
+        }
+        let Signature { rs256_us, rs256_without_ifma_us, es256_us, es256_check_us } = self.signature;
+        let BalancedRequest { balancer_us, node_more_us } = self.balanced_request;
+        let alone: [(&str, String); 8] = [
+            ("RS256 signature alone", format!("{} µs; without AVX-512 IFMA {} µs", number(rs256_us), number(rs256_without_ifma_us))),
+            ("ES256 signature, check of one", format!("{} µs, {} µs", number(es256_us), number(es256_check_us))),
+            ("request through haproxy", format!("haproxy {} µs, the node {} µs more", number(balancer_us), number(node_more_us))),
+            ("synced append to the disk", format!("{} µs", number(self.sync_us))),
+            ("node that holds nothing", format!("{} MB", number(self.redis.node_bytes / 1e6))),
+            ("transaction that waits, in its node", format!("{} B", number(self.redis.node_pending_bytes))),
+            ("the same in Redis, in the embedded store", of_both(self, |of| of.store_pending_bytes)),
+            ("transaction that has ended, in Redis, in the embedded store", of_both(self, |of| of.store_ended_bytes)),
+        ];
+        text += "\n| Alone | |\n|---|---|\n";
+        for (name, figure) in alone {
+            text += &format!("| {name} | {figure} |\n");
+        }
+        text
+    }
+}
+
+fn of_both(costs: &Costs, part: fn(&StoreCosts) -> f64) -> String {
+    format!("{} B, {} B", number(part(&costs.redis)), number(part(&costs.embedded)))
+}
+
+/// The first field that is a number below 0.
+fn negative(value: &Value, path: &str) -> Option<String> {
+    match value {
+        Value::Number(figure) => figure.as_f64().is_none_or(|figure| figure < 0.0).then(|| path.to_owned()),
+        Value::Object(fields) => fields.iter().find_map(|(name, value)| negative(value, format!("{path}.{name}").trim_start_matches('.'))),
+        _ => None,
+    }
+}

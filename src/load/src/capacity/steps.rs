@@ -1,0 +1,170 @@
+//! What one verification and one guest cost with the steps that the options choose, and what all of them cost in a
+//! second of the peak.
+
+use super::Row;
+use super::cli::{Algorithm, PlanOptions, Store};
+use super::costs::{Cost, Costs, StoreCosts};
+use super::text::number;
+
+/// Requests of a verification beside its polls: init, callback, and the poll at the end.
+const REQUESTS: f64 = 3.0;
+/// Of a guest: page, start, verify page, intent, callback.
+const GUEST_REQUESTS: f64 = 5.0;
+/// RSA signatures of a verification, and of a guest: one in the verify page, one for the identity app.
+const SIGNATURES: f64 = 1.0;
+const GUEST_SIGNATURES: f64 = 2.0;
+
+/// A second of the peak.
+pub(super) struct Load<'a> {
+    pub(super) store: &'a StoreCosts,
+    verifications: f64,
+    guests: f64,
+    /// Of a verification, and of a guest, with what the balancer makes of it.
+    pub(super) each: Cost,
+    pub(super) guest: Cost,
+    parts: String,
+    guest_parts: String,
+    pub(super) node_cores: f64,
+    pub(super) redis_cores: f64,
+    pub(super) requests: f64,
+    /// From clients, and to them with webhooks, in Mbit/s.
+    pub(super) public_mbit: [f64; 2],
+    /// From Redis, and to it.
+    pub(super) redis_mbit: [f64; 2],
+}
+
+impl<'a> Load<'a> {
+    pub(super) fn of(options: &PlanOptions, costs: &'a Costs, verifications: f64, guests: f64) -> Self {
+        let (store, balanced) = match options.store {
+            Store::Embedded => (&costs.embedded, 0.0),
+            Store::Redis => (&costs.redis, costs.balanced_request.node_more_us),
+        };
+        let (init, guest) = match options.algorithm {
+            Algorithm::Rs256 => (store.init_rs256, store.guest_rs256),
+            Algorithm::Es256 => (store.init_es256, store.guest_es256),
+        };
+        let slower = if options.without_ifma && options.algorithm == Algorithm::Rs256 {
+            costs.signature.rs256_without_ifma_us - costs.signature.rs256_us
+        } else {
+            0.0
+        };
+        let polls = f64::from(options.polls);
+        let steps = [
+            ("init", 1.0, init),
+            ("poll", polls, store.pending_poll),
+            ("callback", 1.0, store.callback),
+            ("webhook", 1.0, store.webhook),
+            ("last poll", 1.0, store.ended_poll),
+        ];
+        let requests = REQUESTS + polls;
+        let (each, parts) = with_extras(sum(&steps), (requests, balanced), (SIGNATURES, slower), &listed(&steps));
+        let guest_steps = [("guest", 1.0, guest)];
+        let (guest, guest_parts) =
+            with_extras(sum(&guest_steps), (GUEST_REQUESTS, balanced), (GUEST_SIGNATURES, slower), &listed(&guest_steps));
+        let mut load = Self {
+            store,
+            verifications,
+            guests,
+            each,
+            guest,
+            parts,
+            guest_parts,
+            node_cores: 0.0,
+            redis_cores: 0.0,
+            requests: verifications * requests + guests * GUEST_REQUESTS,
+            public_mbit: [0.0; 2],
+            redis_mbit: [0.0; 2],
+        };
+        let mbit = |bytes: f64| bytes * 8.0 / 1e6;
+        load.node_cores = load.total(|cost| cost.node_us) / 1e6;
+        load.redis_cores = load.total(|cost| cost.redis_us) / 1e6;
+        let called = load.comers() * costs.webhook_bytes;
+        load.public_mbit = [load.total(|cost| cost.received_bytes), load.total(|cost| cost.sent_bytes) + called].map(mbit);
+        load.redis_mbit = [load.total(|cost| cost.redis_out_bytes), load.total(|cost| cost.redis_in_bytes)].map(mbit);
+        load
+    }
+
+    /// All who come in a second.
+    pub(super) fn comers(&self) -> f64 {
+        self.verifications + self.guests
+    }
+
+    /// A cost of all in a second.
+    pub(super) fn total(&self, part: fn(&Cost) -> f64) -> f64 {
+        self.verifications * part(&self.each) + self.guests * part(&self.guest)
+    }
+
+    /// How that comes about.
+    pub(super) fn product(&self, part: fn(&Cost) -> f64, unit: &str) -> String {
+        let of = |count: f64, cost: &Cost| format!("{}/s × {} {unit}", number(count), number(part(cost)));
+        let products = [(self.verifications, &self.each), (self.guests, &self.guest)];
+        let products = products.into_iter().filter(|(count, _)| *count > 0.0).map(|(count, cost)| of(count, cost));
+        products.collect::<Vec<_>>().join(" + ")
+    }
+
+    /// Microseconds of Redis for one of what comes, the dearer of both.
+    pub(super) fn redis_us_of_one(&self) -> f64 {
+        let of = |count: f64, cost: &Cost| if count > 0.0 { cost.redis_us } else { 0.0 };
+        of(self.verifications, &self.each).max(of(self.guests, &self.guest))
+    }
+
+    pub(super) fn rows(&self) -> Vec<Row> {
+        let micros = |figure: f64| format!("{} µs", number(figure));
+        let mut rows = Vec::new();
+        if self.verifications > 0.0 {
+            rows.push(Row { what: "a verification on a node", arithmetic: self.parts.clone(), result: micros(self.each.node_us) });
+        }
+        if self.guests > 0.0 {
+            rows.push(Row { what: "a guest on a node", arithmetic: self.guest_parts.clone(), result: micros(self.guest.node_us) });
+        }
+        let cores = |part, cores| (self.product(part, "µs"), format!("{} cores", number(cores)));
+        let (arithmetic, result) = cores(|cost| cost.node_us, self.node_cores);
+        rows.push(Row { what: "cores that nodes use at the peak", arithmetic, result });
+        if self.redis_cores > 0.0 {
+            let (arithmetic, result) = cores(|cost| cost.redis_us, self.redis_cores);
+            rows.push(Row { what: "threads that Redis uses at the peak", arithmetic, result: result.replace("cores", "threads") });
+        }
+        rows
+    }
+}
+
+type Step = (&'static str, f64, Cost);
+
+fn sum(steps: &[Step]) -> Cost {
+    steps.iter().fold(Cost::default(), |sum, (_, times, cost)| sum.and(*times, cost))
+}
+
+fn listed(steps: &[Step]) -> String {
+    let one = |(name, times, cost): &Step| {
+        let times = if *times == 1.0 { String::new() } else { format!("{} × ", number(*times)) };
+        format!("{name} {times}{}", number(cost.node_us))
+    };
+    steps.iter().map(one).collect::<Vec<_>>().join(" + ")
+}
+
+/// Adds what a balancer and a slower signature add to a node's processor time.
+fn with_extras(cost: Cost, (requests, balanced): (f64, f64), (signatures, slower): (f64, f64), parts: &str) -> (Cost, String) {
+    let mut parts = parts.to_owned();
+    for (count, what, micros) in [(requests, "requests through a balancer", balanced), (signatures, "slower signatures", slower)] {
+        if micros > 0.0 {
+            parts += &format!(" + {} {what} × {}", number(count), number(micros));
+        }
+    }
+    (Cost { node_us: cost.node_us + requests * balanced + signatures * slower, ..cost }, parts)
+}
+
+impl Cost {
+    /// With another one, so many times.
+    fn and(self, times: f64, other: &Self) -> Self {
+        Self {
+            node_us: self.node_us + times * other.node_us,
+            redis_us: self.redis_us + times * other.redis_us,
+            received_bytes: self.received_bytes + times * other.received_bytes,
+            sent_bytes: self.sent_bytes + times * other.sent_bytes,
+            disk_bytes: self.disk_bytes + times * other.disk_bytes,
+            log_bytes: self.log_bytes + times * other.log_bytes,
+            redis_in_bytes: self.redis_in_bytes + times * other.redis_in_bytes,
+            redis_out_bytes: self.redis_out_bytes + times * other.redis_out_bytes,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The arithmetic on round figures, what is refused, and that the document shows what is computed.
+
+use clap::Parser as _;
+
+use super::cli::PlanOptions;
+use super::costs::Costs;
+use super::document::fill;
+use super::{Plan, PlanError};
+
+/// Each step of every kind costs 100 µs of a node, 10 µs of Redis, and 1,000 of each kind of byte.
+fn round() -> Costs {
+    let step = r#"{"node_us":100,"redis_us":10,"received_bytes":1000,"sent_bytes":1000,"disk_bytes":1000,"log_bytes":1000,
+        "redis_in_bytes":1000,"redis_out_bytes":1000}"#;
+    let steps = ["init_rs256", "init_es256", "pending_poll", "callback", "webhook", "ended_poll", "guest_rs256", "guest_es256"];
+    let steps: String = steps.iter().map(|name| format!("\"{name}\":{step},")).collect();
+    let store =
+        format!("{{{steps}\"node_bytes\":50000000,\"node_pending_bytes\":2000,\"store_pending_bytes\":1000,\"store_ended_bytes\":2000}}");
+    let text = format!(
+        r#"{{"machine":{{"processor":"any","cores":2,"avx512_ifma":true,"measured":"once"}},
+        "signature":{{"rs256_us":200,"rs256_without_ifma_us":800,"es256_us":12,"es256_check_us":35}},"sync_us":200,"webhook_bytes":1000,
+        "balanced_request":{{"balancer_us":50,"node_more_us":25}},"embedded":{store},"redis":{store}}}"#
+    );
+    Costs::read(&text).unwrap()
+}
+
+fn plan(line: &str) -> Result<Plan, PlanError> {
+    Plan::of(&PlanOptions::try_parse_from(format!("plan {line}").split_whitespace()).unwrap(), &round())
+}
+
+#[test]
+fn a_figure_is_a_count_times_a_cost() {
+    let plan = plan("--peak 12000 --day 100000000 --cores 8").unwrap();
+    // Five steps of 100 µs, and four requests that cost 25 more.
+    assert!((plan.node_cores - 7.2).abs() < 1e-9);
+    // 14.4 cores at half use are two machines of eight, but 1,056 Mbit/s to clients and Redis need three; and a spare one.
+    assert!((plan.node_machines - 4.0).abs() < 1e-9);
+    // 50 µs each are 0.6 threads, 1.2 at half use, and so two masters with a replica each.
+    assert!((plan.redis_cores - 0.6).abs() < 1e-9 && (plan.redis_masters - 2.0).abs() < 1e-9 && (plan.redis_replicas - 2.0).abs() < 1e-9);
+    // 10.8 million wait in three nodes, and a day's results are kept.
+    assert!((plan.node_bytes - (50e6 + 3.6e6 * 2e3)).abs() < 1.0);
+    assert!((plan.store_bytes - (10.8e6 * 1e3 + 1e8 * 2e3)).abs() < 1.0);
+    assert!((plan.disk_bytes_per_second - 12_000.0 * 5_000.0).abs() < 1e-3);
+    assert!((plan.log_bytes_a_day - 1e8 * 5_000.0).abs() < 1e-3);
+    // Requests, answers and a webhook of 1,000 bytes; five of the first two.
+    assert!((plan.public_mbit - 12_000.0 * 11_000.0 * 8.0 / 1e6).abs() < 1e-6);
+    // 48,000 requests of 50 µs are 2.4 cores, for which one is enough, but 960 Mbit/s each way need two; and a spare one.
+    assert!((plan.balancer_machines - 3.0).abs() < 1e-9);
+    // 480 Mbit/s in and out of Redis, whose two masters have 1,000 each; two balancers' cores and networks bear the rest.
+    assert!(plan.bounds.iter().all(|bound| bound.share <= 0.5 + 1e-9), "{:?}", plan.bounds);
+}
+
+#[test]
+fn a_peak_and_a_day_follow_from_each_other() {
+    let of_day = plan("--day 864000").unwrap();
+    assert!((of_day.verifications_per_second - 100.0).abs() < 1e-9);
+    let of_peak = plan("--peak 100").unwrap();
+    assert!((of_peak.verifications_a_day - 864_000.0).abs() < 1e-6);
+}
+
+#[test]
+fn guests_come_on_top_and_the_table_says_how_each_figure_comes_about() {
+    let fair = plan("--guests 20000 --minutes 3").unwrap();
+    assert!((fair.guests_per_second - 111.111).abs() < 1e-3);
+    // 100 µs and five requests that cost 25 more.
+    assert!((fair.node_cores - 111.111 * 225e-6).abs() < 1e-6);
+    let both = plan("--guests 20000 --minutes 3 --peak 100").unwrap();
+    assert!((both.node_cores - fair.node_cores - 100.0 * 600e-6).abs() < 1e-9);
+    let table = both.table();
+    assert!(
+        table
+            .contains("| init 100 + poll 100 + callback 100 + webhook 100 + last poll 100 + 4 requests through a balancer × 25 | 600 µs |"),
+        "{table}"
+    );
+    assert!(table.contains("100/s × 600 µs + 111/s × 225 µs"), "{table}");
+}
+
+#[test]
+fn a_processor_without_ifma_pays_for_each_rsa_signature() {
+    let difference = |line: &str| plan(&format!("{line} --without-ifma")).unwrap().node_cores - plan(line).unwrap().node_cores;
+    assert!((difference("--peak 1000") - 0.6).abs() < 1e-9);
+    assert!((difference("--guests 60000 --minutes 1") - 1.2).abs() < 1e-9);
+    assert!(difference("--peak 1000 --algorithm es256").abs() < 1e-9);
+}
+
+#[test]
+fn the_embedded_store_is_one_machine_or_none() {
+    let bank = plan("--peak 10 --store embedded").unwrap();
+    assert!((bank.node_machines - 1.0).abs() < 1e-9 && bank.redis_masters.abs() < 1e-9);
+    assert!((bank.node_cores - 10.0 * 500e-6).abs() < 1e-9, "nothing is in front of it");
+    assert!(matches!(plan("--peak 12000 --store embedded"), Err(PlanError::TooMuchForOne { .. })));
+}
+
+#[test]
+fn a_refusal_names_the_field() {
+    let why = |line: &str| plan(line).unwrap_err().to_string();
+    assert_eq!(why(""), "--peak, --day or --guests must say who comes");
+    for (line, field) in [
+        ("--peak 0", "--peak"),
+        ("--peak NaN", "--peak"),
+        ("--day=-1", "--day"),
+        ("--guests 0.5", "--guests"),
+        ("--guests 10 --minutes 0", "--minutes"),
+        ("--peak 1 --utilisation 1", "--utilisation"),
+        ("--peak 1 --cores 0", "--cores"),
+        ("--peak 1 --day 1000000", "--peak"),
+        ("--peak 1 --window 0", "--window"),
+        ("--peak 1 --result-ttl inf", "--result-ttl"),
+        ("--day 1 --peak-factor 0.5", "--peak-factor"),
+        ("--peak 10000000", "Redis masters"),
+    ] {
+        assert!(why(line).contains(field), "{line}: {}", why(line));
+    }
+}
+
+#[test]
+fn costs_that_are_no_costs_are_refused_with_the_field() {
+    let committed = include_str!("../../../../benches/costs.json");
+    let why = |text: &str| Costs::read(text).unwrap_err().to_string();
+    assert!(why(&committed.replacen("\"sync_us\"", "\"sink_us\"", 1)).contains("sync_us"));
+    let sync = committed.lines().find(|line| line.contains("\"sync_us\"")).unwrap();
+    assert!(why(&committed.replace(sync, "\"sync_us\": -1,")).contains("sync_us must be a number from 0"));
+    assert!(why("").contains("no measured table"));
+}
+
+#[test]
+fn the_document_shows_what_is_computed() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/capacity.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    assert_eq!(text.matches("<!-- sakshi-load plan").count(), text.matches("<!-- end -->").count());
+    assert!(fill(&text).unwrap() == text, "run: cargo run -p sakshi-load -- plan --document docs/capacity.md");
+}
