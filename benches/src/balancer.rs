@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::costs::round;
+use crate::costs::{LIGHT, round};
 use crate::load::{self, pause};
 use crate::node::Service;
-use crate::process::Server;
+use crate::process::{Server, time_of_threads};
 use crate::report::median;
 use crate::scale::Scale;
 use crate::webhooks::pace::id_of;
@@ -36,19 +36,29 @@ pub(crate) fn micros(scale: Scale) -> Result<Value, Failure> {
         }
         pause(LOOK);
     }
-    let polls = Arc::new(vec![poll; scale.paced * POLLS]);
-    let used = || Ok::<_, Failure>([balancer.processor_time()?, service.server.processor_time()?]);
+    let busy = added(&service.server, &balancer, vec![poll.clone(); scale.paced * POLLS], scale)?;
+    let light = added(&service.server, &balancer, vec![poll; LIGHT.paced], LIGHT)?;
+    Ok(json!({ "balancer_us": busy[0], "node_more_us": busy[1], "light_balancer_us": light[0], "light_node_more_us": light[1] }))
+}
+
+/// Of the balancer, and what the node uses more than without it.
+fn added(node: &Server, balancer: &Server, polls: Vec<Vec<u8>>, scale: Scale) -> Result<[Value; 2], Failure> {
+    let polls = Arc::new(polls);
+    let used = || Ok::<_, Failure>([time_of_threads(balancer.id())?, time_of_threads(node.id())?]);
+    let through = |server: &Server| {
+        let before = used()?;
+        load::each_once_over(&[server], Arc::clone(&polls), scale, false, scale.pause)?;
+        let after = used()?;
+        Ok::<_, Failure>([0, 1].map(|who| (after[who] - before[who]).as_secs_f64() * 1e6 / polls.len() as f64))
+    };
     let (mut its_own, mut more) = (Vec::new(), Vec::new());
     for _ in 0..scale.rounds {
-        let direct = load::each_once(&service.server, Arc::clone(&polls), scale, false)?.0.server_micros;
-        let [balancer_before, node_before] = used()?;
-        load::each_once(&balancer, Arc::clone(&polls), scale, false)?;
-        let [balancer_after, node_after] = used()?;
-        let each = |before: Duration, after: Duration| (after - before).as_secs_f64() * 1e6 / polls.len() as f64;
-        its_own.push(each(balancer_before, balancer_after));
-        more.push(each(node_before, node_after) - direct);
+        let direct = through(node)?[1];
+        let [balancer, node] = through(balancer)?;
+        its_own.push(balancer);
+        more.push((node - direct).max(0.0));
     }
-    Ok(json!({ "balancer_us": round(median(&its_own)), "node_more_us": round(median(&more)) }))
+    Ok([its_own, more].map(|turns| round(median(&turns))))
 }
 
 /// In front of one node, which it knows by three names.

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use sakshi_authority::intent::IntentKey;
 use serde_json::{Map, Value, json};
@@ -18,11 +19,16 @@ use crate::{Failure, balancer, limits, load, readme};
 /// Tells the cryptographic library that the processor lacks AVX-512 IFMA: bit 21 of EBX of CPUID's leaf 7.
 const WITHOUT_IFMA: (&str, &str) = ("OPENSSL_ia32cap", ":~0x200000");
 
+/// Little to do: 500 requests a second in all, and few of them.
+pub(crate) const LIGHT: Scale = Scale { paced: 600, pause: Duration::from_millis(2), rounds: 1, ..Scale::FULL };
+
 /// What was measured on one store.
 pub(crate) struct StoreCosts<'a> {
     pub(crate) steps: &'a [Steps],
     /// An init with ES256; a callback without a webhook; a guest with RS256 and with ES256.
     pub(crate) more: &'a [Vec<Cost>; 4],
+    /// The same with [`LIGHT`].
+    pub(crate) light: (Steps, [Cost; 4]),
     /// Resident bytes of a node that holds next to nothing.
     pub(crate) node: f64,
     /// Bytes of a transaction that waits, in the node.
@@ -35,18 +41,18 @@ pub(crate) struct StoreCosts<'a> {
 
 impl StoreCosts<'_> {
     pub(crate) fn to_json(&self) -> Value {
-        let step = |part: fn(&Steps) -> Cost| Cost::median(&self.steps.iter().map(part).collect::<Vec<_>>());
-        let [init_es256, callback, guest_rs256, guest_es256] = self.more.each_ref().map(|turns| Cost::median(turns));
-        let with_webhook = step(|turn| turn.callback);
+        let step = |part: fn(&Steps) -> Cost| (Cost::median(&self.steps.iter().map(part).collect::<Vec<_>>()), part(&self.light.0));
+        let more = |which: usize| (Cost::median(&self.more[which]), self.light.1[which]);
+        let (with_webhook, callback) = (step(|turn| turn.callback), more(1));
         json!({
             "init_rs256": figures(step(|turn| turn.init)),
-            "init_es256": figures(init_es256),
+            "init_es256": figures(more(0)),
             "pending_poll": figures(step(|turn| turn.poll)),
             "callback": figures(callback),
-            "webhook": figures(with_webhook - callback),
+            "webhook": figures((with_webhook.0 - callback.0, with_webhook.1 - callback.1)),
             "ended_poll": figures(step(|turn| turn.ended_poll)),
-            "guest_rs256": figures(guest_rs256),
-            "guest_es256": figures(guest_es256),
+            "guest_rs256": figures(more(2)),
+            "guest_es256": figures(more(3)),
             "node_bytes": round(self.node),
             "node_pending_bytes": round(self.node_pending),
             "store_pending_bytes": round(self.store_pending),
@@ -55,10 +61,13 @@ impl StoreCosts<'_> {
     }
 }
 
-fn figures(cost: Cost) -> Value {
+fn figures((busy, light): (Cost, Cost)) -> Value {
+    let named = Cost::NAMES.iter().map(|name| (*name).to_owned()).zip(busy.0);
+    let [node, redis] = light.micros();
+    let light = [("light_node_us".to_owned(), node), ("light_redis_us".to_owned(), redis)];
     // A difference of two measurements may be a little below nothing.
-    let named = Cost::NAMES.iter().zip(cost.0).map(|(name, figure)| ((*name).to_owned(), round(figure.max(0.0))));
-    Value::Object(named.collect::<Map<_, _>>())
+    let all = named.chain(light).map(|(name, figure)| (name, round(figure.max(0.0))));
+    Value::Object(all.collect::<Map<_, _>>())
 }
 
 /// Three digits are more than is known.

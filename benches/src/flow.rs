@@ -2,6 +2,7 @@
 //! processes, and of its Redis.
 
 use std::ops::{Add, Sub};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,9 +10,9 @@ use sakshi_domain::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
 use crate::completion::Wallet;
-use crate::load::{self, pause};
+use crate::load::{self, Measured, pause};
 use crate::node::Service;
-use crate::process::{Server, family, processor_time, resident, written};
+use crate::process::{Server, family, resident, time_of_threads, written};
 use crate::redis_server::RedisServer;
 use crate::report::median;
 use crate::scale::Scale;
@@ -87,9 +88,11 @@ impl Steps {
     }
 }
 
-/// A server with its store, and who answers its intents.
+/// A server with its store, or several, and who answers its intents.
 pub(crate) struct Place {
     pub(crate) service: Service,
+    /// Further nodes on the same store; requests go to all in turn.
+    others: Vec<Server>,
     pub(crate) redis: Option<RedisServer>,
     pub(crate) wallet: Wallet,
 }
@@ -97,14 +100,35 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) fn new(service: Service, redis: Option<RedisServer>) -> Result<Self, Failure> {
         let wallet = Wallet::new(&service)?;
-        Ok(Self { service, redis, wallet })
+        Ok(Self { service, others: Vec::new(), redis, wallet })
+    }
+
+    /// Three nodes on one Redis, which have one address as before a balancer; nobody connects to it.
+    pub(crate) fn three(redis: RedisServer, key: Option<&Path>) -> Result<Self, Failure> {
+        let settings = [("server.public_base_url", "http://127.0.0.1:9")];
+        let service = Service::on_redis_set(&redis.url(), key, &settings)?;
+        let others = (0..2).map(|_| service.beside_set(&redis.url(), key, &settings)).collect::<Result<_, _>>()?;
+        Ok(Self { others, ..Self::new(service, Some(redis))? })
+    }
+
+    fn servers(&self) -> Vec<&Server> {
+        std::iter::once(&self.service.server).chain(&self.others).collect()
+    }
+
+    /// Sends each request once and measures until all is done.
+    fn send(&self, requests: Vec<Vec<u8>>, scale: Scale, keep: bool) -> Result<(Measured, Vec<Vec<u8>>), Failure> {
+        load::each_once_over(&self.servers(), Arc::new(requests), scale, keep, scale.pause)
+    }
+
+    fn processes(&self) -> Result<Vec<u32>, Failure> {
+        Ok(self.servers().into_iter().map(|server| family(server.id())).collect::<Result<Vec<_>, _>>()?.concat())
     }
 
     /// So far.
     fn used(&self) -> Result<Cost, Failure> {
         let mut used = Cost::default();
-        for id in family(self.service.server.id())? {
-            used.0[0] += processor_time(id)?.as_secs_f64() * 1e6;
+        for id in self.processes()? {
+            used.0[0] += time_of_threads(id)?.as_secs_f64() * 1e6;
             used.0[4] += written(id)? as f64;
         }
         let Some(redis) = &self.redis else { return Ok(used) };
@@ -121,7 +145,7 @@ impl Place {
     fn step(&self, requests: &[Vec<u8>], times: usize, scale: Scale) -> Result<(Cost, Vec<Vec<u8>>), Failure> {
         let all: Vec<Vec<u8>> = std::iter::repeat_n(requests, times).flatten().cloned().collect();
         let (count, before) = (all.len(), self.used()?);
-        let (measured, answers) = load::each_once(&self.service.server, Arc::new(all), scale, times == 1)?;
+        let (measured, answers) = self.send(all, scale, times == 1)?;
         pause(AFTERWARDS);
         let mut cost = (self.used()? - before).per(count);
         [cost.0[2], cost.0[3]] = measured.bytes;
@@ -133,7 +157,7 @@ impl Place {
         let callbacks = self.wallet.answers(opened)?;
         receiver.tell(&json!({ "count": { "warm": 0, "measured": callbacks.len() } }))?;
         let before = self.used()?;
-        let (measured, _) = load::each_once(&self.service.server, Arc::new(callbacks), scale, false)?;
+        let (measured, _) = self.send(callbacks, scale, false)?;
         receiver.listen()?;
         pause(AFTERWARDS);
         let mut cost = (self.used()? - before).per(opened.len());
@@ -187,7 +211,7 @@ impl Place {
 
     /// Resident bytes of all processes of the server, and of Redis.
     pub(crate) fn resident(&self) -> Result<[u64; 2], Failure> {
-        let server = family(self.service.server.id())?.into_iter().map(resident).sum::<Result<u64, Failure>>()?;
+        let server = self.processes()?.into_iter().map(resident).sum::<Result<u64, Failure>>()?;
         let redis = self.redis.as_ref().map_or(Ok(0), |redis| resident(number(redis, "process_id")? as u32))?;
         Ok([server, redis])
     }

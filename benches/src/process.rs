@@ -125,6 +125,17 @@ pub(crate) fn processor_time(id: u32) -> Result<Duration, Failure> {
     Ok(TICK * u32::try_from(user + system)?)
 }
 
+/// The same of its living threads, to the nanosecond.
+pub(crate) fn time_of_threads(id: u32) -> Result<Duration, Failure> {
+    let mut nanoseconds = 0;
+    for thread in std::fs::read_dir(format!("/proc/{id}/task"))? {
+        // It may have ended meanwhile.
+        let schedule = read_to_string(thread?.path().join("schedstat")).unwrap_or_default();
+        nanoseconds += schedule.split_whitespace().next().map_or(Ok(0), str::parse::<u64>)?;
+    }
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
 /// Resident bytes of a process; what several share counts for each in part.
 pub(crate) fn resident(id: u32) -> Result<u64, Failure> {
     Ok(value(&format!("/proc/{id}/smaps_rollup"), "Pss")? * 1_024)

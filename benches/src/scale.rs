@@ -13,6 +13,8 @@ pub(crate) struct Scale {
     pub(crate) warm: Duration,
     /// Keep-alive connections of the load generator.
     pub(crate) connections: usize,
+    /// Between two requests of a verification; none for as fast as the connections send them.
+    pub(crate) pause: Duration,
     /// Callbacks in one turn.
     pub(crate) callbacks: usize,
     /// Webhooks in one turn.
@@ -40,6 +42,7 @@ impl Scale {
         span: Duration::from_secs(3),
         warm: Duration::from_millis(500),
         connections: 64,
+        pause: Duration::ZERO,
         callbacks: 30_000,
         deliveries: 20_000,
         paced: 4_000,
@@ -56,6 +59,7 @@ impl Scale {
         span: Duration::from_secs(1),
         warm: Duration::from_millis(300),
         connections: 64,
+        pause: Duration::ZERO,
         callbacks: 4_000,
         deliveries: 3_000,
         paced: 4_000,

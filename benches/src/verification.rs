@@ -44,11 +44,17 @@ impl Kept {
     }
 }
 
-/// One store: nodes on it that sign with RSA and with the curve, and what they showed.
+/// One store, and what its nodes showed.
 struct Stand {
-    rs256: Place,
+    /// One node, for the table.
+    one: Place,
+    /// Three nodes where there can be several, for planning; otherwise it is the one.
+    three: Option<Place>,
+    /// As many that sign with the curve.
     es256: Place,
     steps: Vec<Steps>,
+    planned: Vec<Steps>,
+    light: Option<(Steps, [Cost; 4])>,
     /// In the order of [`StoreCosts`].
     more: [Vec<Cost>; 4],
     pending: Kept,
@@ -62,16 +68,19 @@ struct Stand {
 
 impl Stand {
     fn on(with_redis: bool, es256: &Path, scale: Scale) -> Result<Self, Failure> {
-        let place = |key: Option<&Path>| {
-            let redis = with_redis.then(|| RedisServer::start(REDIS));
-            let service = redis.as_ref().map_or_else(|| Service::start(key), |redis| Service::on_redis(&redis.url(), key))?;
-            Place::new(service, redis)
+        let redis = || RedisServer::start(REDIS);
+        let (one, three, es256) = if with_redis {
+            let first = redis();
+            let one = Place::new(Service::on_redis(&first.url(), None)?, Some(first))?;
+            (one, Some(Place::three(redis(), None)?), Place::three(redis(), Some(es256))?)
+        } else {
+            (Place::new(Service::start(None)?, None)?, None, Place::new(Service::start(Some(es256))?, None)?)
         };
-        let (steps, pending, ended, store_ended) = Default::default();
-        let (rs256, es256) = (place(None)?, place(Some(es256))?);
-        let node = rs256.resident()?[0] as f64;
+        let node = one.resident()?[0] as f64;
+        let (steps, planned, pending, ended, store_ended) = Default::default();
         let (more, waiting) = Default::default();
-        let mut stand = Self { rs256, es256, steps, more, pending, ended, node, waiting, store_ended };
+        let light = None;
+        let mut stand = Self { one, three, es256, steps, planned, light, more, pending, ended, node, waiting, store_ended };
         stand.fill(scale.live / 10)?;
         Ok(stand)
     }
@@ -79,52 +88,71 @@ impl Stand {
     /// Opens so many without HTTP, to see what one takes.
     fn fill(&mut self, count: usize) -> Result<(), Failure> {
         let kept = self.kept()?;
-        self.rs256.service.open(count)?;
-        self.waiting = [self.rs256.resident()?[0] as f64 - self.node, self.kept()? - kept].map(|bytes| bytes / count as f64);
+        self.one.service.open(count)?;
+        self.waiting = [self.one.resident()?[0] as f64 - self.node, self.kept()? - kept].map(|bytes| bytes / count as f64);
         Ok(())
     }
 
     fn turn(&mut self, receiver: &mut Server, scale: Scale) -> Result<(), Failure> {
         let before = self.kept()?;
-        let (steps, ids) = self.rs256.verifications(receiver, scale)?;
+        let (steps, ids) = self.one.verifications(receiver, scale)?;
         self.steps.push(steps);
         self.store_ended.push((self.kept()? - before) / ids.len() as f64);
         let last = ids.last().ok_or("nothing was opened")?.clone();
-        let settled = self.rs256.service.server.tell(&json!({ "completed": ids }))?;
+        let settled = self.one.service.server.tell(&json!({ "completed": ids }))?;
         if settled["delivered"] != json!(ids.len()) {
             return Err("a webhook was not delivered".into());
         }
-        let (_, waiting) = self
-            .rs256
-            .inits(requests::init_with_webhook(&self.rs256.service.server, receiver.text("url")?)?, Scale { paced: 1, ..scale })?;
-        if let Some(redis) = &self.rs256.redis {
+        let (_, waiting) =
+            self.one.inits(requests::init_with_webhook(&self.one.service.server, receiver.text("url")?)?, Scale { paced: 1, ..scale })?;
+        if let Some(redis) = &self.one.redis {
             self.ended.look(redis, &last)?;
             self.pending.look(redis, &crate::webhooks::pace::id_of(&waiting[0])?)?;
         }
-        let es256 = requests::init_with_webhook(&self.es256.service.server, receiver.text("url")?)?;
-        let more = [
-            self.es256.inits(es256, scale)?.0,
-            self.rs256.callback_alone(scale)?,
-            self.rs256.guests(receiver, scale)?,
-            self.es256.guests(receiver, scale)?,
-        ];
+        if let Some(three) = &self.three {
+            self.planned.push(three.verifications(receiver, scale)?.0);
+        }
+        let more = self.more(receiver, scale)?;
         self.more.iter_mut().zip(more).for_each(|(turns, cost)| turns.push(cost));
+        Ok(())
+    }
+
+    /// The nodes that are planned with.
+    fn nodes(&self) -> &Place {
+        self.three.as_ref().unwrap_or(&self.one)
+    }
+
+    fn more(&self, receiver: &mut Server, scale: Scale) -> Result<[Cost; 4], Failure> {
+        let es256 = requests::init_with_webhook(&self.es256.service.server, receiver.text("url")?)?;
+        Ok([
+            self.es256.inits(es256, scale)?.0,
+            self.nodes().callback_alone(scale)?,
+            self.nodes().guests(receiver, scale)?,
+            self.es256.guests(receiver, scale)?,
+        ])
+    }
+
+    /// All of it once more with little to do.
+    fn rest_a_little(&mut self, receiver: &mut Server) -> Result<(), Failure> {
+        let steps = self.nodes().verifications(receiver, costs::LIGHT)?.0;
+        self.light = Some((steps, self.more(receiver, costs::LIGHT)?));
         Ok(())
     }
 
     /// Bytes in memory of Redis, or in the files of the embedded store.
     fn kept(&self) -> Result<f64, Failure> {
-        match &self.rs256.redis {
+        match &self.one.redis {
             Some(redis) => number(redis, "used_memory"),
-            None => costs::size_of(self.rs256.service.directory.path()).map(|bytes| bytes as f64),
+            None => costs::size_of(self.one.service.directory.path()).map(|bytes| bytes as f64),
         }
     }
 
     /// For planning.
     fn costs(&self) -> Value {
         let [node_pending, store_pending] = self.waiting;
-        let store_ended = median(&self.store_ended);
-        StoreCosts { steps: &self.steps, more: &self.more, node: self.node, node_pending, store_pending, store_ended }.to_json()
+        let steps = if self.planned.is_empty() { &self.steps } else { &self.planned };
+        let (light, store_ended) = (self.light.unwrap_or_default(), median(&self.store_ended));
+        StoreCosts { steps, more: &self.more, light, node: self.node, node_pending, store_pending, store_ended }.to_json()
     }
 
     fn micros(&self, who: usize, part: impl Fn(&Steps) -> Cost) -> Vec<f64> {
@@ -149,6 +177,9 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
             stand.turn(&mut receiver, scale)?;
         }
     }
+    for stand in &mut stands {
+        stand.rest_a_little(&mut receiver)?;
+    }
     let mut report = report(&stands, scale);
     let webhook = costs::bytes_of_webhook(&receiver.tell(&json!({ "sample": true }))?);
     let [embedded, redis] = stands.each_ref().map(Stand::costs);
@@ -164,7 +195,8 @@ fn report([embedded, redis]: &[Stand; 2], scale: Scale) -> Report {
         report.figure(&format!("node {name}: init, µs"), &stand.micros(0, |turn| turn.init));
         report.figure(&format!("node {name}: poll, callback, webhook, poll, µs"), &stand.micros(0, |turn| turn.rest()));
         let guests: Vec<f64> = stand.more[2].iter().map(|cost| cost.micros()[0]).collect();
-        report.figure(&format!("node {name}: guest of an event, with webhook, µs"), &guests);
+        let nodes = if stand.three.is_some() { "three nodes on Redis" } else { "node embedded" };
+        report.figure(&format!("{nodes}: guest of an event, with webhook, µs"), &guests);
     }
     report.figure("Redis: init, µs", &redis.micros(1, |turn| turn.init));
     report.figure("Redis: poll, callback, webhook, poll, µs", &redis.micros(1, |turn| turn.rest()));
@@ -179,7 +211,7 @@ fn report([embedded, redis]: &[Stand; 2], scale: Scale) -> Report {
     report.note(format!(
         "{} verifications a turn with RS256 intents and eight claims, webhooks over plain HTTP, AOF always; as many guests with phones, \
          who go through page, start, verify page, intent and callback. Processor time alone: what waits costs nothing. Each step by itself, \
-         with ES256, and its bytes on disk and network: [costs.json](costs.json), from which docs/capacity.md plans.",
+         with ES256, over three nodes, with little to do, and its bytes on disk and network: [costs.json](costs.json), from which docs/capacity.md plans.",
         scale.paced
     ));
     report

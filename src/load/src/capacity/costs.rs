@@ -61,11 +61,28 @@ pub struct Signature {
 
 /// Microseconds that a balancer adds to each request.
 #[derive(Clone, Copy, Debug, Deserialize)]
+#[allow(missing_docs)]
 pub struct BalancedRequest {
     /// Its own.
     pub balancer_us: f64,
     /// The node's, for a connection that is opened for the request.
     pub node_more_us: f64,
+    /// The same with little to do.
+    pub light_balancer_us: f64,
+    pub light_node_more_us: f64,
+}
+
+impl BalancedRequest {
+    /// Of the balancer and of the node, at such a use of the processors.
+    #[must_use]
+    pub fn at(&self, share: f64) -> [f64; 2] {
+        [between(self.light_balancer_us, self.balancer_us, share), between(self.light_node_more_us, self.node_more_us, share)]
+    }
+}
+
+/// On the line from a cost with little to do to that of a busy machine.
+fn between(light: f64, busy: f64, share: f64) -> f64 {
+    light + (busy - light) * share
 }
 
 /// Of one store. Bytes are resident, or in Redis' memory, or in the embedded store's files.
@@ -95,6 +112,9 @@ pub struct StoreCosts {
 pub struct Cost {
     pub node_us: f64,
     pub redis_us: f64,
+    /// The same with little to do: each request then has a wake, a commit and a sync of its own.
+    pub light_node_us: f64,
+    pub light_redis_us: f64,
     /// From clients and to them.
     pub received_bytes: f64,
     pub sent_bytes: f64,
@@ -107,6 +127,15 @@ pub struct Cost {
 
 /// One of a store's steps.
 type Step = fn(&StoreCosts) -> Cost;
+
+impl Cost {
+    /// At such a use of the processors.
+    #[must_use]
+    pub fn at(self, share: f64) -> Self {
+        let node_us = between(self.light_node_us, self.node_us, share);
+        Self { node_us, redis_us: between(self.light_redis_us, self.redis_us, share), ..self }
+    }
+}
 
 impl Costs {
     /// Reads a table.
@@ -134,7 +163,8 @@ impl Costs {
         let with = if *avx512_ifma { "with" } else { "without" };
         let mut text = format!(
             "Measured on {cores} cores of {processor}, {with} AVX-512 IFMA: {measured}.\n\n\
-             | Step | node, embedded | node on Redis | Redis | clients send | are sent | disk, embedded | Redis' file |\n\
+             Processor time of a busy machine – of one with little to do.\n\n\
+             | Step | node, embedded | nodes on Redis | Redis | clients send | are sent | disk, embedded | Redis' file |\n\
              |---|---|---|---|---|---|---|---|\n"
         );
         let rows: [(&str, Step); 8] = [
@@ -148,18 +178,23 @@ impl Costs {
             ("guest of an event, ES256", |of| of.guest_es256),
         ];
         for (name, step) in rows {
-            let (embedded, redis) = (step(&self.embedded), step(&self.redis));
-            let times = [embedded.node_us, redis.node_us, redis.redis_us].map(|micros| format!("{} µs", number(micros)));
+            let (embedded, mut redis) = (step(&self.embedded), step(&self.redis));
+            if name == "webhook" {
+                redis.sent_bytes = self.webhook_bytes;
+            }
+            let times =
+                [(embedded.node_us, embedded.light_node_us), (redis.node_us, redis.light_node_us), (redis.redis_us, redis.light_redis_us)]
+                    .map(|(busy, light)| format!("{} – {} µs", number(busy), number(light)));
             let sizes = [redis.received_bytes, redis.sent_bytes, embedded.disk_bytes, redis.log_bytes];
             let cells = times.into_iter().chain(sizes.map(|bytes| format!("{} B", number(bytes))));
             text += &format!("| {name} | {} |\n", cells.collect::<Vec<_>>().join(" | "));
         }
         let Signature { rs256_us, rs256_without_ifma_us, es256_us, es256_check_us } = self.signature;
-        let BalancedRequest { balancer_us, node_more_us } = self.balanced_request;
+        let [busy, light] = [1.0, 0.0].map(|share| self.balanced_request.at(share).map(number));
         let alone: [(&str, String); 8] = [
             ("RS256 signature alone", format!("{} µs; without AVX-512 IFMA {} µs", number(rs256_us), number(rs256_without_ifma_us))),
             ("ES256 signature, check of one", format!("{} µs, {} µs", number(es256_us), number(es256_check_us))),
-            ("request through haproxy", format!("haproxy {} µs, the node {} µs more", number(balancer_us), number(node_more_us))),
+            ("request through haproxy", format!("haproxy {} – {} µs, the node {} – {} µs more", busy[0], light[0], busy[1], light[1])),
             ("synced append to the disk", format!("{} µs", number(self.sync_us))),
             ("node that holds nothing", format!("{} MB", number(self.redis.node_bytes / 1e6))),
             ("transaction that waits, in its node", format!("{} B", number(self.redis.node_pending_bytes))),

@@ -205,7 +205,7 @@ impl<'a> Sizing<'a> {
         if !self.on_redis() {
             return 0.0;
         }
-        let (requests, micros) = (self.load.requests, self.costs.balanced_request.balancer_us);
+        let (requests, micros) = (self.load.requests, self.load.balancer_us);
         let cores = requests * micros / 1e6;
         // Each byte comes in and goes out again.
         let mbit = (self.load.total(|cost| cost.received_bytes) + self.load.total(|cost| cost.sent_bytes)) * 8.0 / 1e6;

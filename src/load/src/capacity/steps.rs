@@ -27,6 +27,8 @@ pub(super) struct Load<'a> {
     pub(super) node_cores: f64,
     pub(super) redis_cores: f64,
     pub(super) requests: f64,
+    /// Of the balancer for a request.
+    pub(super) balancer_us: f64,
     /// From clients, and to them with webhooks, in Mbit/s.
     pub(super) public_mbit: [f64; 2],
     /// From Redis, and to it.
@@ -35,9 +37,10 @@ pub(super) struct Load<'a> {
 
 impl<'a> Load<'a> {
     pub(super) fn of(options: &PlanOptions, costs: &'a Costs, verifications: f64, guests: f64) -> Self {
+        let [balancer_us, node_more_us] = costs.balanced_request.at(options.utilisation);
         let (store, balanced) = match options.store {
             Store::Embedded => (&costs.embedded, 0.0),
-            Store::Redis => (&costs.redis, costs.balanced_request.node_more_us),
+            Store::Redis => (&costs.redis, node_more_us),
         };
         let (init, guest) = match options.algorithm {
             Algorithm::Rs256 => (store.init_rs256, store.guest_rs256),
@@ -55,10 +58,11 @@ impl<'a> Load<'a> {
             ("callback", 1.0, store.callback),
             ("webhook", 1.0, store.webhook),
             ("last poll", 1.0, store.ended_poll),
-        ];
+        ]
+        .map(|(name, times, cost)| (name, times, cost.at(options.utilisation)));
         let requests = REQUESTS + polls;
         let (each, parts) = with_extras(sum(&steps), (requests, balanced), (SIGNATURES, slower), &listed(&steps));
-        let guest_steps = [("guest", 1.0, guest)];
+        let guest_steps = [("guest", 1.0, guest.at(options.utilisation))];
         let (guest, guest_parts) =
             with_extras(sum(&guest_steps), (GUEST_REQUESTS, balanced), (GUEST_SIGNATURES, slower), &listed(&guest_steps));
         let mut load = Self {
@@ -72,6 +76,7 @@ impl<'a> Load<'a> {
             node_cores: 0.0,
             redis_cores: 0.0,
             requests: verifications * requests + guests * GUEST_REQUESTS,
+            balancer_us,
             public_mbit: [0.0; 2],
             redis_mbit: [0.0; 2],
         };
@@ -159,6 +164,8 @@ impl Cost {
         Self {
             node_us: self.node_us + times * other.node_us,
             redis_us: self.redis_us + times * other.redis_us,
+            light_node_us: self.light_node_us + times * other.light_node_us,
+            light_redis_us: self.light_redis_us + times * other.light_redis_us,
             received_bytes: self.received_bytes + times * other.received_bytes,
             sent_bytes: self.sent_bytes + times * other.sent_bytes,
             disk_bytes: self.disk_bytes + times * other.disk_bytes,

@@ -9,7 +9,7 @@ use super::{Plan, PlanError};
 
 /// Each step of every kind costs 100 µs of a node, 10 µs of Redis, and 1,000 of each kind of byte.
 fn round() -> Costs {
-    let step = r#"{"node_us":100,"redis_us":10,"received_bytes":1000,"sent_bytes":1000,"disk_bytes":1000,"log_bytes":1000,
+    let step = r#"{"node_us":100,"redis_us":10,"light_node_us":100,"light_redis_us":10,"received_bytes":1000,"sent_bytes":1000,"disk_bytes":1000,"log_bytes":1000,
         "redis_in_bytes":1000,"redis_out_bytes":1000}"#;
     let steps = ["init_rs256", "init_es256", "pending_poll", "callback", "webhook", "ended_poll", "guest_rs256", "guest_es256"];
     let steps: String = steps.iter().map(|name| format!("\"{name}\":{step},")).collect();
@@ -18,7 +18,8 @@ fn round() -> Costs {
     let text = format!(
         r#"{{"machine":{{"processor":"any","cores":2,"avx512_ifma":true,"measured":"once"}},
         "signature":{{"rs256_us":200,"rs256_without_ifma_us":800,"es256_us":12,"es256_check_us":35}},"sync_us":200,"webhook_bytes":1000,
-        "balanced_request":{{"balancer_us":50,"node_more_us":25}},"embedded":{store},"redis":{store}}}"#
+        "balanced_request":{{"balancer_us":50,"node_more_us":25,
+        "light_balancer_us":50,"light_node_more_us":25}},"embedded":{store},"redis":{store}}}"#
     );
     Costs::read(&text).unwrap()
 }
@@ -72,6 +73,23 @@ fn guests_come_on_top_and_the_table_says_how_each_figure_comes_about() {
         "{table}"
     );
     assert!(table.contains("100/s × 600 µs + 111/s × 225 µs"), "{table}");
+}
+
+#[test]
+fn what_is_used_half_costs_half_way_between_little_and_much() {
+    let mut costs = round();
+    costs.redis.callback.light_node_us = 300.0;
+    costs.redis.callback.light_redis_us = 30.0;
+    costs.balanced_request.light_node_more_us = 75.0;
+    let cores = |line: &str| {
+        let options = PlanOptions::try_parse_from(format!("plan --peak 1000 {line}").split_whitespace()).unwrap();
+        let plan = Plan::of(&options, &costs).unwrap();
+        [plan.node_cores, plan.redis_cores]
+    };
+    let [node, redis] = cores("--utilisation 0.5");
+    assert!((node - (0.4 + 0.2 + 4.0 * 0.05)).abs() < 1e-9 && (redis - 0.06).abs() < 1e-9);
+    let [node, redis] = cores("--utilisation 0.75");
+    assert!((node - (0.4 + 0.15 + 4.0 * 0.0375)).abs() < 1e-9 && (redis - 0.055).abs() < 1e-9);
 }
 
 #[test]
