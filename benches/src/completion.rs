@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::crypto::{Checks, rate_of_all_cores};
 use crate::load::Requests;
 use crate::node::Service;
-use crate::process::Server;
+use crate::process::{Server, written};
 use crate::report::{Report, Target};
 use crate::scale::Scale;
 use crate::summary::Line;
@@ -49,9 +49,9 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let (mut ours, mut kept, mut limit, mut alone) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..scale.rounds {
         let callbacks = wallet.callbacks(&service, scale)?;
-        let before = service.server.written()?;
+        let before = written(service.server.id())?;
         ours.push(load::each_once(&service.server, Arc::clone(&callbacks), scale, false)?.0);
-        bytes.push((service.server.written()? - before) as f64 / callbacks.len() as f64);
+        bytes.push((written(service.server.id())? - before) as f64 / callbacks.len() as f64);
         let durable = match &mut durable {
             Some(server) => server,
             none => none.insert(bare(files.path(), &checks, &[&answer, "--keep", &format!("{:.0}", bytes[0])])?),

@@ -79,13 +79,6 @@ impl Server {
         processor_time(self.child.id())
     }
 
-    /// Bytes that it has written to files so far.
-    pub(crate) fn written(&self) -> Result<u64, Failure> {
-        let io = read_to_string(format!("/proc/{}/io", self.child.id()))?;
-        let line = io.lines().find_map(|line| line.strip_prefix("write_bytes: "));
-        Ok(line.ok_or("no such line in /proc/<pid>/io")?.parse()?)
-    }
-
     /// A text of its first line.
     pub(crate) fn text(&self, field: &str) -> Result<&str, Failure> {
         self.said[field].as_str().ok_or_else(|| format!("the child did not say its {field}").into())
