@@ -1,36 +1,45 @@
 //! The one attempt at delivering a webhook (specification, "Delivery rules").
 //!
-//! Every attempt opens a connection of its own: a receiver that closes a kept-alive connection at
-//! the moment of sending would lose a delivery that is never repeated. Redirects, proxies, retries
-//! and HTTP/2 are off. Once a status has arrived it alone decides, whatever the body does.
+//! A connection of HTTP/1.1 carries one attempt: a receiver that closes a kept one at the moment of
+//! sending would lose a delivery that is never repeated. HTTP/2, which a receiver offers within TLS,
+//! says which requests were not processed, so there a connection carries many. Redirects, proxies
+//! and retries are off. Once a status has arrived it alone decides, whatever the body does.
 //!
-//! When this machine has no descriptor, port or memory for a connection, nothing has reached the
-//! receiver: the attempt has not begun for it, and goes on until its time is over.
+//! What provably has not reached the receiver's application goes on until its time is over: when
+//! this machine has no descriptor, port or memory for a connection, and when HTTP/2 says that the
+//! request was not processed. Whatever may have been processed is never sent again.
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use reqwest::header::{CONTENT_TYPE, HeaderValue};
-use reqwest::{Certificate, Client, Response, redirect, retry};
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
-use sakshi_domain::limits::WEBHOOK_RESPONSE_BYTES_MAX;
 use sakshi_domain::web_address::WebhookUrl;
 use thiserror::Error as ThisError;
-use tokio::time::{sleep, timeout};
-use url::Url;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout, timeout_at};
+use url::{Host, Url};
 
+use crate::connect::connect;
+use crate::exchange::{Answer, Failure, Target};
 use crate::guard::AddressPolicy;
+use crate::http1;
+use crate::http2::{self, drive};
 use crate::local::{is_local, is_starved};
+use crate::origin::{Connecting, Origins, Slot, Way};
 use crate::resolver::{GuardedResolver, ResolveError};
+use crate::threads::Threads;
+use crate::tls::{Protocol, Tls};
 
-/// How long a receiver's body is read for after its status has arrived. Reading lets an ordinary
-/// receiver finish its answer; one that takes longer is hung up on.
-const BODY_TIME_MAX: Duration = Duration::from_millis(500);
-
-/// Between two tries to open a connection for which this machine had no means, growing twofold.
+/// Between two tries, growing twofold.
 const PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// How often a request that was not processed goes again at once, over another connection.
+const AT_ONCE: u32 = 3;
+/// A larger body has an HTTP/2 connection of its own: as long as the receiver does not read it,
+/// nothing else fits into the window that all requests of a connection share (RFC 9113 §6.9.2).
+const SHARED_BYTES_MAX: usize = 32 * 1_024;
 
 /// How webhooks are sent.
 #[derive(Clone, Debug)]
@@ -55,12 +64,18 @@ pub enum ClientError {
     #[error("the upstreams' token cannot be sent in a header")]
     Token,
     /// TLS cannot be set up, for example because the system has no trusted certificate authorities.
-    #[error("the HTTP client cannot be built: {}", innermost(.0))]
-    Tls(#[source] reqwest::Error),
+    #[error("the HTTP client cannot be built: {}", innermost(.0.as_ref()))]
+    Tls(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// What the library's own sentence leaves out: the reason.
-fn innermost(error: &reqwest::Error) -> String {
+impl ClientError {
+    pub(crate) fn tls(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Tls(error.into())
+    }
+}
+
+/// What a library's own sentence leaves out: the reason.
+fn innermost(error: &(dyn Error + Send + Sync + 'static)) -> String {
     let mut reason: &dyn Error = error;
     while let Some(source) = reason.source() {
         reason = source;
@@ -68,11 +83,21 @@ fn innermost(error: &reqwest::Error) -> String {
     reason.to_string()
 }
 
-/// Sends webhooks. Cloning is cheap and shares TLS session tickets, never connections.
+/// Sends webhooks. Cloning is cheap and shares names, connections of HTTP/2 and TLS session tickets.
 #[derive(Clone, Debug)]
 pub struct WebhookClient {
-    http: Client,
+    sender: Arc<Sender>,
+    /// Does the work of TLS. Last, so that the last client ends it after everything else.
+    threads: Arc<Threads>,
+}
+
+#[derive(Debug)]
+struct Sender {
     policy: AddressPolicy,
+    resolver: GuardedResolver,
+    tls: Tls,
+    origins: Origins,
+    connect_timeout: Duration,
     total_timeout: Duration,
 }
 
@@ -83,97 +108,148 @@ impl WebhookClient {
     /// Unreadable extra roots, or no usable TLS configuration.
     pub fn new(options: &WebhookClientOptions) -> Result<Self, ClientError> {
         let policy = AddressPolicy { allow_private: options.allow_private };
-        let mut builder = Client::builder()
-            .http1_only()
-            .redirect(redirect::Policy::none())
-            .no_proxy()
-            .retry(retry::never())
-            .pool_max_idle_per_host(0)
-            .referer(false)
-            .connect_timeout(options.connect_timeout)
-            .dns_resolver(GuardedResolver::new(policy));
-        if let Some(pem) = &options.extra_roots_pem {
-            let roots = Certificate::from_pem_bundle(pem).ok().filter(|roots| !roots.is_empty());
-            builder = builder.tls_certs_merge(roots.ok_or(ClientError::ExtraRoots)?);
-        }
-        let http = builder.build().map_err(ClientError::Tls)?;
-        Ok(Self { http, policy, total_timeout: options.total_timeout })
+        let sender = Arc::new(Sender {
+            policy,
+            resolver: GuardedResolver::new(policy),
+            tls: Tls::new(options.extra_roots_pem.as_deref())?,
+            origins: Origins::default(),
+            connect_timeout: options.connect_timeout,
+            total_timeout: options.total_timeout,
+        });
+        Ok(Self { sender, threads: Arc::default() })
     }
 
     /// Makes the attempt. The duration is the time until the status, or until the attempt failed.
-    /// Dropping the future closes the connection.
+    /// Dropping the future closes its connection, or resets its stream.
     pub async fn attempt(&self, url: &WebhookUrl, body: Bytes) -> Attempt {
         let started = Instant::now();
-        let ended = |outcome, status| {
-            let duration_ms = u32::try_from(started.elapsed().as_millis()).unwrap_or(u32::MAX);
-            Attempt { outcome, status, duration_ms }
-        };
         let Ok(url) = Url::parse(url.as_str()) else {
-            return ended(DeliveryOutcome::Unresolved, None);
+            return ended(started, DeliveryOutcome::Unresolved);
         };
-        if !self.policy.permits_host(&url) {
-            return ended(DeliveryOutcome::Blocked, None);
+        if !self.sender.policy.permits_host(&url) {
+            return ended(started, DeliveryOutcome::Blocked);
         }
-        let mut pause = PAUSE;
+        let Some(target) = Target::of(url) else {
+            return ended(started, DeliveryOutcome::Broken);
+        };
+        let sender = Arc::clone(&self.sender);
+        if !target.secure {
+            return Box::pin(sender.attempt(target, body, started)).await;
+        }
+        match self.threads.run(sender.attempt(target, body, started)) {
+            Ok(task) => task.await.unwrap_or_else(|_panic| ended(started, DeliveryOutcome::Broken)),
+            Err(_) => ended(started, DeliveryOutcome::LocalFailure),
+        }
+    }
+}
+
+fn ended(started: Instant, outcome: DeliveryOutcome) -> Attempt {
+    let duration_ms = u32::try_from(started.elapsed().as_millis()).unwrap_or(u32::MAX);
+    Attempt { outcome, status: None, duration_ms }
+}
+
+impl Sender {
+    async fn attempt(self: Arc<Self>, target: Target, body: Bytes, started: Instant) -> Attempt {
+        let (mut pause, mut at_once) = (PAUSE, AT_ONCE);
         loop {
-            let request = self.http.post(url.clone()).header(CONTENT_TYPE, HeaderValue::from_static("application/json")).body(body.clone());
-            match timeout(self.total_timeout.saturating_sub(started.elapsed()), request.send()).await {
-                Err(_elapsed) => return ended(DeliveryOutcome::TimedOut, None),
-                Ok(Err(error)) => {
-                    let outcome = classify(&error);
-                    if outcome != DeliveryOutcome::LocalFailure || started.elapsed() + pause >= self.total_timeout {
-                        return ended(outcome, None);
-                    }
-                    sleep(pause).await;
-                    pause = (pause * 2).min(PAUSE_MAX);
-                }
-                Ok(Ok(response)) => {
-                    let status = response.status();
-                    let outcome = if status.is_success() { DeliveryOutcome::Delivered } else { DeliveryOutcome::Rejected };
-                    let attempt = ended(outcome, Some(status.as_u16()));
-                    discard_body(response).await;
+            let left = self.total_timeout.saturating_sub(started.elapsed());
+            let failure = match timeout(left, self.exchange(&target, body.clone())).await {
+                Err(_elapsed) => return ended(started, DeliveryOutcome::TimedOut),
+                Ok(Ok(answer)) => {
+                    let success = answer.status.is_success();
+                    let outcome = if success { DeliveryOutcome::Delivered } else { DeliveryOutcome::Rejected };
+                    let attempt = Attempt { status: Some(answer.status.as_u16()), ..ended(started, outcome) };
+                    drop(body);
+                    answer.discard().await;
                     return attempt;
                 }
+                Ok(Err(failure)) => failure,
+            };
+            let at_last = match failure {
+                Failure::Ended(outcome) => return ended(started, outcome),
+                Failure::Unprocessed if at_once > 0 => {
+                    at_once -= 1;
+                    continue;
+                }
+                Failure::Local => DeliveryOutcome::LocalFailure,
+                Failure::Refused | Failure::Unprocessed => DeliveryOutcome::TimedOut,
+            };
+            if started.elapsed() + pause >= self.total_timeout {
+                return ended(started, at_last);
             }
+            sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
         }
     }
-}
 
-/// What a failure to get a status is called. The order matters: a refused address surfaces as a
-/// failure to connect.
-fn classify(error: &reqwest::Error) -> DeliveryOutcome {
-    match resolve_error(error) {
-        Some(ResolveError::Blocked) => DeliveryOutcome::Blocked,
-        Some(ResolveError::NotFound(_)) if is_local(error) || is_starved() => DeliveryOutcome::LocalFailure,
-        Some(ResolveError::NotFound(_)) => DeliveryOutcome::Unresolved,
-        None if error.is_connect() && is_local(error) => DeliveryOutcome::LocalFailure,
-        None if error.is_connect() => DeliveryOutcome::Unreachable,
-        None if error.is_timeout() => DeliveryOutcome::TimedOut,
-        None => DeliveryOutcome::Broken,
-    }
-}
-
-fn resolve_error(error: &reqwest::Error) -> Option<&ResolveError> {
-    let mut cause: Option<&(dyn Error + 'static)> = error.source();
-    while let Some(error) = cause {
-        if let Some(found) = error.downcast_ref() {
-            return Some(found);
+    async fn exchange(&self, target: &Target, body: Bytes) -> Result<Answer, Failure> {
+        let until = tokio::time::Instant::now() + self.connect_timeout;
+        let late = |_| Failure::Ended(DeliveryOutcome::Unreachable);
+        if !target.secure {
+            let stream = timeout_at(until, self.reach(target)).await.map_err(late)??;
+            return http1::post(stream, target, body).await;
         }
-        cause = error.source();
+        let origin = self.origins.at(target.authority.as_str());
+        let way = timeout_at(until, origin.way(body.len() > SHARED_BYTES_MAX)).await.map_err(late)?;
+        let slot = match way {
+            Way::Send(slot) => slot,
+            Way::Connect(connecting) => match timeout_at(until, Box::pin(self.open(target, connecting))).await.map_err(late)?? {
+                Opened::Http1(stream) => return http1::post(*stream, target, body).await,
+                Opened::Http2(slot) => slot,
+            },
+        };
+        http2::post(slot, target, body).await
     }
-    None
-}
 
-async fn discard_body(mut response: Response) {
-    let read = async {
-        let mut seen = 0_usize;
-        while let Ok(Some(chunk)) = response.chunk().await {
-            seen = seen.saturating_add(chunk.len());
-            if seen >= WEBHOOK_RESPONSE_BYTES_MAX {
-                break;
+    /// A TCP connection to an address of the host that is permitted.
+    async fn reach(&self, target: &Target) -> Result<TcpStream, Failure> {
+        let unreachable = |error| if is_local(&error) { Failure::Local } else { Failure::Ended(DeliveryOutcome::Unreachable) };
+        let name = match target.host() {
+            Some(Host::Domain(name)) => name,
+            Some(Host::Ipv4(address)) => return connect(&[(address, 0).into()], target.port).await.map_err(unreachable),
+            Some(Host::Ipv6(address)) => return connect(&[(address, 0).into()], target.port).await.map_err(unreachable),
+            None => return Err(Failure::Ended(DeliveryOutcome::Unresolved)),
+        };
+        let addresses = self.resolver.addresses(name).await.map_err(|error| match *error {
+            ResolveError::Blocked => Failure::Ended(DeliveryOutcome::Blocked),
+            ResolveError::NotFound(_) if is_local(&*error) || is_starved() => Failure::Local,
+            ResolveError::NotFound(_) => Failure::Ended(DeliveryOutcome::Unresolved),
+        })?;
+        connect(&addresses, target.port).await.map_err(|error| {
+            self.resolver.forget(name);
+            unreachable(error)
+        })
+    }
+
+    /// A TLS connection, ready for a request.
+    async fn open(&self, target: &Target, connecting: Connecting) -> Result<Opened, Failure> {
+        let unreachable = Failure::Ended(DeliveryOutcome::Unreachable);
+        let stream = self.reach(target).await?;
+        let host = target.host().ok_or(unreachable)?;
+        let shaken = self.tls.shake_hands(stream, &host, connecting.offer_http2).await;
+        let (stream, protocol) = shaken.map_err(|error| if is_local(&error) { Failure::Local } else { unreachable })?;
+        match protocol {
+            Protocol::Http1 => {
+                connecting.http1();
+                Ok(Opened::Http1(Box::new(stream)))
             }
+            Protocol::Http2 => match http2::begin(stream).await {
+                Ok(begun) => {
+                    let (slot, origin) = connecting.http2(begun.requests, Arc::clone(&begun.pulse));
+                    tokio::spawn(drive(begun.connection, begun.pulse, origin, slot.id));
+                    Ok(Opened::Http2(slot))
+                }
+                Err(_) => {
+                    connecting.broke();
+                    Err(Failure::Unprocessed)
+                }
+            },
         }
-    };
-    // Whether the body ended, grew too long or took too long changes nothing for the delivery.
-    let _ = timeout(BODY_TIME_MAX, read).await;
+    }
+}
+
+/// A connection over TLS.
+enum Opened {
+    Http1(Box<tokio_rustls::client::TlsStream<TcpStream>>),
+    Http2(Slot),
 }

@@ -102,7 +102,7 @@ impl UpstreamClient {
             let roots = Certificate::from_pem_bundle(pem).ok().filter(|roots| !roots.is_empty());
             builder = builder.tls_certs_merge(roots.ok_or(ClientError::ExtraRoots)?);
         }
-        let http = builder.build().map_err(ClientError::Tls)?;
+        let http = builder.build().map_err(ClientError::tls)?;
         let mut authorization = HeaderValue::from_str(&format!("Bearer {}", options.token)).map_err(|_| ClientError::Token)?;
         authorization.set_sensitive(true);
         Ok(Self { http, authorization, total_timeout: options.total_timeout })

@@ -1,0 +1,84 @@
+//! TCP connections to the addresses of a host: the first that answers is taken.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+
+use crate::local::is_local;
+
+/// How long an address may be silent before the next one is tried beside it (RFC 8305 §5).
+const HEAD_START: Duration = Duration::from_millis(300);
+/// A peer that is gone without a word is noticed by the system within a minute while an answer is awaited.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+const KEEPALIVE_PROBES: u32 = 3;
+/// How long sent bytes may stay without acknowledgement.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
+
+/// Connects to one of these addresses.
+///
+/// # Errors
+/// That of the last address; one that is a want of this machine comes first.
+pub(crate) async fn connect(addresses: &[SocketAddr], port: u16) -> io::Result<TcpStream> {
+    let mut rest = addresses.iter().map(|address| to(SocketAddr::new(address.ip(), port)));
+    let Some(first) = rest.next() else { return Err(io::ErrorKind::NotFound.into()) };
+    if rest.len() == 0 { first.await } else { race(first, rest).await }
+}
+
+async fn race<Try: Future<Output = io::Result<TcpStream>>>(first: Try, mut rest: impl Iterator<Item = Try>) -> io::Result<TcpStream> {
+    let mut tries = FuturesUnordered::from_iter([first]);
+    let mut failure: Option<io::Error> = None;
+    loop {
+        tokio::select! {
+            biased;
+            tried = tries.next() => match tried {
+                Some(Ok(stream)) => return Ok(stream),
+                Some(Err(error)) => {
+                    failure = Some(failure.filter(|earlier| is_local(earlier)).unwrap_or(error));
+                    tries.extend(rest.next());
+                }
+                None => return Err(failure.unwrap_or_else(|| io::ErrorKind::NotFound.into())),
+            },
+            () = sleep(HEAD_START) => tries.extend(rest.next()),
+        }
+    }
+}
+
+async fn to(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(&stream);
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE).with_retries(KEEPALIVE_PROBES);
+    socket.set_tcp_keepalive(&keepalive)?;
+    socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED))?;
+    Ok(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn an_address_that_refuses_or_says_nothing_does_not_keep_the_next_from_being_tried() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        // Nothing listens on the second; packets to the first (RFC 5737) are lost or have no way.
+        let refusing = SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), 0));
+        let silent = SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 0));
+        let good = listener.local_addr().unwrap();
+        for addresses in [vec![good], vec![refusing, good], vec![silent, good]] {
+            assert_eq!(connect(&addresses, port).await.unwrap().peer_addr().unwrap(), good, "{addresses:?}");
+        }
+        let refused = connect(&[refusing, refusing], port).await.unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        assert!(connect(&[], port).await.is_err());
+    }
+}

@@ -1,0 +1,76 @@
+//! One request over a connection of its own. It is not used again: a receiver that closes a kept
+//! connection at the moment of sending would lose a delivery that is never repeated.
+
+use std::future::pending;
+use std::pin::{Pin, pin};
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body as _, Incoming};
+use hyper::client::conn::http1::{Connection, handshake};
+use hyper::header::{HOST, HeaderValue};
+use hyper::{Method, Request, Uri};
+use hyper_util::rt::TokioIo;
+use sakshi_domain::delivery::DeliveryOutcome;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::exchange::{Answer, Failure, Patience, Target, headers};
+
+type Driven<Io> = Pin<Box<Connection<TokioIo<Io>, Full<Bytes>>>>;
+
+/// Sends the request. Dropping the future, or the answer, closes the connection.
+///
+/// # Errors
+/// The connection broke before a status.
+pub(crate) async fn post<Io>(io: Io, target: &Target, body: Bytes) -> Result<Answer, Failure>
+where
+    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let broken = Failure::Ended(DeliveryOutcome::Broken);
+    let request = request(target, body).ok_or(broken)?;
+    let (mut sender, connection) = handshake(TokioIo::new(io)).await.map_err(|_| broken)?;
+    let mut connection = Box::pin(connection);
+    let mut response = pin!(sender.send_request(request));
+    let response = tokio::select! {
+        biased;
+        response = &mut response => response,
+        // It has said all that it had to say.
+        _ = &mut connection => response.await,
+    };
+    let (head, body) = response.map_err(|_| broken)?.into_parts();
+    let rest = if body.is_end_stream() { None } else { Some(discard(connection, body).boxed()) };
+    Ok(Answer { status: head.status, rest })
+}
+
+fn request(target: &Target, body: Bytes) -> Option<Request<Full<Bytes>>> {
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = Uri::from(target.path.clone());
+    *request.headers_mut() = headers();
+    request.headers_mut().insert(HOST, HeaderValue::from_str(target.authority.as_str()).ok()?);
+    Some(request)
+}
+
+async fn discard<Io>(connection: Driven<Io>, mut body: Incoming)
+where
+    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let read = async {
+        let mut patience = Patience::new();
+        while let Some(Ok(frame)) = body.frame().await {
+            if !patience.has_for(frame.data_ref().map_or(0, Bytes::len)) {
+                break;
+            }
+        }
+    };
+    let drive = async {
+        let _ = connection.await;
+        pending::<()>().await;
+    };
+    tokio::select! {
+        biased;
+        () = read => {}
+        () = drive => {}
+    }
+}
