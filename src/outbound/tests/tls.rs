@@ -2,38 +2,27 @@
 
 #![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
 
+mod authority;
 mod receiver;
 mod sender;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use authority::authority;
 use bytes::Bytes;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use receiver::{read_request, receiver};
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_outbound::client::{ClientError, WebhookClient, WebhookClientOptions};
 use sender::{client, options, url};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 const BODY: Bytes = Bytes::from_static(b"{}");
 
 /// An authority's PEM, and a receiver on a port of localhost that shows a certificate for `name`.
 async fn tls_receiver(name: &str) -> (Vec<u8>, u16) {
-    let mut authority = CertificateParams::new(Vec::new()).unwrap();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority_key = KeyPair::generate().unwrap();
-    let root = authority.self_signed(&authority_key).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let issuer = Issuer::new(authority, authority_key);
-    let certificate = CertificateParams::new([name.to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
-
-    let chain = vec![CertificateDer::from(certificate.der().to_vec())];
-    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key).unwrap();
+    let (root, config) = authority(name, &[]);
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let address = receiver(move |stream| {
         let acceptor = acceptor.clone();
@@ -45,7 +34,7 @@ async fn tls_receiver(name: &str) -> (Vec<u8>, u16) {
         }
     })
     .await;
-    (root.pem().into_bytes(), address.port())
+    (root, address.port())
 }
 
 #[tokio::test]

@@ -1,0 +1,176 @@
+//! A receiver that speaks HTTP/2 frame by frame (RFC 9113 §6), so that a test decides about every one of them.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use sakshi_domain::web_address::WebhookUrl;
+use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use crate::authority::authority;
+use crate::receiver::receiver;
+use crate::sender::{options, url};
+
+pub(crate) const DATA: u8 = 0;
+pub(crate) const HEADERS: u8 = 1;
+pub(crate) const RST_STREAM: u8 = 3;
+pub(crate) const SETTINGS: u8 = 4;
+pub(crate) const PING: u8 = 6;
+pub(crate) const GOAWAY: u8 = 7;
+
+const END_STREAM: u8 = 1;
+const ACK: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+pub(crate) const NO_ERROR: u32 = 0;
+pub(crate) const INTERNAL_ERROR: u32 = 2;
+pub(crate) const REFUSED_STREAM: u32 = 7;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// `:status: 200` and `:status: 500` of the static table (RFC 7541, appendix A).
+pub(crate) const STATUS_200: u8 = 0x88;
+pub(crate) const STATUS_500: u8 = 0x8e;
+
+/// One side of a connection.
+pub(crate) struct Peer {
+    stream: TlsStream<TcpStream>,
+}
+
+/// A frame as it came.
+pub(crate) struct Frame {
+    pub(crate) kind: u8,
+    pub(crate) flags: u8,
+    pub(crate) stream: u32,
+    pub(crate) payload: Vec<u8>,
+}
+
+impl Frame {
+    pub(crate) fn ends_stream(&self) -> bool {
+        matches!(self.kind, DATA | HEADERS) && self.flags & END_STREAM != 0
+    }
+}
+
+/// A client that trusts a receiver which treats every connection as `serve` does, once it has said its settings.
+pub(crate) async fn receiver_of_frames<F, Served>(options: WebhookClientOptions, serve: F) -> (WebhookClient, WebhookUrl)
+where
+    F: Fn(Peer) -> Served + Clone + Send + Sync + 'static,
+    Served: Future<Output = Option<()>> + Send + 'static,
+{
+    receiver_of_peers(options, move |mut peer| {
+        let serve = serve.clone();
+        async move {
+            peer.greet(&[]).await?;
+            serve(peer).await
+        }
+    })
+    .await
+}
+
+/// The same, and `serve` has to greet.
+pub(crate) async fn receiver_of_peers<F, Served>(options: WebhookClientOptions, serve: F) -> (WebhookClient, WebhookUrl)
+where
+    F: Fn(Peer) -> Served + Clone + Send + Sync + 'static,
+    Served: Future<Output = Option<()>> + Send + 'static,
+{
+    let (root, config) = authority("localhost", &["h2"]);
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let address = receiver(move |stream| {
+        let (acceptor, serve) = (acceptor.clone(), serve.clone());
+        async move {
+            stream.set_nodelay(true).unwrap();
+            // A client that has given up ends the handshake and the exchange alike.
+            if let Ok(stream) = acceptor.accept(stream).await {
+                let _ = serve(Peer { stream }).await;
+            }
+        }
+    })
+    .await;
+    let client = WebhookClient::new(&WebhookClientOptions { extra_roots_pem: Some(root), ..options }).unwrap();
+    (client, url(&format!("https://localhost:{}/hook", address.port())))
+}
+
+/// The usual client.
+pub(crate) fn usual() -> WebhookClientOptions {
+    options()
+}
+
+impl Peer {
+    /// Takes the client's preface and says these settings (identifier and value).
+    pub(crate) async fn greet(&mut self, settings: &[(u16, u32)]) -> Option<()> {
+        let mut preface = [0; PREFACE.len()];
+        self.stream.read_exact(&mut preface).await.ok()?;
+        assert_eq!(preface, PREFACE);
+        let payload: Vec<u8> = settings.iter().flat_map(|(id, value)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat()).collect();
+        self.send(SETTINGS, 0, 0, &payload).await
+    }
+
+    pub(crate) async fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Option<()> {
+        self.send_bytes(&frame(kind, flags, stream, payload)).await
+    }
+
+    pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) -> Option<()> {
+        self.stream.write_all(bytes).await.ok()?;
+        self.stream.flush().await.ok()
+    }
+
+    /// The next frame; settings are acknowledged.
+    pub(crate) async fn next(&mut self) -> Option<Frame> {
+        let mut head = [0; 9];
+        self.stream.read_exact(&mut head).await.ok()?;
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+        let mut payload = vec![0; length as usize];
+        self.stream.read_exact(&mut payload).await.ok()?;
+        if head[3] == SETTINGS && head[4] & ACK == 0 {
+            self.send(SETTINGS, ACK, 0, &[]).await?;
+        }
+        Some(Frame { kind: head[3], flags: head[4], stream, payload })
+    }
+
+    /// The next request that is there as a whole: its stream and the last part of its body.
+    pub(crate) async fn request(&mut self) -> Option<(u32, Vec<u8>)> {
+        loop {
+            let frame = self.next().await?;
+            if frame.ends_stream() {
+                return Some((frame.stream, frame.payload));
+            }
+        }
+    }
+
+    /// Answers a request without a body.
+    pub(crate) async fn answer(&mut self, stream: u32, status: u8) -> Option<()> {
+        self.send(HEADERS, END_HEADERS | END_STREAM, stream, &[status]).await
+    }
+
+    /// Begins an answer with a body.
+    pub(crate) async fn begin_answer(&mut self, stream: u32, status: u8) -> Option<()> {
+        self.send(HEADERS, END_HEADERS, stream, &[status]).await
+    }
+
+    pub(crate) async fn reset(&mut self, stream: u32, code: u32) -> Option<()> {
+        self.send(RST_STREAM, 0, stream, &code.to_be_bytes()).await
+    }
+
+    pub(crate) async fn go_away(&mut self, last: u32, code: u32) -> Option<()> {
+        self.send(GOAWAY, 0, 0, &[last.to_be_bytes(), code.to_be_bytes()].concat()).await
+    }
+
+    /// Ends the connection with a reset, so that what is under way is lost.
+    pub(crate) fn cut(self) {
+        let _ = self.stream.get_ref().0.set_zero_linger();
+    }
+
+    /// Reads on until the client hangs up.
+    pub(crate) async fn until_closed(&mut self) {
+        while self.next().await.is_some() {}
+    }
+}
+
+/// A frame as it is sent.
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}

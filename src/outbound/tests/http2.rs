@@ -1,0 +1,402 @@
+//! Webhooks over HTTP/2: what is sent, over which connections, and what a receiver may do to them.
+
+#![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
+
+mod authority;
+#[allow(dead_code, reason = "each suite needs another part of it")]
+mod frames;
+#[allow(dead_code, reason = "each suite needs another part of it")]
+mod receiver;
+#[allow(dead_code, reason = "each suite needs another part of it")]
+mod sender;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use authority::authority;
+use bytes::Bytes;
+use frames::{
+    DATA, HEADERS, PING, Peer, RST_STREAM, SETTINGS, STATUS_200, STATUS_500, frame, receiver_of_frames, receiver_of_peers, usual,
+};
+use futures_util::future::join_all;
+use receiver::{read_request, receiver};
+use sakshi_domain::delivery::DeliveryOutcome::{Broken, Delivered, Rejected, TimedOut};
+use sakshi_domain::web_address::WebhookUrl;
+use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use sender::{options, url};
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::HandshakeKind;
+
+const BODY: Bytes = Bytes::from_static(br#"{"success":true}"#);
+const MAX_CONCURRENT_STREAMS: u16 = 3;
+
+async fn answer_all(mut peer: Peer) -> Option<()> {
+    loop {
+        let (stream, _) = peer.request().await?;
+        peer.answer(stream, STATUS_200).await?;
+    }
+}
+
+/// A receiver that counts its connections and answers everything.
+async fn counting(options: WebhookClientOptions, settings: &'static [(u16, u32)]) -> (WebhookClient, WebhookUrl, Arc<AtomicUsize>) {
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&connections);
+    let (client, url) = receiver_of_peers(options, move |mut peer| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        async move {
+            peer.greet(settings).await?;
+            answer_all(peer).await
+        }
+    })
+    .await;
+    (client, url, connections)
+}
+
+#[tokio::test]
+async fn a_webhook_over_http2_is_the_same_post_and_the_library_of_the_receiver_reads_it() {
+    let (root, config) = authority("localhost", &["h2", "http/1.1"]);
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let (seen, mut requests) = mpsc::unbounded_channel();
+    let address = receiver(move |stream| {
+        let (acceptor, seen) = (acceptor.clone(), seen.clone());
+        async move {
+            let mut connection = h2::server::handshake(acceptor.accept(stream).await.unwrap()).await.unwrap();
+            while let Some(Ok((mut request, mut respond))) = connection.accept().await {
+                let seen = seen.clone();
+                tokio::spawn(async move {
+                    let mut body = Vec::new();
+                    while let Some(Ok(part)) = request.body_mut().data().await {
+                        let _ = request.body_mut().flow_control().release_capacity(part.len());
+                        body.extend_from_slice(&part);
+                    }
+                    let _ = respond.send_response(hyper::Response::new(()), true);
+                    let _ = seen.send((request.into_parts().0, body));
+                });
+            }
+        }
+    })
+    .await;
+    let client = WebhookClient::new(&WebhookClientOptions { extra_roots_pem: Some(root), ..options() }).unwrap();
+    let at = format!("localhost:{}", address.port());
+    // The second does not fit into one frame, nor into the window that a stream has at first.
+    for body in [BODY, Bytes::from(vec![b'x'; 3 << 20])] {
+        let attempt = client.attempt(&url(&format!("https://{at}/hook?a=1")), body.clone()).await;
+        assert_eq!((attempt.outcome, attempt.status), (Delivered, Some(200)));
+        let (head, received) = requests.recv().await.unwrap();
+        assert!(received == body);
+        assert_eq!((head.method.as_str(), head.uri.to_string()), ("POST", format!("https://{at}/hook?a=1")));
+        let mut headers: Vec<String> = head.headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+        headers.sort();
+        assert_eq!(headers, ["accept: */*", &format!("content-length: {}", body.len()), "content-type: application/json"]);
+    }
+}
+
+#[tokio::test]
+async fn many_deliveries_share_one_connection() {
+    let (client, url, connections) = counting(usual(), &[]).await;
+    for _ in 0..10 {
+        let attempts = join_all((0..64).map(|_| client.attempt(&url, BODY))).await;
+        assert!(attempts.iter().all(|attempt| (attempt.outcome, attempt.status) == (Delivered, Some(200))));
+    }
+    assert_eq!(connections.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_receiver_that_takes_few_at_a_time_gets_more_connections_and_never_more_than_it_takes() {
+    let (most, connections) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (peak, counter) = (Arc::clone(&most), Arc::clone(&connections));
+    let (client, url) = receiver_of_peers(usual(), move |mut peer| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        let peak = Arc::clone(&peak);
+        async move {
+            peer.greet(&[(MAX_CONCURRENT_STREAMS, 2)]).await?;
+            let mut open = Vec::new();
+            loop {
+                match timeout(Duration::from_millis(20), peer.request()).await {
+                    Ok(request) => open.push(request?.0),
+                    Err(_quiet) => {
+                        peak.fetch_max(open.len(), Ordering::SeqCst);
+                        for stream in open.drain(..) {
+                            peer.answer(stream, STATUS_200).await?;
+                        }
+                    }
+                }
+            }
+        }
+    })
+    .await;
+    let attempts = join_all((0..10).map(|_| client.attempt(&url, BODY))).await;
+    assert!(attempts.iter().all(|attempt| attempt.outcome == Delivered));
+    assert_eq!(most.load(Ordering::SeqCst), 2);
+    assert!((5..=10).contains(&connections.load(Ordering::SeqCst)));
+}
+
+#[tokio::test]
+async fn a_redirect_and_a_failure_are_rejected_with_their_status() {
+    // A header whose name is of the static table and whose value is not indexed (RFC 7541 §6.2.2): `:status: 307`, `location: /`.
+    let redirect: &[u8] = b"\x08\x03307\x0f\x1f\x01/";
+    for (head, status) in [(redirect, 307), (&[STATUS_500], 500)] {
+        let requests = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&requests);
+        let (client, url) = receiver_of_frames(usual(), move |mut peer| {
+            let counter = Arc::clone(&counter);
+            async move {
+                loop {
+                    let (stream, _) = peer.request().await?;
+                    counter.fetch_add(1, Ordering::SeqCst);
+                    peer.send(HEADERS, 5, stream, head).await?;
+                }
+            }
+        })
+        .await;
+        let attempt = client.attempt(&url, BODY).await;
+        assert_eq!((attempt.outcome, attempt.status), (Rejected, Some(status)));
+        assert_eq!(requests.load(Ordering::SeqCst), 1);
+    }
+}
+
+/// A receiver that speaks HTTP/1.1 over TLS if that is agreed on, and treats HTTP/2 as it is told.
+async fn also_http1(
+    protocols: &[&str],
+    greeting: &'static [u8],
+) -> (WebhookClient, WebhookUrl, Arc<Mutex<Vec<(bool, Option<HandshakeKind>)>>>) {
+    let (root, config) = authority("localhost", protocols);
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let connections: Arc<Mutex<Vec<_>>> = Arc::default();
+    let log = Arc::clone(&connections);
+    let address = receiver(move |stream| {
+        let (acceptor, log) = (acceptor.clone(), Arc::clone(&log));
+        async move {
+            let Ok(mut stream) = acceptor.accept(stream).await else { return };
+            let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            log.lock().unwrap().push((http2, stream.get_ref().1.handshake_kind()));
+            let answer: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+            if !http2 && read_request(&mut stream).await.is_none() {
+                return;
+            }
+            let _ = stream.write_all(if http2 { greeting } else { answer }).await;
+            let _ = stream.shutdown().await;
+        }
+    })
+    .await;
+    let client = WebhookClient::new(&WebhookClientOptions { extra_roots_pem: Some(root), ..options() }).unwrap();
+    (client, url(&format!("https://localhost:{}/", address.port())), connections)
+}
+
+#[tokio::test]
+async fn a_receiver_that_agrees_on_http1_or_on_nothing_gets_a_connection_for_each_delivery() {
+    for protocols in [&["http/1.1"][..], &[]] {
+        let (client, url, connections) = also_http1(protocols, &[]).await;
+        let attempts = join_all((0..20).map(|_| client.attempt(&url, BODY))).await;
+        assert!(attempts.iter().all(|attempt| attempt.outcome == Delivered));
+        assert_eq!(connections.lock().unwrap().len(), 20);
+    }
+}
+
+#[tokio::test]
+async fn tickets_are_used_for_new_connections() {
+    let (client, url, connections) = also_http1(&["http/1.1"], &[]).await;
+    for _ in 0..10 {
+        assert_eq!(client.attempt(&url, BODY).await.outcome, Delivered);
+    }
+    let kinds: Vec<_> = connections.lock().unwrap().iter().map(|(_, kind)| kind.unwrap()).collect();
+    assert_eq!(kinds[0], HandshakeKind::Full);
+    assert!(kinds[1..].iter().all(|kind| *kind == HandshakeKind::Resumed), "{kinds:?}");
+}
+
+#[tokio::test]
+async fn a_receiver_whose_http2_is_broken_from_the_beginning_is_spoken_to_in_http1() {
+    for greeting in [&b""[..], b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\x04\0\0\0\0\x01"] {
+        let (client, url, connections) = also_http1(&["h2", "http/1.1"], greeting).await;
+        for _ in 0..4 {
+            assert_eq!(client.attempt(&url, BODY).await.outcome, Delivered, "{greeting:?}");
+        }
+        let http2 = connections.lock().unwrap().iter().filter(|(http2, _)| *http2).count();
+        assert!((1..=2).contains(&http2), "{http2}");
+    }
+}
+
+#[tokio::test]
+async fn a_window_that_is_never_opened_holds_up_its_own_delivery_alone() {
+    let hasty = WebhookClientOptions { total_timeout: Duration::from_secs(2), ..usual() };
+    let (client, url) = receiver_of_frames(hasty, |mut peer| async move {
+        loop {
+            // What comes is never acknowledged, so a large body comes to a halt.
+            let (stream, _) = peer.request().await?;
+            peer.answer(stream, STATUS_200).await?;
+        }
+    })
+    .await;
+    let large = client.attempt(&url, Bytes::from(vec![b'x'; 100_000]));
+    let small = async {
+        for _ in 0..100 {
+            assert_eq!(client.attempt(&url, BODY).await.outcome, Delivered);
+        }
+    };
+    let (large, ()) = tokio::join!(large, small);
+    assert_eq!(large.outcome, TimedOut);
+}
+
+#[tokio::test]
+async fn a_connection_is_closed_soon_after_its_last_delivery_and_made_anew_for_the_next() {
+    let (closed, mut closings) = mpsc::unbounded_channel();
+    let (client, url) = receiver_of_frames(usual(), move |mut peer| {
+        let closed = closed.clone();
+        async move {
+            let (stream, _) = peer.request().await?;
+            peer.answer(stream, STATUS_200).await?;
+            peer.until_closed().await;
+            closed.send(Instant::now()).ok()
+        }
+    })
+    .await;
+    for _ in 0..2 {
+        assert_eq!(client.attempt(&url, BODY).await.outcome, Delivered);
+        let delivered = Instant::now();
+        let lasted = closings.recv().await.unwrap() - delivered;
+        assert!(lasted >= Duration::from_millis(900) && lasted < Duration::from_secs(5), "{lasted:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_has_fallen_silent_gets_no_further_deliveries() {
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&connections);
+    let hasty = WebhookClientOptions { total_timeout: Duration::from_millis(200), ..usual() };
+    let (client, url) = receiver_of_frames(hasty, move |mut peer| {
+        let number = counter.fetch_add(1, Ordering::SeqCst);
+        async move {
+            if number == 0 {
+                peer.until_closed().await;
+                return None;
+            }
+            answer_all(peer).await
+        }
+    })
+    .await;
+    assert_eq!(client.attempt(&url, BODY).await.outcome, TimedOut);
+    assert_eq!(client.attempt(&url, BODY).await.outcome, Delivered);
+    assert_eq!(connections.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_delivery_that_is_given_up_resets_its_stream_and_no_other() {
+    let (reset, mut resets) = mpsc::unbounded_channel();
+    let hasty = WebhookClientOptions { total_timeout: Duration::from_millis(300), ..usual() };
+    let (client, url) = receiver_of_frames(hasty, move |mut peer| {
+        let reset = reset.clone();
+        async move {
+            let (hanging, _) = peer.request().await?;
+            loop {
+                let frame = peer.next().await?;
+                if frame.kind == RST_STREAM {
+                    let _ = reset.send((hanging, frame.stream));
+                } else if frame.ends_stream() {
+                    peer.answer(frame.stream, STATUS_200).await?;
+                }
+            }
+        }
+    })
+    .await;
+    let hanging = client.attempt(&url, BODY);
+    let others = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        join_all((0..10).map(|_| client.attempt(&url, BODY))).await
+    };
+    let (hanging, others) = tokio::join!(hanging, others);
+    assert_eq!(hanging.outcome, TimedOut);
+    assert!(others.iter().all(|attempt| attempt.outcome == Delivered));
+    let (expected, stream) = resets.recv().await.unwrap();
+    assert_eq!(stream, expected);
+}
+
+#[tokio::test]
+async fn a_body_without_end_or_one_that_never_comes_does_not_undo_a_delivery() {
+    for endless in [true, false] {
+        let (client, url) = receiver_of_frames(usual(), move |mut peer| async move {
+            let (stream, _) = peer.request().await?;
+            peer.begin_answer(stream, STATUS_200).await?;
+            while endless {
+                peer.send(DATA, 0, stream, &[b'x'; 4_096]).await?;
+            }
+            peer.until_closed().await;
+            None
+        })
+        .await;
+        let started = Instant::now();
+        assert_eq!(client.attempt(&url, BODY).await.outcome, Delivered);
+        assert!(started.elapsed() < Duration::from_secs(5));
+    }
+}
+
+#[tokio::test]
+async fn headers_without_measure_are_refused() {
+    // A literal header that is not indexed, `x` with 120,000 bytes of `y` (RFC 7541 §5.1, §6.2.2).
+    let mut block = vec![STATUS_200, 0x00, 0x01, b'x', 0x7f];
+    let mut rest = 120_000 - 127;
+    while rest >= 128 {
+        block.push((rest % 128 + 128) as u8);
+        rest /= 128;
+    }
+    block.push(rest as u8);
+    block.extend(std::iter::repeat_n(b'y', 120_000));
+    let (client, url) = receiver_of_frames(usual(), move |mut peer| {
+        let block = block.clone();
+        async move {
+            let (stream, _) = peer.request().await?;
+            let mut parts = block.chunks(16_384);
+            peer.send(HEADERS, 1, stream, parts.next()?).await?;
+            while let Some(part) = parts.next() {
+                peer.send(9, if parts.len() == 0 { 4 } else { 0 }, stream, part).await?;
+            }
+            peer.until_closed().await;
+            None
+        }
+    })
+    .await;
+    assert_eq!(client.attempt(&url, BODY).await.outcome, Broken);
+}
+
+#[tokio::test]
+async fn who_floods_a_connection_is_hung_up_on_and_others_are_delivered_to_meanwhile() {
+    // Pings, settings, windows, resets of streams that are over, hints before an answer, and empty parts of one.
+    type Flood = fn(u32) -> Vec<u8>;
+    let floods: [Flood; 6] = [
+        |_| frame(PING, 0, 0, &[0; 8]),
+        |_| frame(SETTINGS, 0, 0, &[]),
+        |_| frame(8, 0, 0, &1_u32.to_be_bytes()),
+        |_| frame(RST_STREAM, 0, 1, &8_u32.to_be_bytes()),
+        |stream| frame(HEADERS, 4, stream, b"\x08\x03103"),
+        |_| frame(0x42, 0, 0, &[0; 64]),
+    ];
+    let (healthy, healthy_url, _) = counting(usual(), &[]).await;
+    for (number, flood) in floods.into_iter().enumerate() {
+        let (sent, mut written) = mpsc::unbounded_channel();
+        let (client, url) = receiver_of_frames(usual(), move |mut peer| {
+            let sent = sent.clone();
+            async move {
+                let (stream, _) = peer.request().await?;
+                let many = flood(stream).repeat(100);
+                let mut total = 0;
+                while peer.send_bytes(&many).await.is_some() {
+                    total += many.len();
+                }
+                sent.send(total).ok()
+            }
+        })
+        .await;
+        let others = async {
+            for _ in 0..20 {
+                assert_eq!(healthy.attempt(&healthy_url, BODY).await.outcome, Delivered);
+            }
+        };
+        let (flooded, ()) = tokio::join!(client.attempt(&url, BODY), others);
+        assert_eq!((flooded.outcome, flooded.duration_ms < 10_000), (Broken, true), "{number}");
+        // The rest of what was written sits in socket buffers.
+        assert!(written.recv().await.unwrap() < 32 << 20, "{number}");
+    }
+}
