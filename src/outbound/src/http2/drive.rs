@@ -27,7 +27,8 @@ where
         tokio::select! {
             ended = &mut *connection => break Some(ended),
             _ = looks.tick() => {
-                let needed = origin.keeps(id) || Arc::strong_count(&pulse) > 1;
+                // The connection itself and this function hold it as well.
+                let needed = origin.keeps(id) || Arc::strong_count(&pulse) > 2;
                 ending = if needed && !pulse.is_lost() { 0 } else { ending + 1 };
                 if ending > LOOKS_TO_END {
                     break None;

@@ -37,6 +37,7 @@ pub(crate) const STATUS_500: u8 = 0x8e;
 /// One side of a connection.
 pub(crate) struct Peer {
     stream: TlsStream<TcpStream>,
+    seen: Vec<u8>,
 }
 
 /// A frame as it came.
@@ -83,7 +84,7 @@ where
             stream.set_nodelay(true).unwrap();
             // A client that has given up ends the handshake and the exchange alike.
             if let Ok(stream) = acceptor.accept(stream).await {
-                let _ = serve(Peer { stream }).await;
+                let _ = serve(Peer { stream, seen: Vec::new() }).await;
             }
         }
     })
@@ -100,9 +101,7 @@ pub(crate) fn usual() -> WebhookClientOptions {
 impl Peer {
     /// Takes the client's preface and says these settings (identifier and value).
     pub(crate) async fn greet(&mut self, settings: &[(u16, u32)]) -> Option<()> {
-        let mut preface = [0; PREFACE.len()];
-        self.stream.read_exact(&mut preface).await.ok()?;
-        assert_eq!(preface, PREFACE);
+        assert_eq!(self.bytes(PREFACE.len()).await?, PREFACE);
         let payload: Vec<u8> = settings.iter().flat_map(|(id, value)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat()).collect();
         self.send(SETTINGS, 0, 0, &payload).await
     }
@@ -116,18 +115,32 @@ impl Peer {
         self.stream.flush().await.ok()
     }
 
+    /// So many bytes, once they are there. Nothing is lost when the future is dropped before.
+    async fn bytes(&mut self, count: usize) -> Option<Vec<u8>> {
+        self.fill(count).await?;
+        Some(self.seen.drain(..count).collect())
+    }
+
+    async fn fill(&mut self, count: usize) -> Option<()> {
+        while self.seen.len() < count {
+            if self.stream.read_buf(&mut self.seen).await.ok()? == 0 {
+                return None;
+            }
+        }
+        Some(())
+    }
+
     /// The next frame; settings are acknowledged.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
-        let mut head = [0; 9];
-        self.stream.read_exact(&mut head).await.ok()?;
-        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
-        let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
-        let mut payload = vec![0; length as usize];
-        self.stream.read_exact(&mut payload).await.ok()?;
-        if head[3] == SETTINGS && head[4] & ACK == 0 {
+        self.fill(9).await?;
+        let length = u32::from_be_bytes([0, self.seen[0], self.seen[1], self.seen[2]]) as usize;
+        let mut frame = self.bytes(9 + length).await?;
+        let payload = frame.split_off(9);
+        if frame[3] == SETTINGS && frame[4] & ACK == 0 {
             self.send(SETTINGS, ACK, 0, &[]).await?;
         }
-        Some(Frame { kind: head[3], flags: head[4], stream, payload })
+        let stream = u32::from_be_bytes([frame[5], frame[6], frame[7], frame[8]]);
+        Some(Frame { kind: frame[3], flags: frame[4], stream, payload })
     }
 
     /// The next request that is there as a whole: its stream and the last part of its body.
@@ -156,6 +169,11 @@ impl Peer {
 
     pub(crate) async fn go_away(&mut self, last: u32, code: u32) -> Option<()> {
         self.send(GOAWAY, 0, 0, &[last.to_be_bytes(), code.to_be_bytes()].concat()).await
+    }
+
+    /// Says that nothing more comes.
+    pub(crate) async fn shut(&mut self) {
+        let _ = self.stream.shutdown().await;
     }
 
     /// Ends the connection with a reset, so that what is under way is lost.
