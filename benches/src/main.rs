@@ -14,6 +14,7 @@ mod crypto;
 mod flow;
 mod growth;
 mod guests;
+mod https;
 mod init;
 mod journal;
 mod latency;
@@ -101,6 +102,8 @@ enum What {
     Crowd,
     /// Webhooks from the outbox against a bare client that posts the same bytes.
     Webhooks,
+    /// Webhooks over TLS to nginx, haproxy, Node and hyper: rates, and that each arrives once while these drain.
+    Https,
     /// Completions with a webhook each: whether the webhooks keep up, on both stores.
     Pace,
     /// A full outbox on Redis against an embedded one.
@@ -132,6 +135,7 @@ fn main() -> ExitCode {
         What::Nodes => one(&cli, nodes::run, scale),
         What::Crowd => one(&cli, crowd::run, scale),
         What::Webhooks => one(&cli, webhooks::run, scale),
+        What::Https => one(&cli, https::run, scale),
         What::Pace => one(&cli, webhooks::pace::run, scale),
         What::Drain => one(&cli, webhooks::pace::drain, scale),
         What::Limits => one(&cli, limits::run, scale),
@@ -159,6 +163,7 @@ const ALL: [Bench; 14] = [
     nodes::run,
     crowd::run,
     webhooks::run,
+    https::run,
     webhooks::pace::run,
     webhooks::pace::drain,
     guests::run,

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use crate::Failure;
 use crate::bare::{self, Bare};
 use crate::webhooks::{receiver, sender};
-use crate::{costs, memory, node, recording};
+use crate::{costs, https, memory, node, recording};
 
 /// A role and what it needs.
 #[derive(Subcommand)]
@@ -41,6 +41,10 @@ pub(crate) enum Role {
     Send,
     /// Tells what an RSA signature costs with what this process knows of the processor.
     Rsa,
+    /// A receiver of webhooks over TLS that counts their ids; the directory holds its certificate.
+    HttpsReceive { directory: PathBuf },
+    /// A sender of webhooks over TLS.
+    HttpsSend,
     /// A bare server that signs.
     Sign {
         key: PathBuf,
@@ -76,11 +80,13 @@ impl Role {
             Self::Receive => return receiver::serve(),
             Self::Send => return sender::serve(),
             Self::Rsa => return costs::tell_rsa(),
+            Self::HttpsReceive { directory } => return https::receive(directory),
+            Self::HttpsSend => return https::send(),
             _ => {}
         }
         actix_rt::System::new().block_on(async {
             match self {
-                Self::Receive | Self::Send | Self::Rsa => Ok(()),
+                Self::Receive | Self::Send | Self::Rsa | Self::HttpsReceive { .. } | Self::HttpsSend => Ok(()),
                 Self::Answer { answer } => bare::serve(Bare::Answering, *answer).await,
                 Self::Node { directory, intent_key, redis, set } => {
                     node::serve(directory, intent_key.as_deref(), redis.as_deref(), set).await

@@ -1,6 +1,6 @@
 //! One delivery: build the body, claim the attempt, make it, record what became of it.
 //!
-//! The claim is durable before the connection is opened, and only who holds it may send. Between
+//! The claim is durable before a byte is sent, and only who holds it may send. Between
 //! claim and record the process may end; the attempt is then known as `unknown` and is not made
 //! again.
 

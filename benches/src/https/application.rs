@@ -1,0 +1,165 @@
+//! A receiver on hyper that counts ids: in plain HTTP behind a proxy, and itself over TLS in both
+//! protocols, with and without session tickets. It obeys, and lets its connections go as told.
+
+use std::collections::HashMap;
+use std::future::pending;
+use std::io;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::NoServerSessionStorage;
+
+use crate::role::{say, told};
+use crate::{Failure, load};
+
+/// Answers at once.
+const FAST: u8 = 0;
+/// Answers within 20 ms.
+const SLOW: u8 = 1;
+/// The same, and fails and hangs now and then, both after a request was counted.
+const CRUEL: u8 = 2;
+
+/// What connections are told to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Fate {
+    #[default]
+    Live,
+    /// GOAWAY, then what is under way, then the end.
+    Drain,
+    /// The end, with whatever is under way.
+    Cut,
+}
+
+#[derive(Clone)]
+struct Receiver {
+    seen: Arc<Mutex<HashMap<u64, u32>>>,
+    fate: watch::Sender<(u64, Fate)>,
+    mood: Arc<AtomicU8>,
+}
+
+/// Plays the role; the directory holds the certificate.
+pub(crate) fn serve(directory: &Path) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(load::cores()).enable_all().build()?;
+    runtime.block_on(async {
+        let receiver = Receiver { seen: Arc::default(), fate: watch::Sender::default(), mood: Arc::default() };
+        let mut ports = json!({ "plain": receiver.listen(None).await? });
+        for (name, protocol, tickets) in
+            [("h2", "h2", true), ("h1", "http/1.1", true), ("h2_no_tickets", "h2", false), ("h1_no_tickets", "http/1.1", false)]
+        {
+            ports[name] = json!(receiver.listen(Some(acceptor(directory, protocol, tickets)?)).await?);
+        }
+        say(&ports)?;
+        let mut orders = told();
+        let mut number = 0;
+        while let Some(order) = orders.recv().await {
+            if let Some(ids) = order["judge"].as_array() {
+                say(&receiver.judge(ids))?;
+            } else if let Some(mood) = order["mood"].as_str() {
+                let mood = [(FAST, "fast"), (SLOW, "slow"), (CRUEL, "cruel")].into_iter().find(|(_, name)| *name == mood);
+                receiver.mood.store(mood.map_or(FAST, |(mood, _)| mood), Ordering::SeqCst);
+                say(&json!({}))?;
+            } else {
+                number += 1;
+                receiver.fate.send_replace((number, if order["now"] == "drain" { Fate::Drain } else { Fate::Cut }));
+                say(&json!({}))?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn acceptor(directory: &Path, protocol: &str, tickets: bool) -> Result<TlsAcceptor, Failure> {
+    let chain = CertificateDer::pem_file_iter(directory.join("certificate.pem"))?.collect::<Result<Vec<_>, _>>()?;
+    let key = PrivateKeyDer::from_pem_file(directory.join("key.pem"))?;
+    let mut config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![protocol.into()];
+    if tickets {
+        config.ticketer = tokio_rustls::rustls::crypto::aws_lc_rs::Ticketer::new()?;
+    } else {
+        config.send_tls13_tickets = 0;
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+    }
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+impl Receiver {
+    async fn listen(&self, acceptor: Option<TlsAcceptor>) -> Result<u16, Failure> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let (port, receiver) = (listener.local_addr()?.port(), self.clone());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let _ = stream.set_nodelay(true);
+                tokio::spawn(receiver.clone().converse(stream, acceptor.clone()));
+            }
+        });
+        Ok(port)
+    }
+
+    async fn converse(self, stream: TcpStream, acceptor: Option<TlsAcceptor>) {
+        let mut fate = self.fate.subscribe();
+        let service = service_fn(move |request| {
+            let receiver = self.clone();
+            async move { receiver.take(request).await }
+        });
+        let Some(acceptor) = acceptor else {
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+            return;
+        };
+        let Ok(stream) = acceptor.accept(stream).await else { return };
+        if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+            return;
+        }
+        let mut connection = pin!(http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service));
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            changed = fate.changed() => if changed.is_err() || fate.borrow().1 == Fate::Cut { return },
+        }
+        connection.as_mut().graceful_shutdown();
+        let _ = connection.await;
+    }
+
+    async fn take(&self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, io::Error> {
+        let body = request.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
+        let text = String::from_utf8_lossy(&body);
+        let id: Option<u64> = text.split_once("\"id\":").and_then(|(_, rest)| rest.split(',').next()?.parse().ok());
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner).entry(id.unwrap_or(u64::MAX)).or_default() += 1;
+        let mood = self.mood.load(Ordering::Relaxed);
+        if mood != FAST {
+            sleep(Duration::from_millis(id.unwrap_or(0) % 20)).await;
+        }
+        match id.unwrap_or(0) % 2_000 {
+            77 if mood == CRUEL => Err(io::Error::other("it fails")),
+            78 if mood == CRUEL => pending().await,
+            _ => Ok(Response::new(Full::default())),
+        }
+    }
+
+    /// What has come since it was last asked, and how many of these ids are among it.
+    fn judge(&self, ids: &[Value]) -> Value {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let doubled = seen.values().filter(|count| **count > 1).count();
+        let of = ids.iter().filter(|id| id.as_u64().is_some_and(|id| seen.contains_key(&id))).count();
+        let said = json!({ "received": seen.len(), "doubled": doubled, "of": of });
+        seen.clear();
+        said
+    }
+}

@@ -1,0 +1,165 @@
+//! Webhooks to receivers as they are in production, over TLS: how fast, and whether each arrives
+//! once while the receiver lets its connections go at random moments.
+//!
+//! Ids are counted by the application behind a proxy, and held against what the sender says of each.
+
+mod application;
+mod programs;
+mod sender;
+
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+pub(crate) use self::application::serve as receive;
+use self::programs::{Ground, Receiver};
+pub(crate) use self::sender::serve as send;
+use crate::Failure;
+use crate::load::Measured;
+use crate::process::Server;
+use crate::report::{Report, Target};
+use crate::scale::Scale;
+use crate::summary::Line;
+
+/// As many as the service has on the way to one host at a time, unless its settings say otherwise.
+const IN_FLIGHT: usize = 64;
+const RECEIVERS: [&str; 4] = ["nginx", "haproxy", "Node", "hyper"];
+/// Connections are let go of after pauses of this many milliseconds.
+const PAUSES: std::ops::Range<u64> = 50..600;
+const LEAST: f64 = 5.0;
+const PATIENCE: Duration = Duration::from_secs(20);
+/// With a receiver that hangs on purpose.
+const LITTLE_PATIENCE: Duration = Duration::from_secs(3);
+
+pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
+    let (ground, mut report) = (Ground::new()?, Report::new("https"));
+    let mut sender = Server::start(&["https-send"])?;
+    let mut missing = Vec::new();
+    for name in RECEIVERS {
+        let Some(mut receiver) = Receiver::start(name, &ground)? else {
+            missing.push(name);
+            continue;
+        };
+        let mut post = Post { sender: &mut sender, root: &ground.root };
+        post.rates(&mut receiver, scale, &mut report)?;
+        post.storm(&mut receiver, "drain", scale.backlog, &mut report)?;
+        if matches!(name, "Node" | "hyper") {
+            post.storm(&mut receiver, "cut", scale.backlog, &mut report)?;
+        }
+    }
+    if !missing.is_empty() {
+        report.note(format!("Not there, and so not measured: {}.", missing.join(", ")));
+    }
+    report.note(format!(
+        "{IN_FLIGHT} at a time, bodies of 600 bytes, certificates of ES256, server CPU is that of the sending process; receiver and sender share \
+         the cores. \"As before\" is a new connection of HTTP/1.1 each by reqwest on one thread, with its tickets: how the service sent webhooks \
+         before it spoke HTTP/2. HTTP/2 and HTTP/1.1 are the service's client now, to a receiver that offers the one or only the other. Storms are of \
+         {} deliveries over HTTP/2 to an application that answers within 20 ms, while connections are let go of every {} to {} ms. In a drain nginx and \
+         haproxy read their configuration again, Node and hyper send GOAWAY and go on with what they have. In a cut Node and hyper end all connections \
+         without a word, and now and then reset a request or hang on it. Lost is what is recorded as delivered and did not arrive; doubled is what arrived \
+         twice; ambiguous is what broke off after it may have been processed, is recorded so, and is never repeated.",
+        scale.backlog, PAUSES.start, PAUSES.end
+    ));
+    Ok(report)
+}
+
+struct Post<'a> {
+    sender: &'a mut Server,
+    root: &'a str,
+}
+
+impl Post<'_> {
+    fn order(&self, how: &str, port: &Value, count: usize, patience: Duration) -> Value {
+        let to = format!("https://localhost:{port}/hook");
+        let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        json!({ "send": count, "how": how, "to": to, "root": self.root, "in_flight": IN_FLIGHT, "patience_ms": patience })
+    }
+
+    fn rates(&mut self, receiver: &mut Receiver, scale: Scale, report: &mut Report) -> Result<(), Failure> {
+        let name = receiver.name;
+        for (without, suffix) in [("", ""), (", no tickets", "_no_tickets")] {
+            let (h1, h2) = (receiver.ports[format!("h1{suffix}")].clone(), receiver.ports[format!("h2{suffix}")].clone());
+            let (mut new, mut single, mut many) = (Vec::new(), Vec::new(), Vec::new());
+            for _ in 0..scale.rounds {
+                new.push(self.turn(receiver, "new", &h1, scale.deliveries / 4)?);
+                many.push(self.turn(receiver, "service", &h2, scale.deliveries)?);
+                single.push(self.turn(receiver, "service", &h1, scale.deliveries / 4)?);
+            }
+            let (ours, before) = (format!("{name}{without}: HTTP/2"), format!("{name}{without}: as before"));
+            report.compare((&ours, &many), (&before, &new), Some(Target::AtLeast(LEAST)));
+            report.rates(&format!("{name}{without}: HTTP/1.1"), &single);
+            if without.is_empty() {
+                report.lines.push(Line::of_rates((&ours, &many), (&before, &new), Some(Target::AtLeast(LEAST))));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every one of them has to be delivered, once.
+    fn turn(&mut self, receiver: &mut Receiver, how: &str, port: &Value, count: usize) -> Result<Measured, Failure> {
+        let used = self.sender.processor_time()?;
+        let order = self.order(how, port, count, PATIENCE);
+        let done = self.sender.tell(&order)?;
+        let used = self.sender.processor_time()?.saturating_sub(used);
+        let judged = receiver.application.tell(&json!({ "judge": [] }))?;
+        if done["delivered"] != json!(count) || judged["received"] != json!(count) || judged["doubled"] != json!(0) {
+            return Err(format!(
+                "{}, {how}: of {count} these arrived: {judged}, and these did not: {}",
+                receiver.name, done["undelivered"]
+            )
+            .into());
+        }
+        let seconds = done["seconds"].as_f64().ok_or("the sender did not say how long it took")?;
+        Ok(Measured::of(count as u64, Duration::from_secs_f64(seconds), used))
+    }
+
+    /// Sends while the receiver lets its connections go.
+    fn storm(&mut self, receiver: &mut Receiver, how: &str, count: usize, report: &mut Report) -> Result<(), Failure> {
+        let cruel = how == "cut";
+        let order = self.order("service", &receiver.ports["h2"], count, if cruel { LITTLE_PATIENCE } else { PATIENCE });
+        receiver.application.tell(&json!({ "mood": if cruel { "cruel" } else { "slow" } }))?;
+        let (ended, end) = mpsc::channel::<()>();
+        let ruined = &mut *receiver;
+        let (done, times) = std::thread::scope(|scope| {
+            let ruin = scope.spawn(move || {
+                let (mut times, mut chance) = (0_u32, 1_u64);
+                loop {
+                    chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    let pause = PAUSES.start + (chance >> 33) % (PAUSES.end - PAUSES.start);
+                    if end.recv_timeout(Duration::from_millis(pause)) != Err(mpsc::RecvTimeoutError::Timeout) {
+                        return Ok::<u32, Failure>(times);
+                    }
+                    ruined.let_go(how)?;
+                    times += 1;
+                }
+            });
+            let done = self.sender.tell(&order);
+            drop(ended);
+            (done, ruin.join().map_err(|_| Failure::from("the storm panicked")).and_then(|times| times))
+        });
+        let (done, times) = (done?, times?);
+        let undelivered = done["undelivered"].as_array().cloned().unwrap_or_default();
+        let ids: Vec<&Value> = undelivered.iter().map(|one| &one[0]).collect();
+        let judged = receiver.application.tell(&json!({ "judge": ids }))?;
+        receiver.application.tell(&json!({ "mood": "fast" }))?;
+        let number = |what: &Value| what.as_u64().ok_or("the receiver did not say a number");
+        let (received, of, doubled) = (number(&judged["received"])?, number(&judged["of"])?, number(&judged["doubled"])?);
+        let lost = number(&done["delivered"])?.saturating_sub(received - of);
+        let title = format!("{}, {how}", receiver.name);
+        report.judged(&format!("{title}: lost"), &[lost as f64], Target::AtMost(0.0));
+        report.judged(&format!("{title}: doubled"), &[doubled as f64], Target::AtMost(0.0));
+        report.figure(&format!("{title}: ambiguous"), &[undelivered.len() as f64]);
+        report.figure(&format!("{title}: of these, arrived"), &[of as f64]);
+        report.figure(&format!("{title}: times that connections were let go of"), &[f64::from(times)]);
+        let seconds = done["seconds"].as_f64().unwrap_or(f64::NAN);
+        report.figure(&format!("{title}: deliveries per s meanwhile"), &[count as f64 / seconds]);
+        let mut kinds = BTreeMap::<&str, usize>::new();
+        undelivered.iter().filter_map(|one| one[1].as_str()).for_each(|kind| *kinds.entry(kind).or_default() += 1);
+        if !kinds.is_empty() {
+            report.note(format!("{title}, the ambiguous: {kinds:?}."));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! Sends webhooks over TLS, 64 at a time from one thread like the service's dispatcher: by the
+//! service's client, or on a new connection of HTTP/1.1 each, as every client does that keeps none.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt as _};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Certificate, Client, redirect, retry};
+use sakshi_domain::web_address::{Schemes, WebhookUrl};
+use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use serde_json::{Value, json};
+
+use crate::Failure;
+use crate::role::{say, told};
+
+enum Way {
+    Service(WebhookClient),
+    New(Client),
+}
+
+/// Plays the role.
+pub(crate) fn serve() -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    say(&json!({}))?;
+    let mut orders = told();
+    while let Some(order) = runtime.block_on(orders.recv()) {
+        match runtime.block_on(send(&order)) {
+            Ok(done) => say(&done)?,
+            Err(error) => say(&json!({ "failed": error.to_string() }))?,
+        }
+    }
+    Ok(())
+}
+
+async fn send(order: &Value) -> Result<Value, Failure> {
+    let text = |name: &str| order[name].as_str().ok_or_else(|| Failure::from(format!("the order lacks {name}")));
+    let number = |name: &str| order[name].as_u64().ok_or_else(|| Failure::from(format!("the order lacks {name}")));
+    let root = text("root")?.as_bytes().to_vec();
+    let url = Arc::new(WebhookUrl::parse(text("to")?, Schemes::HttpAndHttps).map_err(|_| "not a webhook's address")?);
+    let patience = Duration::from_millis(number("patience_ms")?);
+    let way = if text("how")? == "service" { Way::service(root, patience)? } else { Way::new(&root, patience)? };
+    let (count, in_flight) = (number("send")?, usize::try_from(number("in_flight")?)?);
+    let started = Instant::now();
+    let way = Arc::new(way);
+    // Tasks of their own, as the dispatcher's attempts are.
+    let outcomes: Vec<_> = stream::iter(0..count)
+        .map(|id| {
+            let (way, url) = (Arc::clone(&way), Arc::clone(&url));
+            tokio::spawn(async move { (id, way.deliver(&url, body(id)).await) })
+        })
+        .buffer_unordered(in_flight)
+        .collect()
+        .await;
+    let seconds = started.elapsed().as_secs_f64();
+    let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let undelivered: Vec<_> = outcomes.iter().filter(|(_, outcome)| *outcome != "delivered").collect();
+    Ok(json!({ "seconds": seconds, "delivered": outcomes.len() - undelivered.len(), "undelivered": undelivered }))
+}
+
+/// Six hundred bytes with an id.
+fn body(id: u64) -> Bytes {
+    let head = format!("{{\"id\":{id},\"filler\":\"");
+    let filler = "x".repeat(598 - head.len());
+    Bytes::from(format!("{head}{filler}\"}}"))
+}
+
+impl Way {
+    fn service(root: Vec<u8>, patience: Duration) -> Result<Self, Failure> {
+        let options =
+            WebhookClientOptions { allow_private: true, connect_timeout: patience, total_timeout: patience, extra_roots_pem: Some(root) };
+        Ok(Self::Service(WebhookClient::new(&options)?))
+    }
+
+    fn new(root: &[u8], patience: Duration) -> Result<Self, Failure> {
+        let builder = Client::builder().http1_only().redirect(redirect::Policy::none()).no_proxy().retry(retry::never());
+        let builder = builder.pool_max_idle_per_host(0).referer(false).connect_timeout(patience).timeout(patience);
+        Ok(Self::New(builder.tls_certs_merge(Certificate::from_pem_bundle(root)?).build()?))
+    }
+
+    async fn deliver(&self, url: &WebhookUrl, body: Bytes) -> &'static str {
+        match self {
+            Self::Service(client) => client.attempt(url, body).await.outcome.as_str(),
+            Self::New(client) => match client.post(url.as_str()).header(CONTENT_TYPE, "application/json").body(body).send().await {
+                Ok(answer) if answer.status().is_success() => "delivered",
+                Ok(_) => "rejected",
+                Err(_) => "failed",
+            },
+        }
+    }
+}
