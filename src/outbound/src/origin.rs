@@ -306,3 +306,107 @@ impl Drop for Slot {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt as _;
+    use tokio::io::{AsyncWriteExt as _, DuplexStream};
+
+    /// Settings of a receiver that takes four requests at a time (RFC 9113 §6.5).
+    const FOUR: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x04";
+
+    /// The sending half of a connection of such an age; the rest keeps it alive.
+    async fn connection(age: Duration) -> (SendRequest<Bytes>, Arc<Pulse>, impl Sized) {
+        let (near, mut far): (DuplexStream, DuplexStream) = tokio::io::duplex(4_096);
+        far.write_all(FOUR).await.unwrap();
+        let begun = crate::http2::begin(near).await.unwrap();
+        (begun.requests, Pulse::aged(age), (begun.connection, begun.pulse, far))
+    }
+
+    async fn connecting(origin: &Arc<Origin>) -> Connecting {
+        match origin.way(false).await {
+            Way::Connect(connecting) => connecting,
+            Way::Send(_) => panic!("there is a connection"),
+        }
+    }
+
+    async fn sending(origin: &Arc<Origin>) -> Slot {
+        match origin.way(false).await {
+            Way::Send(slot) => slot,
+            Way::Connect(_) => panic!("there is no connection"),
+        }
+    }
+
+    #[tokio::test]
+    async fn one_connects_and_the_others_share_what_comes_of_it_as_far_as_it_goes() {
+        let origin = Arc::new(Origin::default());
+        let first = connecting(&origin).await;
+        let mut others: Vec<_> = (0..5).map(|_| Box::pin(origin.way(false))).collect();
+        for other in &mut others {
+            assert!(other.now_or_never().is_none());
+        }
+        let (requests, pulse, _alive) = connection(Duration::ZERO).await;
+        let (_slot, _) = first.http2(requests, pulse);
+        let mut ways: Vec<Way> = Vec::new();
+        for other in &mut others {
+            ways.extend(other.now_or_never());
+        }
+        let sending = ways.iter().filter(|way| matches!(way, Way::Send(_))).count();
+        assert_eq!((sending, ways.len()), (3, 4), "three share it, one connects, one waits for that one");
+    }
+
+    #[tokio::test]
+    async fn after_http1_or_a_failure_all_connect_at_once() {
+        for fails in [true, false] {
+            let origin = Arc::new(Origin::default());
+            let first = connecting(&origin).await;
+            if fails {
+                drop(first);
+            } else {
+                first.http1();
+            }
+            let _all = [connecting(&origin).await, connecting(&origin).await, connecting(&origin).await];
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_gets_no_requests_when_it_is_old_or_silent_or_lost_or_was_not_needed() {
+        let origin = Arc::new(Origin::default());
+        let (requests, pulse, _alive) = connection(LIFE.saturating_sub(Duration::from_secs(1))).await;
+        let (slot, _) = connecting(&origin).await.http2(requests, pulse);
+        drop((sending(&origin).await, sending(&origin).await));
+        assert!(origin.keeps(slot.id));
+        // There is a request under way, and nothing was heard since.
+        origin.state().connections[0].since -= SILENCE;
+        drop(connecting(&origin).await);
+        assert!(!origin.keeps(slot.id));
+
+        let (requests, pulse, _alive) = connection(LIFE).await;
+        let (old, _) = connecting(&origin).await.http2(requests, pulse);
+        drop(connecting(&origin).await);
+        assert!(!origin.keeps(old.id));
+
+        let (requests, pulse, _alive) = connection(Duration::ZERO).await;
+        let (idle, _) = connecting(&origin).await.http2(requests, pulse);
+        let id = idle.id;
+        drop(idle);
+        assert!(origin.keeps(id));
+        origin.state().connections[0].since -= IDLE;
+        assert!(!origin.keeps(id));
+        drop(connecting(&origin).await);
+    }
+
+    #[tokio::test]
+    async fn http2_that_breaks_twice_before_the_first_request_is_not_offered_for_a_while() {
+        let origin = Arc::new(Origin::default());
+        for _ in 0..2 {
+            let connecting = connecting(&origin).await;
+            assert!(connecting.offer_http2);
+            connecting.broke();
+        }
+        assert!(!connecting(&origin).await.offer_http2);
+        origin.state().http1_until = Some(Instant::now());
+        assert!(connecting(&origin).await.offer_http2);
+    }
+}

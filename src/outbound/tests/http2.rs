@@ -29,7 +29,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::HandshakeKind;
+use tokio_rustls::rustls::{ALL_VERSIONS, HandshakeKind, SupportedProtocolVersion};
 
 const BODY: Bytes = Bytes::from_static(br#"{"success":true}"#);
 const MAX_CONCURRENT_STREAMS: u16 = 3;
@@ -58,7 +58,7 @@ async fn counting(options: WebhookClientOptions, settings: &'static [(u16, u32)]
 
 #[tokio::test]
 async fn a_webhook_over_http2_is_the_same_post_and_the_library_of_the_receiver_reads_it() {
-    let (root, config) = authority("localhost", &["h2", "http/1.1"]);
+    let (root, config) = authority("localhost", &["h2", "http/1.1"], ALL_VERSIONS);
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let (seen, mut requests) = mpsc::unbounded_channel();
     let address = receiver(move |stream| {
@@ -162,9 +162,10 @@ async fn a_redirect_and_a_failure_are_rejected_with_their_status() {
 /// A receiver that speaks HTTP/1.1 over TLS if that is agreed on, and treats HTTP/2 as it is told.
 async fn also_http1(
     protocols: &[&str],
+    versions: &[&'static SupportedProtocolVersion],
     greeting: &'static [u8],
 ) -> (WebhookClient, WebhookUrl, Arc<Mutex<Vec<(bool, Option<HandshakeKind>)>>>) {
-    let (root, config) = authority("localhost", protocols);
+    let (root, config) = authority("localhost", protocols, versions);
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let connections: Arc<Mutex<Vec<_>>> = Arc::default();
     let log = Arc::clone(&connections);
@@ -190,7 +191,7 @@ async fn also_http1(
 #[tokio::test]
 async fn a_receiver_that_agrees_on_http1_or_on_nothing_gets_a_connection_for_each_delivery() {
     for protocols in [&["http/1.1"][..], &[]] {
-        let (client, url, connections) = also_http1(protocols, &[]).await;
+        let (client, url, connections) = also_http1(protocols, ALL_VERSIONS, &[]).await;
         let attempts = join_all((0..20).map(|_| client.attempt(&url, BODY))).await;
         assert!(attempts.iter().all(|attempt| attempt.outcome == Delivered));
         assert_eq!(connections.lock().unwrap().len(), 20);
@@ -199,19 +200,21 @@ async fn a_receiver_that_agrees_on_http1_or_on_nothing_gets_a_connection_for_eac
 
 #[tokio::test]
 async fn tickets_are_used_for_new_connections() {
-    let (client, url, connections) = also_http1(&["http/1.1"], &[]).await;
-    for _ in 0..10 {
-        assert_eq!(client.attempt(&url, BODY).await.outcome, Delivered);
+    for version in ALL_VERSIONS {
+        let (client, url, connections) = also_http1(&["http/1.1"], &[version], &[]).await;
+        for _ in 0..10 {
+            assert_eq!(client.attempt(&url, BODY).await.outcome, Delivered);
+        }
+        let kinds: Vec<_> = connections.lock().unwrap().iter().map(|(_, kind)| kind.unwrap()).collect();
+        assert_eq!(kinds[0], HandshakeKind::Full);
+        assert!(kinds[1..].iter().all(|kind| *kind == HandshakeKind::Resumed), "{version:?} {kinds:?}");
     }
-    let kinds: Vec<_> = connections.lock().unwrap().iter().map(|(_, kind)| kind.unwrap()).collect();
-    assert_eq!(kinds[0], HandshakeKind::Full);
-    assert!(kinds[1..].iter().all(|kind| *kind == HandshakeKind::Resumed), "{kinds:?}");
 }
 
 #[tokio::test]
 async fn a_receiver_whose_http2_is_broken_from_the_beginning_is_spoken_to_in_http1() {
     for greeting in [&b""[..], b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\x04\0\0\0\0\x01"] {
-        let (client, url, connections) = also_http1(&["h2", "http/1.1"], greeting).await;
+        let (client, url, connections) = also_http1(&["h2", "http/1.1"], ALL_VERSIONS, greeting).await;
         for _ in 0..4 {
             assert_eq!(client.attempt(&url, BODY).await.outcome, Delivered, "{greeting:?}");
         }

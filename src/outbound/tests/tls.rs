@@ -17,12 +17,13 @@ use sakshi_outbound::client::{ClientError, WebhookClient, WebhookClientOptions};
 use sender::{client, options, url};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ALL_VERSIONS;
 
 const BODY: Bytes = Bytes::from_static(b"{}");
 
 /// An authority's PEM, and a receiver on a port of localhost that shows a certificate for `name`.
 async fn tls_receiver(name: &str) -> (Vec<u8>, u16) {
-    let (root, config) = authority(name, &[]);
+    let (root, config) = authority(name, &[], ALL_VERSIONS);
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let address = receiver(move |stream| {
         let acceptor = acceptor.clone();

@@ -41,6 +41,16 @@ impl Pulse {
         Arc::new(Self { began: Instant::now(), written, heard, allowance: AtomicI64::new(BESIDE), lost: AtomicBool::new(false) })
     }
 
+    /// That of a connection which is so old and has said nothing since.
+    #[cfg(test)]
+    pub(crate) fn aged(age: Duration) -> Arc<Self> {
+        let mut pulse = Self::new();
+        if let Some(pulse) = Arc::get_mut(&mut pulse) {
+            pulse.began -= age;
+        }
+        pulse
+    }
+
     /// How long ago the connection was made.
     pub(crate) fn age(&self) -> Duration {
         self.began.elapsed()
@@ -131,5 +141,62 @@ impl<Io: AsyncWrite + Unpin> AsyncWrite for Watched<Io> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.pulse.is_lost() { Poll::Ready(Ok(())) } else { Pin::new(&mut self.io).poll_shutdown(context) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    /// A connection that the other side has closed after it said something.
+    struct Closed(&'static [u8]);
+
+    impl AsyncRead for Closed {
+        fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.0).poll_read(context, buffer)
+        }
+    }
+
+    impl AsyncWrite for Closed {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+        }
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+        }
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Err(io::ErrorKind::NotConnected.into()))
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_said_before_the_close_is_read_though_writing_fails() {
+        let pulse = Pulse::new();
+        let mut watched = Watched::new(Closed(b"last words"), Arc::clone(&pulse));
+        let before = pulse.written();
+        watched.write_all(b"request").await.unwrap();
+        watched.flush().await.unwrap();
+        assert!(pulse.is_lost() && pulse.written() > before, "what was tried may have left");
+        let after = pulse.written();
+        watched.write_all(b"another").await.unwrap();
+        assert_eq!(pulse.written(), after, "what was not tried has not");
+        let mut said = String::new();
+        watched.read_to_string(&mut said).await.unwrap();
+        assert_eq!(said, "last words");
+        watched.shutdown().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_receiver_may_say_as_much_as_it_is_asked_for_and_a_little_more() {
+        let pulse = Pulse::new();
+        let mut bytes = BESIDE;
+        assert!(pulse.hear(usize::try_from(bytes).unwrap()).is_ok() && pulse.hear(1).is_err());
+        for requests in [1, 64, 1_000] {
+            let pulse = Pulse::new();
+            (0..requests).for_each(|_| pulse.ask());
+            bytes = (BESIDE + requests * PER_REQUEST).min(MOST);
+            assert!(pulse.hear(usize::try_from(bytes).unwrap()).is_ok() && pulse.hear(1).is_err(), "{requests}");
+        }
     }
 }

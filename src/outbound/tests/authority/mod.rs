@@ -1,11 +1,11 @@
 //! A certificate authority made for a test, and what a receiver on localhost shows of it.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ServerConfig, SupportedProtocolVersion};
 
-/// The authority's PEM, and a server with a certificate of it for `name` that speaks these protocols.
-pub(crate) fn authority(name: &str, protocols: &[&str]) -> (Vec<u8>, ServerConfig) {
+/// The authority's PEM, and a server with a certificate of it for `name` that speaks these protocols within these versions of TLS.
+pub(crate) fn authority(name: &str, protocols: &[&str], versions: &[&'static SupportedProtocolVersion]) -> (Vec<u8>, ServerConfig) {
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority_key = KeyPair::generate().unwrap();
@@ -16,7 +16,7 @@ pub(crate) fn authority(name: &str, protocols: &[&str]) -> (Vec<u8>, ServerConfi
 
     let chain = vec![CertificateDer::from(certificate.der().to_vec())];
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let mut config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key).unwrap();
+    let mut config = ServerConfig::builder_with_protocol_versions(versions).with_no_client_auth().with_single_cert(chain, key).unwrap();
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
     (root.pem().into_bytes(), config)
 }

@@ -8,6 +8,7 @@ use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ALL_VERSIONS;
 use tokio_rustls::server::TlsStream;
 
 use crate::authority::authority;
@@ -76,7 +77,7 @@ where
     F: Fn(Peer) -> Served + Clone + Send + Sync + 'static,
     Served: Future<Output = Option<()>> + Send + 'static,
 {
-    let (root, config) = authority("localhost", &["h2"]);
+    let (root, config) = authority("localhost", &["h2"], ALL_VERSIONS);
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let address = receiver(move |stream| {
         let (acceptor, serve) = (acceptor.clone(), serve.clone());
