@@ -153,7 +153,7 @@ fn main() -> ExitCode {
 }
 
 /// In the order in which they are run.
-const ALL: [Bench; 14] = [
+const ALL: [Bench; 15] = [
     limits::run,
     init::run,
     poll::run,
