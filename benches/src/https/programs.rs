@@ -14,6 +14,9 @@ use crate::Failure;
 use crate::process::Server;
 
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Writes a configuration: directory of the certificate, ports, and the port of the application.
+type Configure = fn(&Path, &Value, u64) -> String;
+
 const NODE: &str = include_str!("receiver.mjs");
 
 /// A directory with a certificate for `localhost`, and the authority that it is of.
@@ -80,7 +83,7 @@ impl Receiver {
         }
         let application = Server::start(&["https-receive", directory])?;
         let plain = application.said["plain"].as_u64().ok_or("the application did not say its port")?;
-        let (program, configure, arguments, signal): (_, fn(&Path, &Value, u64) -> String, &[&str], _) = match name {
+        let (program, configure, arguments, signal): (_, Configure, &[&str], _) = match name {
             "nginx" => ("nginx", nginx, &["-e", "stderr", "-c"], "HUP"),
             "haproxy" => ("haproxy", haproxy, &["-W", "-f"], "USR2"),
             _ => return Ok(Some(Self { name, ports: application.said.clone(), application, proxy: None })),

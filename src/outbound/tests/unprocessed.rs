@@ -19,6 +19,9 @@ use frames::{GOAWAY, INTERNAL_ERROR, NO_ERROR, Peer, REFUSED_STREAM, STATUS_200,
 use sakshi_domain::delivery::DeliveryOutcome::{self, Broken, Delivered, TimedOut, Unreachable};
 use sakshi_outbound::client::WebhookClientOptions;
 
+/// Connections, and the bodies that came over them.
+type Log = Arc<Mutex<Vec<(usize, Vec<u8>)>>>;
+
 const LARGEST: u32 = (1 << 31) - 1;
 
 /// Counts connections, from 0.
@@ -62,7 +65,7 @@ async fn answer_all(mut peer: Peer) -> Option<()> {
 #[tokio::test]
 async fn what_is_above_the_last_stream_of_a_goaway_goes_again_and_what_is_not_is_answered_where_it_is() {
     for code in [NO_ERROR, INTERNAL_ERROR] {
-        let seen: Arc<Mutex<Vec<(usize, Vec<u8>)>>> = Arc::default();
+        let seen: Log = Arc::default();
         let (connections, log) = (Count::default(), Arc::clone(&seen));
         let (client, url) = receiver_of_frames(usual(), move |mut peer| {
             let (number, log) = (connections.next(), Arc::clone(&log));
