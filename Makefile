@@ -81,7 +81,7 @@ dist:
 	deploy/release/dist.sh
 
 # Everything in benches/, with the tables written into its README and the plans that follow into docs/capacity.md; about
-# thirty-five minutes of a quiet machine. It installs the peers' libraries (benches/peers/setup.sh).
+# forty minutes of a quiet machine. It installs the peers' libraries (benches/peers/setup.sh).
 bench: needs
 	$(CARGO) run --profile dist -p sakshi-benches --features shipped -- all --write
 	$(CARGO) run -p sakshi-load -- plan --document docs/capacity.md

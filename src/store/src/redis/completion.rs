@@ -45,6 +45,7 @@ impl Shared {
         let CompleteTransaction { id, passed, outcome, answer, result_ttl, guest, .. } = complete;
         let [event_key, registrations, waiting] = keys::event(id.partition(), event);
         let keys = vec![keys::transaction(*id), keys::outbox(id.partition()), event_key, registrations, waiting];
+        let sharded = self.link.is_cluster();
         let instead = |refusal| guest.as_ref().map(|outcomes| outcome_of(outcomes, refusal).to_bytes());
         let args = arguments![
             id.as_bytes(),
@@ -54,13 +55,14 @@ impl Shared {
             &answer.0,
             replayed,
             *result_ttl,
-            keys::NOTICES,
+            if sharded { keys::notices_of(id.partition()) } else { keys::NOTICES.to_owned() },
             id.to_string(),
             event.map(|event| event.to_string()),
             instead(EventRefusal::Disabled),
             instead(EventRefusal::Expired),
             instead(EventRefusal::Full),
             call.as_bytes(),
+            if sharded { "SPUBLISH" } else { "PUBLISH" },
         ];
         let mut answer = Fields::of("the answer to a completion", self.call(&COMPLETE_TRANSACTION, keys, args).await?)?;
         let outcome = match answer.text()?.as_str() {

@@ -11,7 +11,6 @@ use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, Partition, TxnId};
 use sakshi_domain::limits::PARTITIONS;
 use sakshi_domain::tenancy::KeyDigest;
 
-use super::NodeId;
 use crate::session::SessionDigest;
 
 /// When a key goes.
@@ -222,12 +221,13 @@ pub(super) fn probe() -> Vec<u8> {
     b"probe".to_vec()
 }
 
-/// What the channel of a node begins with; its id comes after a colon.
+/// What the channel of a node begins with; its id comes after a colon. It is told there that a transaction has ended of
+/// which it has a copy: `t` and an id.
 pub(super) const NOTICES: &str = "sakshi:changes";
 
-/// The channel on which a node is told that a transaction has ended of which it has a copy: `t` and an id.
-pub(super) fn notices_for(node: &NodeId) -> String {
-    format!("{NOTICES}:{node}")
+/// The same on a cluster, where a node has a channel for each partition.
+pub(super) fn notices_of(partition: Partition) -> String {
+    format!("{{p{:02}}}changes", partition.number())
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! Hearing what is published on a channel.
+//! Hearing what is published on channels. Messages are handed over where they arrive, and nothing queues on the way.
 //!
-//! A published message reaches every server of a topology, so one connection to any of them hears
-//! all. Messages are handed over where they arrive, and nothing queues on the way.
+//! What is published reaches every server of a topology, so one connection to any of them hears all. On a cluster that
+//! costs each of its servers something for each message; there a channel has a slot, and only the server that is in
+//! charge of it hears what is published there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +13,28 @@ use tokio::time::timeout;
 
 use super::Link;
 use super::failure::Failure;
+use super::request::slot_of;
 use super::topology::Address;
 use crate::error::StoreError;
+use crate::redis::RedisTopology;
 
 /// Between two looks whether the connection is still one, and to a server that belongs to us.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// Channels, and who is listened to.
+enum Channels<'a> {
+    /// One for which any server in charge of anything is as good.
+    Anywhere(&'a str),
+    /// Those of slots that one server is in charge of.
+    Sharded(&'a [String]),
+}
+
 impl Link {
+    /// Whether the servers are a cluster.
+    pub(crate) fn is_cluster(&self) -> bool {
+        self.calls.connector.servers.topology == RedisTopology::Cluster
+    }
+
     /// Hands every message of a channel to `heard`, until the connection is lost. `subscribed` is
     /// called when nothing that is published from then on is missed. Turns differ in whom they ask.
     pub(crate) async fn listen(
@@ -31,13 +47,39 @@ impl Link {
         let Some(address) = self.listening_post(turn).await else {
             return Failure::Unreachable("nobody knows who is in charge").into_error();
         };
-        match self.listen_at(&address, channel, heard, subscribed).await {
-            Ok(()) => StoreError::Unavailable("another node is in charge".to_owned()),
-            Err(failure) => {
-                self.calls.directory.ask_again(self.calls.directory.version(), None, Some(&address)).await;
-                failure.into_error()
+        self.listen_to(&address, &Channels::Anywhere(channel), heard, subscribed).await
+    }
+
+    /// The same for channels whose slots this server of a cluster is in charge of, until it no longer is.
+    pub(crate) async fn listen_to_shard(
+        &self,
+        address: &Address,
+        channels: &[String],
+        heard: impl Fn(&[u8]) + Send + Sync + 'static,
+        subscribed: impl FnOnce() + Send,
+    ) -> StoreError {
+        self.listen_to(address, &Channels::Sharded(channels), heard, subscribed).await
+    }
+
+    /// Who is in charge of the slots of these channels, as far as anybody knows.
+    pub(crate) async fn in_charge_of(&self, channels: &[String]) -> Vec<(Address, Vec<String>)> {
+        let mut shards: Vec<(Address, Vec<String>)> = Vec::new();
+        let mut asked = false;
+        for channel in channels {
+            let slot = slot_of(channel.as_bytes());
+            let located = match self.calls.directory.locate(slot) {
+                // Nobody is asked more than once, who may not answer.
+                None if !std::mem::replace(&mut asked, true) => self.calls.locate(slot).await,
+                located => located,
+            };
+            let Some(located) = located else { continue };
+            let address = &located.node.address;
+            match shards.iter_mut().find(|(known, _)| known == address) {
+                Some((_, channels)) => channels.push(channel.clone()),
+                None => shards.push((address.clone(), vec![channel.clone()])),
             }
         }
+        shards
     }
 
     async fn listening_post(&self, turn: usize) -> Option<Address> {
@@ -46,10 +88,26 @@ impl Link {
         posts.get(turn % posts.len().max(1)).cloned().or_else(|| found.map(|located| located.node.address.clone()))
     }
 
+    async fn listen_to(
+        &self,
+        address: &Address,
+        channels: &Channels<'_>,
+        heard: impl Fn(&[u8]) + Send + Sync + 'static,
+        subscribed: impl FnOnce() + Send,
+    ) -> StoreError {
+        match self.listen_at(address, channels, heard, subscribed).await {
+            Ok(()) => StoreError::Unavailable("another node is in charge".to_owned()),
+            Err(failure) => {
+                self.calls.directory.ask_again(self.calls.directory.version(), None, Some(address)).await;
+                failure.into_error()
+            }
+        }
+    }
+
     async fn listen_at(
         &self,
         address: &Address,
-        channel: &str,
+        channels: &Channels<'_>,
         heard: impl Fn(&[u8]) + Send + Sync + 'static,
         subscribed: impl FnOnce() + Send,
     ) -> Result<(), Failure> {
@@ -60,26 +118,45 @@ impl Link {
         let ended = Arc::clone(&lost);
         let config = AsyncConnectionConfig::new().set_push_sender(move |push: PushInfo| {
             match (push.kind, push.data.as_slice()) {
-                (PushKind::Message, [_, Value::BulkString(message)]) => heard(message),
-                (PushKind::Disconnection, _) => ended.notify_one(),
+                (PushKind::Message | PushKind::SMessage, [_, Value::BulkString(message)]) => heard(message),
+                // A server that is no longer in charge of a slot ends what was subscribed to there.
+                (PushKind::Disconnection | PushKind::SUnsubscribe, _) => ended.notify_one(),
                 _ => {}
             }
             Ok::<(), redis::aio::SendError>(())
         });
-        let mut connection = connector.connect(login.set_redis_settings(settings), config).await?;
-        match timeout(self.calls.response_timeout, connection.subscribe(channel)).await {
-            Ok(done) => done.map_err(|error| Failure::of(&error))?,
-            Err(_) => return Err(Failure::Lost("it did not answer in time")),
+        let connection = connector.connect(login.set_redis_settings(settings), config).await?;
+        match channels {
+            Channels::Anywhere(channel) => drop(connector.ask(&connection, cmd("SUBSCRIBE").arg(channel)).await?),
+            Channels::Sharded(channels) => {
+                // One after the other: each has an answer of its own.
+                for channel in *channels {
+                    connector.ask(&connection, cmd("SSUBSCRIBE").arg(channel)).await?;
+                }
+            }
         }
         subscribed();
         while timeout(LOOK, lost.notified()).await.is_err() {
             connector.ask(&connection, &cmd("PING")).await?;
-            // For an answer that is fresh enough.
-            let _ = self.calls.locate(0).await;
-            if !self.calls.directory.in_charge().contains(address) {
+            if !self.is_right(address, channels).await {
                 return Ok(());
             }
         }
         Err(Failure::Lost("the connection was lost"))
+    }
+
+    /// Whether what is published there is still heard at this address.
+    async fn is_right(&self, address: &Address, channels: &Channels<'_>) -> bool {
+        match channels {
+            Channels::Anywhere(_) => {
+                // For an answer that is fresh enough.
+                let _ = self.calls.locate(0).await;
+                self.calls.directory.in_charge().contains(address)
+            }
+            Channels::Sharded(channels) => {
+                let shards = self.in_charge_of(channels).await;
+                matches!(shards.as_slice(), [(at, _)] if at == address)
+            }
+        }
     }
 }

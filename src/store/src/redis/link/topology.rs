@@ -30,7 +30,7 @@ pub struct RedisServers {
 
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Address {
+pub(crate) struct Address {
     pub(super) host: String,
     pub(super) port: u16,
 }

@@ -1,6 +1,6 @@
 local txn, out, event, registrations, waiting = unpack(KEYS)
 local id, node, passed, outcome, answer, replayed, result_ttl, channel = unpack(ARGV, 2, 9)
-local txn_text, event_text, call = ARGV[10], ARGV[11], ARGV[15]
+local txn_text, event_text, call, publish = ARGV[10], ARGV[11], ARGV[15], ARGV[16]
 -- By the number of the refusal; empty ones were not given.
 local instead = {['0'] = ARGV[12], ['1'] = ARGV[13], ['2'] = ARGV[14]}
 
@@ -63,6 +63,6 @@ else
 end
 -- Whoever else has a copy is told, each node on a channel of its own.
 for copy in string.gmatch(found[17] or '', string.rep('%x', 32)) do
-  if copy ~= node then redis.call('PUBLISH', channel .. ':' .. copy, 't' .. txn_text) end
+  if copy ~= node then redis.call(publish, channel .. ':' .. copy, 't' .. txn_text) end
 end
 return record('completed', queued, address)

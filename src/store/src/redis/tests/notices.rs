@@ -1,15 +1,16 @@
 //! That a node is told of what it has a copy of, and of nothing else.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sakshi_domain::ids::{ClientId, TxnId};
+use sakshi_domain::limits::PARTITIONS;
 use tokio::sync::broadcast::Receiver;
 use tokio::time::timeout;
 
 use super::nodes::Node;
 use super::server::groups::RedisCluster;
 use super::server::{DURABLE, PLENTY, RedisServer, eventually};
-use crate::conformance::fixture::{completing, opened};
+use crate::conformance::fixture::{completing, opened, opening};
 use crate::redis::{RedisServers, RedisTopology};
 use crate::store::Store;
 
@@ -73,15 +74,49 @@ async fn only_nodes_that_have_a_copy_are_told_that_a_transaction_has_ended_and_w
     assert!(heard[1].is_empty(), "who ended them is told nothing");
 }
 
+/// Two nodes listen to every partition.
+fn await_shards(cluster: &RedisCluster) {
+    eventually("listeners", PLENTY, || {
+        let on = |server: &RedisServer| Some(server.ask(&["PUBSUB", "SHARDCHANNELS"]).ok()?.members().len());
+        (cluster.nodes().iter().filter_map(on).sum::<usize>() == 2 * usize::from(PARTITIONS)).then_some(())
+    });
+}
+
 #[tokio::test]
 async fn on_a_cluster_changes_of_every_partition_are_heard() {
     let cluster = RedisCluster::start(0, &[]);
     let servers = || RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
     let (one, other) = (Node::start(servers(), BEAT).await, Node::start(servers(), BEAT).await);
-    await_listeners(&cluster.nodes().iter().collect::<Vec<_>>(), 2);
+    await_shards(&cluster);
     let mut changes = other.store.ended_elsewhere().unwrap();
     for _ in 0..8 {
         let client = one.client().await;
         is_heard(&mut changes, &one, &other, &client).await;
+    }
+}
+
+#[tokio::test]
+async fn on_a_cluster_changes_are_heard_again_when_a_replica_has_taken_over() {
+    let cluster = RedisCluster::start(1, &[]);
+    let servers = || RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
+    let (one, other) = (Node::start(servers(), BEAT).await, Node::start(servers(), BEAT).await);
+    let client = one.client().await;
+    await_shards(&cluster);
+    let mut ended = other.store.ended_elsewhere().unwrap();
+    let slot = cluster.slot_of(&format!("{{p{:02}}}", client.partition().number()));
+    let old = cluster.kill_master_of(slot);
+    cluster.await_failover(slot, old);
+    let began = Instant::now();
+    loop {
+        assert!(began.elapsed() < PLENTY, "nothing was heard of any");
+        let opening = opening(&one, &client);
+        let id = opening.pending.id;
+        let ends = one.store.open_transaction(opening).await.is_ok()
+            && other.store.watch_transaction(id).await.is_ok()
+            && one.store.complete_transaction(completing(id, 1)).await.is_ok();
+        // The listener may be on its way to the new master.
+        if ends && timeout(BEAT, ended.recv()).await.is_ok_and(|heard| heard == Ok(id)) {
+            break;
+        }
     }
 }
