@@ -13,12 +13,18 @@ use crate::node::Service;
 use crate::process::Server;
 use crate::recording::redis;
 use crate::redis_server::RedisServer;
+use crate::redis_server::groups::RedisCluster;
 use crate::report::{Report, Target, median};
 use crate::scale::Scale;
 use crate::verification::processor_time;
 use crate::{Failure, requests};
 
 const NODES: [usize; 3] = [1, 8, 32];
+/// What they share, with so many nodes: a server, or a cluster.
+const MASTERS: [usize; 3] = [1, 3, 6];
+const NODES_OF_MASTERS: usize = 8;
+/// As [`redis`] has them.
+const LINES: &[&str] = &["appendonly yes", "appendfsync everysec", "hash-max-listpack-value 1024"];
 /// With all nodes beside one, and elsewhere beside where it was opened.
 const MOST: f64 = 1.1;
 /// Between two completions, whatever the number of nodes: 1,400 a second in all.
@@ -34,7 +40,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut elsewhere = Vec::new();
     let mut last = f64::NAN;
     for count in NODES {
-        let crowd = Crowd::start(count, &key)?;
+        let crowd = Crowd::start(count, 1, &key)?;
         let idle = crowd.idle()?;
         let (mut here, mut there) = (Costs::default(), Costs::default());
         for _ in 0..scale.rounds {
@@ -49,10 +55,23 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         elsewhere.push(median(&there.both));
         last = median(&there.both) / median(&here.both);
     }
+    let mut shared = Vec::new();
+    for masters in MASTERS {
+        let crowd = Crowd::start(NODES_OF_MASTERS, masters, &key)?;
+        let idle = crowd.idle()?;
+        let mut costs = Costs::default();
+        for _ in 0..scale.rounds {
+            costs.add(crowd.turn(1, idle, scale)?);
+        }
+        costs.tell(&mut report, &format!("{NODES_OF_MASTERS} nodes, {masters} masters"));
+        shared.push(median(&costs.both));
+    }
     let (one, all) = (elsewhere[0], elsewhere[NODES.len() - 1]);
     let most = NODES[NODES.len() - 1];
     report.judged(&format!("**{most} nodes ÷ 1 node**"), &[all / one], Target::AtMost(MOST));
     report.judged(&format!("**of {most} nodes, another one ÷ the same**"), &[last], Target::AtMost(MOST));
+    let ratio = shared[MASTERS.len() - 1] / shared[0];
+    report.judged(&format!("**{} masters ÷ 1 master**", MASTERS[MASTERS.len() - 1]), &[ratio], Target::AtMost(MOST));
     report.note(format!(
         "{} callbacks a turn without webhooks, 1,400 a second in all, AOF everysec. Processor time of a completion; what nodes and Redis use at \
          rest is taken off. Where each node ends what it opened nobody else is told of it: what that costs more with many nodes is that of many \
@@ -81,15 +100,44 @@ impl Costs {
     }
 }
 
+/// What the nodes share.
+enum Shared {
+    One(RedisServer),
+    Cluster(RedisCluster),
+}
+
+impl Shared {
+    fn of(masters: usize) -> Self {
+        if masters == 1 { Self::One(redis("everysec")) } else { Self::Cluster(RedisCluster::of(masters, 0, LINES)) }
+    }
+
+    fn servers(&self) -> &[RedisServer] {
+        match self {
+            Self::One(server) => std::slice::from_ref(server),
+            Self::Cluster(cluster) => cluster.nodes(),
+        }
+    }
+
+    fn url(&self) -> String {
+        match self {
+            Self::One(server) => server.url(),
+            Self::Cluster(cluster) => {
+                let addresses: Vec<_> = cluster.nodes().iter().map(RedisServer::address).collect();
+                format!("redis+cluster://{}", addresses.join(","))
+            }
+        }
+    }
+}
+
 struct Crowd {
-    redis: RedisServer,
+    redis: Shared,
     service: Service,
     others: Vec<Server>,
 }
 
 impl Crowd {
-    fn start(count: usize, key: &Path) -> Result<Self, Failure> {
-        let redis = redis("everysec");
+    fn start(count: usize, masters: usize, key: &Path) -> Result<Self, Failure> {
+        let redis = Shared::of(masters);
         // One address for all, as before a balancer; nobody connects to it.
         let single = [("server.workers", "1"), ("server.public_base_url", "http://127.0.0.1:9")];
         let service = Service::on_redis_set(&redis.url(), Some(key), &single)?;
@@ -108,7 +156,8 @@ impl Crowd {
     /// By the nodes and by Redis.
     fn used(&self) -> Result<[f64; 2], Failure> {
         let nodes = self.nodes().into_iter().map(Server::processor_time).sum::<Result<Duration, Failure>>()?;
-        Ok([nodes, processor_time(&self.redis)?].map(|used| used.as_secs_f64()))
+        let servers = self.redis.servers().iter().map(processor_time).sum::<Result<Duration, Failure>>()?;
+        Ok([nodes, servers].map(|used| used.as_secs_f64()))
     }
 
     /// Seconds of processor time in a second in which nothing is asked.

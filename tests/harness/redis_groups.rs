@@ -88,18 +88,23 @@ impl Sentinels {
     }
 }
 
-/// A cluster of three masters, each with as many replicas as asked for.
+/// A cluster of masters, each with as many replicas as asked for.
 #[derive(Debug)]
 pub(crate) struct RedisCluster {
     nodes: Vec<RedisServer>,
 }
 
 impl RedisCluster {
-    /// Starts the nodes with lines of `redis.conf`; every slot is served when this returns.
+    /// Three masters with lines of `redis.conf`; every slot is served when this returns.
     pub(crate) fn start(replicas: usize, lines: &[&str]) -> Self {
+        Self::of(3, replicas, lines)
+    }
+
+    /// The same with so many masters, which are three at least.
+    pub(crate) fn of(masters: usize, replicas: usize, lines: &[&str]) -> Self {
         let own = ["cluster-enabled yes", "cluster-node-timeout 1000", "cluster-config-file nodes.conf"];
         let lines = [lines, REPLICATION, &own].concat();
-        let nodes: Vec<_> = (0..3 * (1 + replicas)).map(|_| RedisServer::start(&lines)).collect();
+        let nodes: Vec<_> = (0..masters * (1 + replicas)).map(|_| RedisServer::start(&lines)).collect();
         let mut command = Command::new("redis-cli");
         command.args(["--cluster", "create"]).args(nodes.iter().map(RedisServer::address));
         let made = command.args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"]).output().expect("redis-cli is installed");
