@@ -118,13 +118,10 @@ impl Shared {
         }
     }
 
-    fn url(&self) -> String {
+    fn topology(&self) -> &'static str {
         match self {
-            Self::One(server) => server.url(),
-            Self::Cluster(cluster) => {
-                let addresses: Vec<_> = cluster.nodes().iter().map(RedisServer::address).collect();
-                format!("redis+cluster://{}", addresses.join(","))
-            }
+            Self::One(_) => "standalone",
+            Self::Cluster(_) => "cluster",
         }
     }
 }
@@ -139,9 +136,12 @@ impl Crowd {
     fn start(count: usize, masters: usize, key: &Path) -> Result<Self, Failure> {
         let redis = Shared::of(masters);
         // One address for all, as before a balancer; nobody connects to it.
-        let single = [("server.workers", "1"), ("server.public_base_url", "http://127.0.0.1:9")];
-        let service = Service::on_redis_set(&redis.url(), Some(key), &single)?;
-        let others = (1..count).map(|_| service.beside_set(&redis.url(), Some(key), &single)).collect::<Result<_, _>>()?;
+        let (single, topology) = ([("server.workers", "1"), ("server.public_base_url", "http://127.0.0.1:9")], redis.topology());
+        let settings = [single.as_slice(), &[("store.redis_topology", topology)]].concat();
+        // Any server of a cluster knows the others.
+        let url = redis.servers()[0].url();
+        let service = Service::on_redis_set(&url, Some(key), &settings)?;
+        let others = (1..count).map(|_| service.beside_set(&url, Some(key), &settings)).collect::<Result<_, _>>()?;
         Ok(Self { redis, service, others })
     }
 
