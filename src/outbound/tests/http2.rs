@@ -261,10 +261,10 @@ async fn a_connection_is_closed_soon_after_its_last_delivery_and_made_anew_for_t
     })
     .await;
     for _ in 0..2 {
+        let began = Instant::now();
         assert_eq!(client.attempt(&url, BODY).await.outcome, Delivered);
-        let delivered = Instant::now();
-        let lasted = closings.recv().await.unwrap() - delivered;
-        assert!(lasted >= Duration::from_millis(900) && lasted < Duration::from_secs(5), "{lasted:?}");
+        let lasted = closings.recv().await.unwrap() - began;
+        assert!(lasted >= Duration::from_secs(1) && lasted < Duration::from_secs(10), "{lasted:?}");
     }
 }
 
@@ -272,7 +272,7 @@ async fn a_connection_is_closed_soon_after_its_last_delivery_and_made_anew_for_t
 async fn a_connection_that_has_fallen_silent_gets_no_further_deliveries() {
     let connections = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&connections);
-    let hasty = WebhookClientOptions { total_timeout: Duration::from_millis(200), ..usual() };
+    let hasty = WebhookClientOptions { total_timeout: Duration::from_secs(2), ..usual() };
     let (client, url) = receiver_of_frames(hasty, move |mut peer| {
         let number = counter.fetch_add(1, Ordering::SeqCst);
         async move {
@@ -292,7 +292,7 @@ async fn a_connection_that_has_fallen_silent_gets_no_further_deliveries() {
 #[tokio::test]
 async fn a_delivery_that_is_given_up_resets_its_stream_and_no_other() {
     let (reset, mut resets) = mpsc::unbounded_channel();
-    let hasty = WebhookClientOptions { total_timeout: Duration::from_millis(300), ..usual() };
+    let hasty = WebhookClientOptions { total_timeout: Duration::from_secs(2), ..usual() };
     let (client, url) = receiver_of_frames(hasty, move |mut peer| {
         let reset = reset.clone();
         async move {

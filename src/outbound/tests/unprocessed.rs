@@ -163,7 +163,7 @@ async fn a_stream_reset_with_any_other_code_is_broken_and_never_sent_again() {
 async fn who_refuses_for_the_whole_time_is_asked_ever_less_often_until_it_is_over() {
     let requests = Count::default();
     let counter = requests.clone();
-    let patient = WebhookClientOptions { total_timeout: Duration::from_millis(700), ..usual() };
+    let patient = WebhookClientOptions { total_timeout: Duration::from_secs(3), ..usual() };
     let (client, url) = receiver_of_frames(patient, move |mut peer| {
         let counter = counter.clone();
         async move {
@@ -177,14 +177,15 @@ async fn who_refuses_for_the_whole_time_is_asked_ever_less_often_until_it_is_ove
     .await;
     let attempt = client.attempt(&url, Bytes::from_static(b"{}")).await;
     assert_eq!((attempt.outcome, attempt.status), (TimedOut, None));
-    assert!(attempt.duration_ms <= 700 && (2..=5).contains(&requests.get()), "{} {}", attempt.duration_ms, requests.get());
+    // Pauses of 50, 100, 200, 400, 800 and 1,000 ms fit in.
+    assert!((2..=7).contains(&requests.get()), "{}", requests.get());
 }
 
 #[tokio::test]
 async fn who_goes_away_at_every_connection_is_asked_ever_less_often() {
     let connections = Count::default();
     let counter = connections.clone();
-    let patient = WebhookClientOptions { total_timeout: Duration::from_millis(700), ..usual() };
+    let patient = WebhookClientOptions { total_timeout: Duration::from_secs(3), ..usual() };
     let (client, url) = receiver_of_frames(patient, move |mut peer| {
         counter.next();
         async move {
@@ -194,7 +195,8 @@ async fn who_goes_away_at_every_connection_is_asked_ever_less_often() {
     })
     .await;
     assert_eq!(client.attempt(&url, Bytes::from_static(b"{}")).await.outcome, TimedOut);
-    assert!((4..=9).contains(&connections.get()), "{}", connections.get());
+    // Three times at once, and after each of those pauses.
+    assert!((4..=10).contains(&connections.get()), "{}", connections.get());
 }
 
 #[tokio::test]
