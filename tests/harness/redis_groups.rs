@@ -135,6 +135,24 @@ impl RedisCluster {
         self.nodes.iter().find(|node| node.port() == port).expect("one of ours")
     }
 
+    /// Gives a slot with all that is in it to another master.
+    pub(crate) fn move_slot(&self, slot: u16) {
+        let from = self.master_of(slot);
+        let to = self.nodes.iter().find(|node| node.port() != from.port()).expect("another master");
+        let id = |node: &RedisServer| node.answer(&["CLUSTER", "MYID"]).text().expect("an id");
+        let (slot, port) = (slot.to_string(), to.port().to_string());
+        to.answer(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &id(from)]);
+        from.answer(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &id(to)]);
+        let keys = from.answer(&["CLUSTER", "GETKEYSINSLOT", &slot, "1000"]);
+        let names: Vec<String> = keys.members().iter().filter_map(Reply::text).collect();
+        let mut migrate = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS"];
+        migrate.extend(names.iter().map(String::as_str));
+        from.answer(&migrate);
+        for node in [to, from].into_iter().chain(&self.nodes) {
+            node.answer(&["CLUSTER", "SETSLOT", &slot, "NODE", &id(to)]);
+        }
+    }
+
     /// Kills the master of a slot; the port that it had.
     pub(crate) fn kill_master_of(&self, slot: u16) -> u16 {
         let master = self.master_of(slot);

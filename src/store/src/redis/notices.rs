@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use sakshi_domain::ids::TxnId;
 use tokio::sync::broadcast::Sender;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
-use super::link::{Backoff, Link};
+use super::link::{Backoff, Link, Shard};
 use super::{NodeId, keys};
 use crate::error::StoreError;
 
@@ -36,33 +36,41 @@ pub(super) async fn follow(link: Link, node: NodeId, ended: Sender<TxnId>) {
     }
 }
 
-/// One connection to each server that is in charge of some of the channels.
+/// One connection to each server that is in charge of some of the channels, begun anew whenever these are others.
 async fn follow_shards(link: &Link, channels: &[String], ended: &Sender<TxnId>) {
-    let (mut listeners, mut under_way) = (JoinSet::new(), Vec::new());
+    let mut tasks = JoinSet::new();
+    let mut listeners: Vec<Listener> = Vec::new();
     loop {
-        while let Some(lost) = listeners.try_join_next() {
-            match lost {
-                Ok(address) => under_way.retain(|known| *known != address),
-                // It says no more whose it was; a second connection only tells everything twice.
-                Err(_) => under_way.clear(),
+        let shards = link.in_charge_of(channels).await;
+        listeners.retain(|listener| {
+            let stays = !listener.task.is_finished() && shards.contains(&listener.shard);
+            if !stays {
+                listener.task.abort();
             }
-        }
-        for (address, channels) in link.in_charge_of(channels).await {
-            if !under_way.contains(&address) {
-                under_way.push(address.clone());
-                let (link, heard) = (link.clone(), telling(ended));
-                listeners.spawn(async move {
+            stays
+        });
+        while tasks.try_join_next().is_some() {}
+        for shard in shards {
+            if !listeners.iter().any(|listener| listener.shard == shard) {
+                let (link, heard, (address, channels)) = (link.clone(), telling(ended), shard.clone());
+                let task = tasks.spawn(async move {
                     let mut subscribed = false;
                     let lost = link.listen_to_shard(&address, &channels, heard, || subscribed = true).await;
                     if subscribed {
                         warn(&lost);
                     }
-                    address
                 });
+                listeners.push(Listener { shard, task });
             }
         }
         sleep(LOOK).await;
     }
+}
+
+/// Who listens to a server, and to what.
+struct Listener {
+    shard: Shard,
+    task: AbortHandle,
 }
 
 fn telling(ended: &Sender<TxnId>) -> impl Fn(&[u8]) + Send + Sync + 'static {

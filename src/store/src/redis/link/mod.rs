@@ -33,6 +33,7 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 
 pub use self::figures::{CallFigures, LinkFigures};
+pub(crate) use self::listening::Shard;
 pub(crate) use self::patience::Backoff;
 pub use self::topology::{BadRedisUrl, RedisServers};
 

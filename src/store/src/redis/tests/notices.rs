@@ -102,14 +102,30 @@ async fn on_a_cluster_changes_are_heard_again_when_a_replica_has_taken_over() {
     let (one, other) = (Node::start(servers(), BEAT).await, Node::start(servers(), BEAT).await);
     let client = one.client().await;
     await_shards(&cluster);
-    let mut ended = other.store.ended_elsewhere().unwrap();
     let slot = cluster.slot_of(&format!("{{p{:02}}}", client.partition().number()));
     let old = cluster.kill_master_of(slot);
     cluster.await_failover(slot, old);
+    until_heard(&one, &other, &client).await;
+}
+
+#[tokio::test]
+async fn on_a_cluster_changes_are_heard_when_their_slot_has_moved_to_a_master_that_is_listened_to_already() {
+    let cluster = RedisCluster::start(0, &[]);
+    let servers = || RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
+    let (one, other) = (Node::start(servers(), BEAT).await, Node::start(servers(), BEAT).await);
+    let client = one.client().await;
+    await_shards(&cluster);
+    cluster.move_slot(cluster.slot_of(&format!("{{p{:02}}}", client.partition().number())));
+    until_heard(&one, &other, &client).await;
+}
+
+/// The other node hears in the end of a transaction that the first one opens and ends.
+async fn until_heard(one: &Node, other: &Node, client: &ClientId) {
+    let mut ended = other.store.ended_elsewhere().unwrap();
     let began = Instant::now();
     loop {
         assert!(began.elapsed() < PLENTY, "nothing was heard of any");
-        let opening = opening(&one, &client);
+        let opening = opening(one, client);
         let id = opening.pending.id;
         let ends = one.store.open_transaction(opening).await.is_ok()
             && other.store.watch_transaction(id).await.is_ok()
