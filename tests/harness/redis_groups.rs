@@ -135,8 +135,8 @@ impl RedisCluster {
         self.nodes.iter().find(|node| node.port() == port).expect("one of ours")
     }
 
-    /// Gives a slot with all that is in it to another master.
-    pub(crate) fn move_slot(&self, slot: u16) {
+    /// Gives a slot with all that is in it to another master. Midway its keys are there, and the old one still has the slot.
+    pub(crate) async fn move_slot(&self, slot: u16, midway: impl Future<Output = ()>) {
         let from = self.master_of(slot);
         let to = self.nodes.iter().find(|node| node.port() != from.port()).expect("another master");
         let id = |node: &RedisServer| node.answer(&["CLUSTER", "MYID"]).text().expect("an id");
@@ -148,6 +148,7 @@ impl RedisCluster {
         let mut migrate = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS"];
         migrate.extend(names.iter().map(String::as_str));
         from.answer(&migrate);
+        midway.await;
         for node in [to, from].into_iter().chain(&self.nodes) {
             node.answer(&["CLUSTER", "SETSLOT", &slot, "NODE", &id(to)]);
         }

@@ -115,7 +115,7 @@ async fn on_a_cluster_changes_are_heard_when_their_slot_has_moved_to_a_master_th
     let (one, other) = (Node::start(servers(), BEAT).await, Node::start(servers(), BEAT).await);
     let client = one.client().await;
     await_shards(&cluster);
-    cluster.move_slot(cluster.slot_of(&format!("{{p{:02}}}", client.partition().number())));
+    cluster.move_slot(cluster.slot_of(&format!("{{p{:02}}}", client.partition().number())), async {}).await;
     until_heard(&one, &other, &client).await;
 }
 

@@ -43,19 +43,11 @@ async fn a_slot_that_moves_to_another_master_is_followed() {
     let link = link(&url(&cluster));
     let key = "{moving}:a";
     assert_eq!(count(&link, key).await, Ok(1));
-    let slot = cluster.slot_of(key);
-    let from = cluster.master_of(slot);
-    let to = cluster.nodes().iter().find(|node| node.port() != from.port()).unwrap();
-    let id = |node: &super::harness::RedisServer| node.answer(&["CLUSTER", "MYID"]).text().unwrap();
-    let (number, from_id, to_id) = (slot.to_string(), id(from), id(to));
-    to.answer(&["CLUSTER", "SETSLOT", &number, "IMPORTING", &from_id]);
-    from.answer(&["CLUSTER", "SETSLOT", &number, "MIGRATING", &to_id]);
-    from.answer(&["MIGRATE", "127.0.0.1", &to.port().to_string(), key, "0", "1000"]);
-    // The key is gone from the old master, which still has the slot, and says where to ask.
-    assert_eq!(count(&link, key).await, Ok(2));
-    for node in [to, from] {
-        node.answer(&["CLUSTER", "SETSLOT", &number, "NODE", &to_id]);
-    }
+    let midway = async {
+        // The key is gone from the old master, which says where to ask.
+        assert_eq!(count(&link, key).await, Ok(2));
+    };
+    cluster.move_slot(cluster.slot_of(key), midway).await;
     assert_eq!(count(&link, key).await, Ok(3));
     assert_eq!(count(&link, key).await, Ok(4));
 }
