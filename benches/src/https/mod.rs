@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 pub(crate) use self::application::serve as receive;
-use self::programs::{Ground, Receiver};
+use self::programs::{Certificates, Receiver};
 pub(crate) use self::sender::serve as send;
 use crate::Failure;
 use crate::load::Measured;
@@ -34,15 +34,15 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const LITTLE_PATIENCE: Duration = Duration::from_secs(3);
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
-    let (ground, mut report) = (Ground::new()?, Report::new("https"));
+    let (certificates, mut report) = (Certificates::new()?, Report::new("https"));
     let mut sender = Server::start(&["https-send"])?;
     let mut missing = Vec::new();
     for name in RECEIVERS {
-        let Some(mut receiver) = Receiver::start(name, &ground)? else {
+        let Some(mut receiver) = Receiver::start(name, &certificates)? else {
             missing.push(name);
             continue;
         };
-        let mut post = Post { sender: &mut sender, root: &ground.root };
+        let mut post = Post { sender: &mut sender, root: &certificates.root };
         post.rates(&mut receiver, scale, &mut report)?;
         post.storm(&mut receiver, "drain", scale.backlog, &mut report)?;
         if matches!(name, "Node" | "hyper") {

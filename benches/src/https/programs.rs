@@ -20,12 +20,12 @@ type Configure = fn(&Path, &Value, u64) -> String;
 const NODE: &str = include_str!("receiver.mjs");
 
 /// A directory with a certificate for `localhost`, and the authority that it is of.
-pub(crate) struct Ground {
+pub(crate) struct Certificates {
     pub(crate) directory: TempDir,
     pub(crate) root: String,
 }
 
-impl Ground {
+impl Certificates {
     pub(crate) fn new() -> Result<Self, Failure> {
         let directory = tempfile::tempdir()?;
         let mut authority = CertificateParams::new(Vec::new())?;
@@ -69,15 +69,15 @@ impl Drop for Proxy {
 
 impl Receiver {
     /// Starts one, unless its program is missing.
-    pub(crate) fn start(name: &'static str, ground: &Ground) -> Result<Option<Self>, Failure> {
-        let directory = ground.path().to_str().ok_or("a path beyond UTF-8")?;
+    pub(crate) fn start(name: &'static str, certificates: &Certificates) -> Result<Option<Self>, Failure> {
+        let directory = certificates.path().to_str().ok_or("a path beyond UTF-8")?;
         if name == "Node" {
-            write(ground.path().join("receiver.mjs"), NODE)?;
+            write(certificates.path().join("receiver.mjs"), NODE)?;
             if !is_there("node") {
                 return Ok(None);
             }
             let mut node = Command::new("node");
-            node.arg(ground.path().join("receiver.mjs")).arg(directory);
+            node.arg(certificates.path().join("receiver.mjs")).arg(directory);
             let application = Server::start_program(&mut node)?;
             return Ok(Some(Self { name, ports: application.said.clone(), application, proxy: None }));
         }
@@ -92,8 +92,8 @@ impl Receiver {
             return Ok(None);
         }
         let ports = free_ports()?;
-        let configuration: PathBuf = ground.path().join(format!("{program}.conf"));
-        write(&configuration, configure(ground.path(), &ports, plain))?;
+        let configuration: PathBuf = certificates.path().join(format!("{program}.conf"));
+        write(&configuration, configure(certificates.path(), &ports, plain))?;
         let child = Command::new(program).args(arguments).arg(&configuration).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let receiver = Self { name, ports, application, proxy: Some(Proxy { child, signal }) };
         receiver.wait()?;
