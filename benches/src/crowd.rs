@@ -12,12 +12,12 @@ use crate::load::{self, Requests, pause};
 use crate::node::Service;
 use crate::process::Server;
 use crate::recording::redis;
-use crate::redis_server::RedisServer;
-use crate::redis_server::groups::RedisCluster;
 use crate::report::{Report, Target, median};
 use crate::scale::Scale;
 use crate::verification::processor_time;
 use crate::{Failure, requests};
+use sakshi_kit::redis::RedisServer;
+use sakshi_kit::redis::groups::RedisCluster;
 
 const NODES: [usize; 3] = [1, 8, 32];
 /// What they share, with so many nodes: a server, or a cluster.

@@ -13,11 +13,11 @@ use crate::completion::Wallet;
 use crate::load::{self, Measured, pause};
 use crate::node::Service;
 use crate::process::{Server, family, resident, time_of_threads, written};
-use crate::redis_server::RedisServer;
 use crate::report::median;
 use crate::scale::Scale;
 use crate::webhooks::pace::id_of;
 use crate::{Failure, requests, verification};
+use sakshi_kit::redis::RedisServer;
 
 /// A poll costs so little that it is repeated to be seen.
 const POLLS: usize = 5;

@@ -28,9 +28,6 @@ mod poll;
 mod process;
 mod readme;
 mod recording;
-#[path = "../../tests/harness/redis.rs"]
-#[allow(clippy::expect_used, clippy::panic, reason = "the test suites' own server; without it there is nothing to measure")]
-mod redis_server;
 mod report;
 mod requests;
 mod role;

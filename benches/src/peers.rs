@@ -15,10 +15,10 @@ use crate::flow::{Cost, Place, Steps};
 use crate::node::Service;
 use crate::process::{Server, family, processor_time};
 use crate::recording::redis;
-use crate::redis_server::RedisServer;
 use crate::report::{Report, Table, median};
 use crate::scale::Scale;
 use crate::{Failure, load, requests};
+use sakshi_kit::redis::RedisServer;
 
 /// Processes of a peer.
 const PROCESSES: &str = "2";

@@ -14,9 +14,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::crypto::Signer;
-use crate::redis_server::RedisServer;
 use crate::role::{say, told};
 use crate::{Failure, load};
+use sakshi_kit::redis::RedisServer;
 
 const SCRIPT: &str = "if redis.call('DECR', KEYS[1]) < 0 then redis.call('INCR', KEYS[1]) return 0 end \
      redis.call('HSET', KEYS[2], 'a', ARGV[1], 'b', ARGV[2]) redis.call('PEXPIRE', KEYS[2], 900000) return 1";

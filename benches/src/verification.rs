@@ -11,11 +11,11 @@ use crate::costs::{self, StoreCosts};
 use crate::flow::{Cost, Place, Steps, number};
 use crate::node::Service;
 use crate::process::Server;
-use crate::redis_server::RedisServer;
-use crate::redis_server::resp::Reply;
 use crate::report::{Report, Target, median};
 use crate::scale::Scale;
 use crate::{Failure, requests};
+use sakshi_kit::redis::RedisServer;
+use sakshi_kit::redis::resp::Reply;
 
 /// Redis, for a whole verification, in microseconds.
 const REDIS_MOST: f64 = 250.0;

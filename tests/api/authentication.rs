@@ -6,10 +6,10 @@ use reqwest::Method;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::{INIT, QR_INTENT, result_path};
-use crate::harness::universe::Universe;
-use crate::harness::waiting::{PLENTY, eventually};
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::{INIT, QR_INTENT, result_path};
+use sakshi_kit::universe::Universe;
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 const SOME_TXN: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 

@@ -3,9 +3,9 @@
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::harness::phone::Form;
-use crate::harness::universe::Universe;
-use crate::harness::waiting::{PLENTY, eventually};
+use sakshi_kit::phone::Form;
+use sakshi_kit::universe::Universe;
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 #[tokio::test]
 async fn a_credential_in_either_form_completes_the_transaction_and_is_answered_in_kind() {
@@ -177,7 +177,7 @@ async fn the_sandbox_app_answers_through_the_real_callback() {
         let opened = backend.open(&["name", "dob"]).await;
         let body = json!({"intent": opened.answer["intentJwt"], "resident": "asha", "action": action});
         let request = universe.http.post(universe.reach.public("/sandbox/app/answer")).json(&body);
-        let answer = crate::harness::answer::Answer::to(request).await;
+        let answer = sakshi_kit::answer::Answer::to(request).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         eventually("completion", PLENTY, || async { (!backend.is_pending(&opened.txn).await).then_some(()) }).await;
         assert_eq!(backend.result(&opened.txn).await.ok()["data"]["verification_passed"], passed, "{action}");

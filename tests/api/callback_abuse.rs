@@ -4,9 +4,9 @@
 use reqwest::Body;
 use serde_json::json;
 
-use crate::harness::answer::Answer;
-use crate::harness::phone::Form;
-use crate::harness::universe::Universe;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::phone::Form;
+use sakshi_kit::universe::Universe;
 
 #[tokio::test]
 async fn garbage_is_a_400_and_the_transaction_stays_pending() {

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::backend::Opened;
-use crate::harness::forge::{Draft, Forge, digest_of, disclosure, encode, now, with_disclosures};
-use crate::harness::universe::Universe;
+use sakshi_kit::backend::Opened;
+use sakshi_kit::forge::{Draft, Forge, digest_of, disclosure, encode, now, with_disclosures};
+use sakshi_kit::universe::Universe;
 
 /// The good credential with one thing changed before it is signed.
 fn changed(forge: &Forge, change: impl FnOnce(&mut Draft)) -> String {
@@ -52,7 +52,7 @@ fn headers(forge: &Forge) -> Vec<(&'static str, String)> {
     let good = forge.sign(&forge.good());
     let [head, rest] = good.split_once('.').map(<[&str; 2]>::from).expect("a JWS");
     let [body, tail] = rest.split_once('.').map(<[&str; 2]>::from).expect("a JWS");
-    let other = Forge::new();
+    let other = Forge::generate();
     let mut payload = forge.good().payload;
     payload["exp"] = json!(now() + 999_999);
     let hmac = {
@@ -151,7 +151,7 @@ fn bindings(forge: &Forge, opened: &Opened) -> Vec<(&'static str, String)> {
     let header = |name: &str, value: Value| forge.bind(&good, opened, |header, _| header[name] = value);
     let payload = |name: &str, value: Value| forge.bind(&good, opened, |_, payload| payload[name] = value);
     let unbound = |cnf: Value| forge.bind(&changed(forge, |draft| draft.payload["cnf"] = cnf), opened, |_, _| {});
-    let mut thief = Forge::new();
+    let mut thief = Forge::generate();
     thief.issuer = sakshi_sandbox::keys::SigningKey::generate().expect("a key");
     vec![
         ("key_binding_malformed", format!("{good}a.b.c")),

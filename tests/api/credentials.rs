@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::forge::{self, Forge, now, with_disclosures, with_the_other_signature};
-use crate::harness::independent::{Library, issue};
-use crate::harness::universe::Universe;
+use sakshi_kit::forge::{self, Forge, now, with_disclosures, with_the_other_signature};
+use sakshi_kit::independent::{Library, issue};
+use sakshi_kit::universe::Universe;
 
 #[tokio::test]
 async fn a_requested_claim_that_is_missing_completes_the_transaction_as_failed() {
@@ -184,7 +184,7 @@ fn request(given: &Value) -> Value {
 
 async fn completes_with_credentials_of(library: Library) {
     let issuer = issue(library, &request(&json!({})));
-    let universe = Universe::trusting(Forge::new(), &issuer["jwks"], &[]).await;
+    let universe = Universe::trusting(Forge::generate(), &issuer["jwks"], &[]).await;
     let (backend, phone) = (universe.backend(4).await, universe.phone());
     for with_kb in [false, true] {
         let opened = backend.open(&["name", "dob", "photo"]).await;

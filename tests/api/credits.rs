@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::universe::Universe;
+use sakshi_kit::universe::Universe;
 
 /// Checks that a statement adds up, entry by entry, and returns its final balance.
 fn balance_of(statement: &[Value]) -> i64 {

@@ -7,8 +7,8 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-use crate::harness::universe::Universe;
-use crate::harness::waiting::{PLENTY, eventually};
+use sakshi_kit::universe::Universe;
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 /// 86 of these are left to the public, 86 to webhooks.
 const DESCRIPTORS: u32 = 400;

@@ -4,9 +4,9 @@ use futures_util::future::join_all;
 use reqwest::Method;
 use reqwest::header::{ACCEPT, ORIGIN, SET_COOKIE};
 
-use crate::harness::answer::Answer;
-use crate::harness::universe::Universe;
-use crate::harness::venue::{BROWSER, IDENTITY_APP, PROGRAM, Venue, cookie_of, led_to, terms};
+use sakshi_kit::answer::Answer;
+use sakshi_kit::universe::Universe;
+use sakshi_kit::venue::{BROWSER, IDENTITY_APP, PROGRAM, Venue, cookie_of, led_to, terms};
 
 #[tokio::test]
 async fn looking_at_an_event_never_spends_a_credit() {

@@ -6,10 +6,10 @@ use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::Backend;
-use crate::harness::universe::Universe;
-use crate::harness::venue::{BROWSER, EVENTS, PROGRAM, Venue, terms, within};
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::universe::Universe;
+use sakshi_kit::venue::{BROWSER, EVENTS, PROGRAM, Venue, terms, within};
 
 const DAY: Duration = Duration::from_secs(86_400);
 

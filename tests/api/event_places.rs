@@ -5,12 +5,12 @@ use reqwest::Method;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::{Value, json};
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::Opened;
-use crate::harness::phone::{Form, Phone};
-use crate::harness::universe::Universe;
-use crate::harness::venue::{BROWSER, Venue};
-use crate::harness::waiting::{PLENTY, eventually};
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::Opened;
+use sakshi_kit::phone::{Form, Phone};
+use sakshi_kit::universe::Universe;
+use sakshi_kit::venue::{BROWSER, Venue};
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 async fn receiver() -> WebhookReceiver {
     WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port")
@@ -144,7 +144,7 @@ async fn disabling_stops_the_next_scan_at_once_and_a_credential_that_is_under_wa
 async fn an_abandoned_scan_costs_a_credit_and_takes_no_place() {
     let universe = Universe::with(&[("OVSE__WINDOW_S", "8")]).await;
     let (organiser, phone) = (universe.backend(10).await, universe.phone());
-    let venue = Venue::open(&universe, &organiser, &crate::harness::venue::terms(1)).await;
+    let venue = Venue::open(&universe, &organiser, &sakshi_kit::venue::terms(1)).await;
     let abandoned = venue.scan().await;
     let late = phone.credential(&abandoned, "asha");
     eventually("the end of the window", PLENTY, || async { (venue.counts().await.3 == 1).then_some(()) }).await;

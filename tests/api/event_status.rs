@@ -5,10 +5,10 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::harness::answer::Answer;
-use crate::harness::universe::Universe;
-use crate::harness::venue::{BROWSER, EVENTS, PROGRAM, Venue, cookie_of, led_to, terms, within};
-use crate::harness::waiting::{PLENTY, eventually};
+use sakshi_kit::answer::Answer;
+use sakshi_kit::universe::Universe;
+use sakshi_kit::venue::{BROWSER, EVENTS, PROGRAM, Venue, cookie_of, led_to, terms, within};
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 /// Status and code by which the page, the button and the status of the API refuse or let in.
 async fn stands(venue: &Venue, status: &str, refusal: Option<(u16, &str)>) {

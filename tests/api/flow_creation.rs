@@ -4,10 +4,10 @@ use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::answer::Answer;
-use crate::harness::flow::{CONSENT_TEXT, Flow, PDF};
-use crate::harness::universe::Universe;
-use crate::harness::upstream::{Order, TOKEN, Upstream};
+use sakshi_kit::answer::Answer;
+use sakshi_kit::flow::{CONSENT_TEXT, Flow, PDF};
+use sakshi_kit::universe::Universe;
+use sakshi_kit::upstream::{Order, TOKEN, Upstream};
 
 /// The names of an object's members.
 fn members(value: &Value) -> Vec<&str> {

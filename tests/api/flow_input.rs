@@ -3,12 +3,12 @@
 use reqwest::{Body, Method};
 use serde_json::{Value, json};
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::Backend;
-use crate::harness::flow::{CONSENT_TEXT, Flow};
-use crate::harness::universe::Universe;
-use crate::harness::upstream::Upstream;
-use crate::harness::venue::within;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::flow::{CONSENT_TEXT, Flow};
+use sakshi_kit::universe::Universe;
+use sakshi_kit::upstream::Upstream;
+use sakshi_kit::venue::within;
 
 const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
 

@@ -7,13 +7,13 @@ use futures_util::future::join_all;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::{Value, json};
 
-use crate::harness::answer::Answer;
-use crate::harness::connector::told;
-use crate::harness::flow::{Begun, Flow};
-use crate::harness::goldens::*;
-use crate::harness::office::{Office, body_of};
-use crate::harness::upstream::Manner;
-use crate::harness::waiting::{PLENTY, eventually};
+use sakshi_kit::answer::Answer;
+use sakshi_kit::connector::told;
+use sakshi_kit::flow::{Begun, Flow};
+use sakshi_kit::goldens::*;
+use sakshi_kit::office::{Office, body_of};
+use sakshi_kit::upstream::Manner;
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 /// The largest file: 10 MiB before Base64.
 const FILE_BYTES: usize = 10 * 1_024 * 1_024;
@@ -26,7 +26,7 @@ fn file(seed: u8) -> String {
 
 /// The bytes of a golden payload that holds another file.
 fn sent_with(begun: &Begun, golden: &str, file: &str) -> String {
-    begun.sent(golden).replace(crate::harness::flow::PDF, file)
+    begun.sent(golden).replace(sakshi_kit::flow::PDF, file)
 }
 
 /// Compares without printing ten megabytes.

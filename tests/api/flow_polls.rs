@@ -6,13 +6,13 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::Backend;
-use crate::harness::flow::{Begun, Flow};
-use crate::harness::goldens::*;
-use crate::harness::office::{Office, body_of};
-use crate::harness::venue::within;
-use crate::harness::waiting::{PLENTY, eventually};
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::flow::{Begun, Flow};
+use sakshi_kit::goldens::*;
+use sakshi_kit::office::{Office, body_of};
+use sakshi_kit::venue::within;
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 const ESIGN_STATUS: &str = "/api/v1/esign/status";
 
@@ -217,6 +217,6 @@ async fn polls_of_flows_share_the_rate_of_polls() {
         }
     }
     assert!(limited > 20, "only {limited} of 60 were limited");
-    let result = office.backend.request(Method::GET, &crate::harness::backend::result_path(&uuid::Uuid::new_v4().to_string()));
+    let result = office.backend.request(Method::GET, &sakshi_kit::backend::result_path(&uuid::Uuid::new_v4().to_string()));
     assert_eq!(Answer::to(result).await.refusal(429), "rate_limited", "the rate is the one of all polls");
 }

@@ -4,13 +4,13 @@ use reqwest::header::AUTHORIZATION;
 use reqwest::{Body, Method};
 use serde_json::{Value, json};
 
-use crate::harness::answer::Answer;
-use crate::harness::connector::{CONNECTOR_TOKEN, KINDS};
-use crate::harness::flow::{Begun, Flow};
-use crate::harness::goldens::*;
-use crate::harness::office::Office;
-use crate::harness::operator::ADMIN_TOKEN;
-use crate::harness::upstream;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::connector::{CONNECTOR_TOKEN, KINDS};
+use sakshi_kit::flow::{Begun, Flow};
+use sakshi_kit::goldens::*;
+use sakshi_kit::office::Office;
+use sakshi_kit::operator::ADMIN_TOKEN;
+use sakshi_kit::upstream;
 
 /// A flow of each kind with a report that would be accepted.
 async fn each_kind(office: &Office) -> Vec<(&'static str, Begun, &'static str)> {

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::harness::flow::Flow;
-use crate::harness::goldens::*;
-use crate::harness::office::{Office, body_of, hook_of};
+use sakshi_kit::flow::Flow;
+use sakshi_kit::goldens::*;
+use sakshi_kit::office::{Office, body_of, hook_of};
 
 #[tokio::test]
 async fn each_report_is_sent_as_the_golden_payload_to_the_url_of_its_kind() {
@@ -175,7 +175,7 @@ async fn identical_reports_at_once_send_one_webhook() {
         let begun = office.backend.begin(Flow::EStamp).await;
         let report = begun.report(ESTAMP_COMPLETED);
         let answers = futures_util::future::join_all((0..8).map(|_| office.connector.report("estamp", &report))).await;
-        let told: Vec<String> = answers.iter().map(crate::harness::connector::told).collect();
+        let told: Vec<String> = answers.iter().map(sakshi_kit::connector::told).collect();
         assert_eq!(told.iter().filter(|told| *told == "accepted").count(), 1, "{told:?}");
         assert_eq!(office.universe.operator().outcomes(&begun.id).await, ["delivered"]);
         office.webhooks(round).await;

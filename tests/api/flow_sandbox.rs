@@ -5,12 +5,12 @@ use reqwest::Method;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::{Value, json};
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::Backend;
-use crate::harness::flow::{Begun, Flow};
-use crate::harness::office::{API_TYPES, STREAMS};
-use crate::harness::universe::Universe;
-use crate::harness::waiting::PLENTY;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::flow::{Begun, Flow};
+use sakshi_kit::office::{API_TYPES, STREAMS};
+use sakshi_kit::universe::Universe;
+use sakshi_kit::waiting::PLENTY;
 
 /// A client of a sandbox node that has registered everything.
 struct Visit {

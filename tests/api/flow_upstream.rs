@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::{Value, json};
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::Backend;
-use crate::harness::connector::Connector;
-use crate::harness::flow::{Begun, Flow};
-use crate::harness::universe::Universe;
-use crate::harness::upstream::{CAPABILITY, Manner, Upstream};
 use crate::profiles::{intent_key, production};
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::connector::Connector;
+use sakshi_kit::flow::{Begun, Flow};
+use sakshi_kit::universe::Universe;
+use sakshi_kit::upstream::{CAPABILITY, Manner, Upstream};
 
 const ESIGN_COMPLETED: &str = include_str!("../../src/domain/tests/golden/esign_completed.json");
 const DOCLOCKER_FAILED: &str = include_str!("../../src/domain/tests/golden/doclocker_failed.json");

@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::universe::Universe;
+use sakshi_kit::universe::Universe;
 
 fn body() -> Value {
     json!({"claims": ["name"], "channel": "qr"})

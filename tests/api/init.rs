@@ -5,7 +5,7 @@ use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::time::Timestamp;
 use serde_json::{Value, json};
 
-use crate::harness::universe::Universe;
+use sakshi_kit::universe::Universe;
 
 /// The members of an answer, sorted.
 fn members(answer: &Value) -> Vec<&str> {
@@ -55,12 +55,12 @@ async fn channel_app_answers_with_an_intent_uri_on_android_and_without_on_ios() 
 async fn a_transaction_expires_fifteen_minutes_after_its_init() {
     let universe = Universe::start().await;
     let backend = universe.backend(1).await;
-    let before = crate::harness::forge::now();
+    let before = sakshi_kit::forge::now();
     let opened = backend.open(&["name"]).await;
     let text = opened.answer["expiresAt"].as_str().unwrap();
     assert!(text.ends_with('Z') && text.len() == "2026-01-01T00:00:00.000Z".len(), "{text}");
     let expires = Timestamp::parse_rfc3339(text).unwrap().seconds();
-    assert!((before + 900..=crate::harness::forge::now() + 900).contains(&expires), "{text}");
+    assert!((before + 900..=sakshi_kit::forge::now() + 900).contains(&expires), "{text}");
     assert!(opened.intent.exp <= expires);
 }
 

@@ -3,9 +3,9 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::INIT;
-use crate::harness::universe::Universe;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::INIT;
+use sakshi_kit::universe::Universe;
 
 fn with(change: &Value) -> Value {
     let mut body = json!({"claims": ["name"], "channel": "qr"});

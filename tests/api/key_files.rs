@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::harness::forge::Forge;
-use crate::harness::process::{Ending, Process};
-use crate::harness::universe::{Universe, environment};
+use sakshi_kit::forge::Forge;
+use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::universe::{Universe, environment};
 
 /// An RSA key of 1,024 bits, made for this test.
 const SMALL_KEY: &str = include_str!("golden/rsa_1024.pem");
@@ -33,7 +33,7 @@ fn a_key_file_that_serve_refuses_is_refused_by_check_config_in_the_same_words_an
         ("AUTHORITY__JWKS_PATH", "authority.jwks_path", None, "the file cannot be read"),
     ] {
         let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join("jwks.json"), Forge::new().jwks().to_string()).unwrap();
+        std::fs::write(directory.path().join("jwks.json"), Forge::generate().jwks().to_string()).unwrap();
         let path = directory.path().join("the-file");
         if let Some(content) = content {
             std::fs::write(&path, content).unwrap();

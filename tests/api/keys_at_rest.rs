@@ -1,6 +1,6 @@
 //! The key that seals personal data, and its rotation.
 
-use crate::harness::universe::Universe;
+use sakshi_kit::universe::Universe;
 
 const OLD: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const NEW: &str = "Hx4dHBsaGRgXFhUUExIREA8ODQwLCgkIBwYFBAMCAQA=";

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::backend::result_path;
-use crate::harness::process::Process;
-use crate::harness::universe::Universe;
-use crate::harness::waiting::{PLENTY, eventually};
+use sakshi_kit::backend::result_path;
+use sakshi_kit::process::Process;
+use sakshi_kit::universe::Universe;
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 #[tokio::test]
 async fn stdout_gets_one_line_and_logs_go_to_stderr() {

@@ -2,10 +2,10 @@
 
 use reqwest::Method;
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::result_path;
-use crate::harness::universe::Universe;
-use crate::harness::waiting::{PLENTY, eventually};
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::result_path;
+use sakshi_kit::universe::Universe;
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 #[tokio::test]
 async fn a_request_is_one_line_that_names_its_route_and_its_id_and_not_its_path() {

@@ -9,9 +9,6 @@
     reason = "whatever goes wrong here is a failed test, and what it prints is for its reader"
 )]
 
-#[path = "../harness/mod.rs"]
-mod harness;
-
 mod authentication;
 mod callback;
 mod callback_abuse;

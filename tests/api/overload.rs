@@ -3,9 +3,9 @@
 
 use serde_json::json;
 
-use crate::harness::answer::Answer;
-use crate::harness::universe::Universe;
-use crate::harness::waiting::{PLENTY, eventually};
+use sakshi_kit::answer::Answer;
+use sakshi_kit::universe::Universe;
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 fn assert_says_when_to_come_again(answer: &Answer) {
     let seconds = answer.header("retry-after").expect("Retry-After").parse::<u32>().expect("whole seconds");

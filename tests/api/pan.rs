@@ -5,11 +5,11 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::Backend;
-use crate::harness::goldens::PAN_VALID;
-use crate::harness::office::Office;
-use crate::harness::upstream::{Manner, TOKEN};
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::goldens::PAN_VALID;
+use sakshi_kit::office::Office;
+use sakshi_kit::upstream::{Manner, TOKEN};
 
 const PATH: &str = "/api/v1/pan/verify";
 const PAN: &str = "ABCPE1234F";

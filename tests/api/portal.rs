@@ -5,9 +5,9 @@ use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::harness::portal::{Browser, TRIAL, hidden, shown};
-use crate::harness::universe::Universe;
-use crate::harness::waiting::{PLENTY, eventually};
+use sakshi_kit::portal::{Browser, TRIAL, hidden, shown};
+use sakshi_kit::universe::Universe;
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 #[tokio::test]
 async fn signing_in_gives_a_session_that_no_script_reads_and_never_repeats_the_key() {

@@ -5,9 +5,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::harness::backend::Backend;
-use crate::harness::portal::{Browser, commands};
-use crate::harness::universe::Universe;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::portal::{Browser, commands};
+use sakshi_kit::universe::Universe;
 
 /// Types the page's first line, the key and then a command into `sh`; what the command prints.
 fn run(first: &str, command: &str, backend: &Backend) -> String {

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::harness::forge::Forge;
-use crate::harness::operator::ADMIN_TOKEN;
-use crate::harness::process::{Ending, Process};
-use crate::harness::universe::{Universe, environment, intent_key as harness_key};
+use sakshi_kit::forge::Forge;
+use sakshi_kit::operator::ADMIN_TOKEN;
+use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::universe::{Universe, environment, intent_key as harness_key};
 
 const TOKEN: &str = "an-operators-own-token-of-enough-length";
 
@@ -43,7 +43,7 @@ pub(crate) fn intent_key(directory: &Path) -> String {
 
 fn run(arguments: &[&str], settings: &[(&str, &str)]) -> Ending {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("jwks.json"), Forge::new().jwks().to_string()).unwrap();
+    std::fs::write(directory.path().join("jwks.json"), Forge::generate().jwks().to_string()).unwrap();
     Process::run(arguments, &environment(directory.path(), settings), directory.path())
 }
 
@@ -61,7 +61,7 @@ async fn production_trusts_no_sandbox_and_serves_none() {
     let log = universe.log().join("\n");
     assert!(!log.contains("X-API-KEY"), "no client is created, so no key is shown");
     let stranger = universe.http.get(universe.reach.internal("/admin/v1/clients")).bearer_auth(ADMIN_TOKEN);
-    assert_eq!(crate::harness::answer::Answer::to(stranger).await.status, 401);
+    assert_eq!(sakshi_kit::answer::Answer::to(stranger).await.status, 401);
 
     let (backend, operator) = (universe.backend(2).await, universe.operator());
     assert_eq!(operator.get("/admin/v1/clients").await.ok()["total"], 1);
@@ -73,7 +73,7 @@ async fn production_trusts_no_sandbox_and_serves_none() {
     }
     let opened = backend.open(&["name"]).await;
     assert_eq!(opened.answer["requestUrl"], format!("https://verify.example/v/{}", opened.txn));
-    let phone = crate::harness::phone::Phone::with_new_issuer(universe.http.clone(), universe.reach.clone(), universe.secrets.clone());
+    let phone = sakshi_kit::phone::Phone::with_new_issuer(universe.http.clone(), universe.reach.clone(), universe.secrets.clone());
     assert_eq!(phone.present(&opened, &phone.credential(&opened, "asha")).await.status, 400, "the sandbox issuer's");
     assert!(backend.is_pending(&opened.txn).await);
     let good = universe.forge.bind(&universe.forge.sign(&universe.forge.good()), &opened, |_, _| {});

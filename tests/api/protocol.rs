@@ -3,9 +3,9 @@
 use reqwest::Method;
 use serde_json::json;
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::{Backend, INIT, QR_INTENT};
-use crate::harness::universe::Universe;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::{Backend, INIT, QR_INTENT};
+use sakshi_kit::universe::Universe;
 
 async fn raw(backend: &Backend, content_type: &str, body: Vec<u8>) -> Answer {
     Answer::to(backend.request(Method::POST, INIT).header("content-type", content_type).body(body)).await

@@ -4,9 +4,9 @@ use sakshi_authority::intent::{self, IntentKey, decode_unverified};
 use sakshi_authority::qr::decode_qr_payload;
 use serde_json::json;
 
-use crate::harness::backend::{Backend, QR_INTENT};
-use crate::harness::universe::{Universe, intent_key};
-use crate::harness::waiting::{PLENTY, eventually};
+use sakshi_kit::backend::{Backend, QR_INTENT};
+use sakshi_kit::universe::{Universe, intent_key};
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 async fn qr_payload(backend: &Backend, txn: &str) -> String {
     let answer = backend.post(QR_INTENT, &json!({"txnId": txn})).await.ok();

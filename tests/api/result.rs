@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::harness::backend::result_path;
-use crate::harness::phone::Form;
-use crate::harness::universe::Universe;
-use crate::harness::waiting::{PLENTY, eventually};
+use sakshi_kit::backend::result_path;
+use sakshi_kit::phone::Form;
+use sakshi_kit::universe::Universe;
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 #[tokio::test]
 async fn while_pending_polling_returns_a_stub_with_both_ids() {

@@ -3,10 +3,10 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::Backend;
-use crate::harness::office::API_TYPES;
-use crate::harness::universe::Universe;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::office::API_TYPES;
+use sakshi_kit::universe::Universe;
 
 const PATH: &str = "/api/v1/user/webhook";
 

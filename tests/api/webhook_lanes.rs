@@ -6,10 +6,10 @@ use futures_util::future::join_all;
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
 use serde_json::Value;
 
-use crate::harness::backend::{Backend, Opened};
-use crate::harness::phone::Phone;
-use crate::harness::universe::Universe;
-use crate::harness::waiting::PLENTY;
+use sakshi_kit::backend::{Backend, Opened};
+use sakshi_kit::phone::Phone;
+use sakshi_kit::universe::Universe;
+use sakshi_kit::waiting::PLENTY;
 
 /// Completes `count` transactions that report to one URL, some at a time.
 async fn complete_many(backend: &Backend, phone: &Phone, url: &str, count: usize) -> Vec<Opened> {

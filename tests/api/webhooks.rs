@@ -4,11 +4,11 @@ use sakshi_domain::time::Timestamp;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::{Value, json};
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::{Backend, INIT, Opened};
-use crate::harness::phone::Phone;
-use crate::harness::universe::Universe;
-use crate::harness::waiting::PLENTY;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::{Backend, INIT, Opened};
+use sakshi_kit::phone::Phone;
+use sakshi_kit::universe::Universe;
+use sakshi_kit::waiting::PLENTY;
 
 async fn receiver(behaviour: Behaviour) -> WebhookReceiver {
     WebhookReceiver::start(behaviour).await.expect("a port")
@@ -55,10 +55,10 @@ async fn the_body_is_the_golden_one_in_the_apps_spelling_and_equals_the_result()
         let data: Value = serde_json::from_str::<Value>(body).expect("JSON")["data"].clone();
         let at = data.get("verified_at").or(data.get("verifiedAt")).and_then(Value::as_str).expect("a time").to_owned();
         let time = Timestamp::parse_rfc3339(&at).expect("RFC 3339");
-        assert!(at.ends_with('Z') && (time.seconds() - crate::harness::forge::now()).abs() < 30, "{at}");
+        assert!(at.ends_with('Z') && (time.seconds() - sakshi_kit::forge::now()).abs() < 30, "{at}");
         let golden = golden.trim_end().replace("{txn}", &opened.txn).replace("{verified_at}", &at);
         assert_eq!(body, golden.replace("{request_id}", &format!("order-7/{number}")));
-        crate::harness::waiting::eventually("the poll in the same spelling", PLENTY, || async {
+        sakshi_kit::waiting::eventually("the poll in the same spelling", PLENTY, || async {
             (backend.result(&opened.txn).await.text == body).then_some(())
         })
         .await;
@@ -123,8 +123,7 @@ async fn an_expired_transaction_sends_no_webhook() {
     let backend = universe.backend(1).await;
     let receiver = receiver(Behaviour::Answer(200)).await;
     let opened = open_for(&backend, &receiver, "order-7").await;
-    crate::harness::waiting::eventually("expiry", PLENTY, || async { (backend.result(&opened.txn).await.status == 410).then_some(()) })
-        .await;
+    sakshi_kit::waiting::eventually("expiry", PLENTY, || async { (backend.result(&opened.txn).await.status == 410).then_some(()) }).await;
     let path = format!("/admin/v1/transactions/{}/delivery", opened.txn);
     assert_eq!(universe.operator().get(&path).await.status, 404);
     assert!(receiver.received().is_empty());

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::Backend;
-use crate::harness::venue::EVENTS;
-use crate::harness::waiting::{PLENTY, eventually};
 use crate::nodes::Nodes;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::venue::EVENTS;
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 const CREDITS: &str = "/api/v1/credits";
 

@@ -12,17 +12,17 @@ use futures_util::future::join_all;
 use sakshi_domain::ids::ClientId;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 
-use crate::harness::backend::Backend;
-use crate::harness::phone::Phone;
-use crate::harness::redis::groups::RedisCluster;
-use crate::harness::redis::{DURABLE, RedisServer};
-use crate::harness::universe::Universe;
-use crate::harness::waiting::{PLENTY, eventually};
 use crate::journal::{Entries, Journal};
 use crate::judgement::Judge;
 use crate::load::Worker;
 use crate::nodes::launched;
 use crate::random::Random;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::phone::Phone;
+use sakshi_kit::redis::groups::RedisCluster;
+use sakshi_kit::redis::{DURABLE, RedisServer};
+use sakshi_kit::universe::Universe;
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 const WORKERS: usize = 9;
 const CREDITS: u64 = 1_000_000;

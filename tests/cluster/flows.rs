@@ -6,15 +6,15 @@ use futures_util::future::join_all;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::json;
 
-use crate::harness::backend::Backend;
-use crate::harness::connector::{Connector, told};
-use crate::harness::flow::Flow;
-use crate::harness::goldens::*;
-use crate::harness::office::body_of;
-use crate::harness::upstream::Upstream;
-use crate::harness::venue::within;
-use crate::harness::waiting::PLENTY;
 use crate::nodes::Nodes;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::connector::{Connector, told};
+use sakshi_kit::flow::Flow;
+use sakshi_kit::goldens::*;
+use sakshi_kit::office::body_of;
+use sakshi_kit::upstream::Upstream;
+use sakshi_kit::venue::within;
+use sakshi_kit::waiting::PLENTY;
 
 /// Three nodes, an upstream for all of them, and a receiver of one app's webhooks.
 struct Site {

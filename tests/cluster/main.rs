@@ -8,9 +8,6 @@
     reason = "whatever goes wrong here is a failed test, and what it prints is for its reader"
 )]
 
-#[path = "../harness/mod.rs"]
-mod harness;
-
 #[path = "../faults/journal.rs"]
 mod journal;
 #[path = "../faults/judgement.rs"]

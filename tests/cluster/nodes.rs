@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use crate::harness::backend::Backend;
-use crate::harness::balancer::{Balancer, settle};
-use crate::harness::redis::{DURABLE, RedisServer};
-use crate::harness::universe::{Universe, on_redis};
+use sakshi_kit::backend::Backend;
+use sakshi_kit::balancer::{Balancer, settle};
+use sakshi_kit::redis::{DURABLE, RedisServer};
+use sakshi_kit::universe::{Universe, on_redis};
 
 /// Nodes of one test. The first is where its operator and its backends are at home.
 pub(crate) struct Nodes {

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::result_path;
-use crate::harness::universe::Universe;
-use crate::harness::venue::Venue;
-use crate::harness::waiting::{PLENTY, eventually};
 use crate::nodes::Nodes;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::result_path;
+use sakshi_kit::universe::Universe;
+use sakshi_kit::venue::Venue;
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 /// A waiter that no notice has reached looks again by itself after this long.
 const RECHECK: Duration = Duration::from_secs(5);

@@ -4,8 +4,8 @@ use futures_util::future::join_all;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::Value;
 
-use crate::harness::waiting::PLENTY;
 use crate::nodes::Nodes;
+use sakshi_kit::waiting::PLENTY;
 
 #[tokio::test]
 async fn what_a_dead_node_had_queued_is_sent_by_another_and_what_it_had_under_way_never_again() {

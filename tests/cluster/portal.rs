@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::harness::portal::Browser;
-use crate::harness::waiting::{PLENTY, eventually};
 use crate::nodes::Nodes;
+use sakshi_kit::portal::Browser;
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 #[tokio::test]
 async fn a_session_opened_at_one_node_is_good_at_all_and_signing_out_at_one_ends_it_at_all() {

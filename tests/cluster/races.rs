@@ -4,10 +4,10 @@ use futures_util::future::join_all;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::json;
 
-use crate::harness::phone::Form;
-use crate::harness::venue::Venue;
-use crate::harness::waiting::PLENTY;
 use crate::nodes::Nodes;
+use sakshi_kit::phone::Form;
+use sakshi_kit::venue::Venue;
+use sakshi_kit::waiting::PLENTY;
 
 #[tokio::test]
 async fn of_sixty_inits_on_thirty_credits_through_three_nodes_exactly_thirty_are_opened() {

@@ -9,11 +9,11 @@ use reqwest::Method;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::json;
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::{Backend, INIT, Opened, result_path};
-use crate::harness::phone::{Form, Phone};
-use crate::harness::waiting::PLENTY;
 use crate::nodes::Nodes;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::{Backend, INIT, Opened, result_path};
+use sakshi_kit::phone::{Form, Phone};
+use sakshi_kit::waiting::PLENTY;
 
 const WORKERS: usize = 8;
 

@@ -9,15 +9,15 @@ use futures_util::future::join_all;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use tokio::task::JoinHandle;
 
-use crate::harness::backend::Backend;
-use crate::harness::balancer::Balancer;
-use crate::harness::phone::Phone;
-use crate::harness::waiting::{PLENTY, eventually};
 use crate::journal::Journal;
 use crate::judgement::Judge;
 use crate::load::Worker;
 use crate::nodes::Nodes;
 use crate::random::Random;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::balancer::Balancer;
+use sakshi_kit::phone::Phone;
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 const ROUNDS: u64 = 10;
 const WORKERS: u64 = 16;

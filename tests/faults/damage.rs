@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::harness::process::Process;
-use crate::harness::universe::Universe;
+use sakshi_kit::process::Process;
+use sakshi_kit::universe::Universe;
 
 type Damage = fn(&Path);
 

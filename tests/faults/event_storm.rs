@@ -10,15 +10,15 @@ use futures_util::future::join_all;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::{Value, json};
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::Opened;
-use crate::harness::phone::Phone;
-use crate::harness::universe::Universe;
-use crate::harness::venue::{BROWSER, Venue, led_to};
-use crate::harness::waiting::{PLENTY, eventually};
 use crate::journal::Answered;
 use crate::load::send;
 use crate::random::Random;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::Opened;
+use sakshi_kit::phone::Phone;
+use sakshi_kit::universe::Universe;
+use sakshi_kit::venue::{BROWSER, Venue, led_to};
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 const ROUNDS: u64 = 8;
 const GUESTS: u64 = 10;

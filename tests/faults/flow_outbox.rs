@@ -5,10 +5,10 @@ use std::time::Duration;
 use sakshi_sandbox::receiver::Behaviour;
 use serde_json::{Value, json};
 
-use crate::harness::flow::{Begun, Flow};
-use crate::harness::goldens::*;
-use crate::harness::office::{Office, body_of};
-use crate::harness::waiting::PLENTY;
+use sakshi_kit::flow::{Begun, Flow};
+use sakshi_kit::goldens::*;
+use sakshi_kit::office::{Office, body_of};
+use sakshi_kit::waiting::PLENTY;
 
 /// A flow of each kind with its report, all for one receiver.
 async fn reported(office: &Office) -> Vec<(Begun, &'static str, &'static str)> {

@@ -10,14 +10,14 @@ use futures_util::future::join_all;
 use sakshi_sandbox::receiver::Behaviour;
 use serde_json::{Value, json};
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::Backend;
-use crate::harness::connector::Connector;
-use crate::harness::flow::{Begun, Flow};
-use crate::harness::goldens::*;
-use crate::harness::office::{Office, body_of};
-use crate::harness::waiting::{PLENTY, eventually};
 use crate::random::Random;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::connector::Connector;
+use sakshi_kit::flow::{Begun, Flow};
+use sakshi_kit::goldens::*;
+use sakshi_kit::office::{Office, body_of};
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 const ROUNDS: u64 = 10;
 const CONNECTORS: u64 = 10;

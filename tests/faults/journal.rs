@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use crate::harness::backend::Opened;
+use sakshi_kit::backend::Opened;
 
 /// How a transaction was answered by the identity app.
 #[derive(Clone, Debug)]

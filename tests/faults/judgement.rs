@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use sakshi_sandbox::receiver::WebhookReceiver;
 use serde_json::Value;
 
-use crate::harness::backend::{Backend, Opened};
-use crate::harness::operator::Operator;
-use crate::harness::phone::Phone;
 use crate::journal::{Answered, Entries, Journal};
 use crate::load::{init, send};
+use sakshi_kit::backend::{Backend, Opened};
+use sakshi_kit::operator::Operator;
+use sakshi_kit::phone::Phone;
 
 /// Who is asked afterwards.
 pub(crate) struct Judge<'a> {

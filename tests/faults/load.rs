@@ -8,11 +8,11 @@ use reqwest::Method;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::{Backend, INIT, Opened, result_path};
-use crate::harness::phone::{Form, Phone};
 use crate::journal::{Answered, Journal};
 use crate::random::Random;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::{Backend, INIT, Opened, result_path};
+use sakshi_kit::phone::{Form, Phone};
 
 /// Pause of a worker that goes on.
 const PAUSE: Duration = Duration::from_millis(20);

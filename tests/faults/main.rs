@@ -11,9 +11,6 @@
     reason = "whatever goes wrong here is a failed test, and what it prints is for its reader"
 )]
 
-#[path = "../harness/mod.rs"]
-mod harness;
-
 mod damage;
 mod event_storm;
 mod flow_outbox;

@@ -4,8 +4,8 @@ use futures_util::future::join_all;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::Value;
 
-use crate::harness::universe::Universe;
-use crate::harness::waiting::PLENTY;
+use sakshi_kit::universe::Universe;
+use sakshi_kit::waiting::PLENTY;
 
 #[tokio::test]
 async fn what_was_queued_is_sent_after_a_kill_and_what_was_under_way_is_not_sent_again() {

@@ -7,13 +7,13 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 
-use crate::harness::backend::Backend;
-use crate::harness::phone::Phone;
-use crate::harness::universe::Universe;
 use crate::journal::Journal;
 use crate::judgement::Judge;
 use crate::load::Worker;
 use crate::random::Random;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::phone::Phone;
+use sakshi_kit::universe::Universe;
 
 const ROUNDS: u64 = 14;
 const WORKERS: u64 = 12;

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-use crate::harness::answer::Answer;
-use crate::harness::universe::Universe;
 use crate::honest::Honest;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::universe::Universe;
 
 /// A probe is answered within this, whatever others do.
 const PROBED: Duration = Duration::from_millis(500);

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::harness::backend::Backend;
-use crate::harness::phone::Phone;
-use crate::harness::universe::Universe;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::phone::Phone;
+use sakshi_kit::universe::Universe;
 
 /// The slowest hundredth may take this many times what it took alone.
 const RATIO_MAX: u32 = 3;

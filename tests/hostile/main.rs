@@ -12,9 +12,6 @@
     reason = "whatever goes wrong here is a failed test, and what it prints is for its reader"
 )]
 
-#[path = "../harness/mod.rs"]
-mod harness;
-
 mod connections;
 mod honest;
 mod malformed;

@@ -1,7 +1,7 @@
 //! Chunks that are none: whatever is wrong with them, there is an answer.
 
-use crate::harness::universe::Universe;
 use crate::raw::Raw;
+use sakshi_kit::universe::Universe;
 
 pub(crate) const CHUNKED: &str = "content-type: application/json\r\ntransfer-encoding: chunked";
 

@@ -8,11 +8,11 @@ use actix_web::web::Bytes;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::harness::backend::Opened;
-use crate::harness::forge::encode;
-use crate::harness::phone::Form;
-use crate::harness::universe::Universe;
 use crate::honest::{Honest, assert_growth};
+use sakshi_kit::backend::Opened;
+use sakshi_kit::forge::encode;
+use sakshi_kit::phone::Form;
+use sakshi_kit::universe::Universe;
 
 const VISITS: usize = 100;
 /// Between two callbacks of a sender: eight of them fill a line of a gigabit a second. More of them

@@ -8,9 +8,9 @@ use rand::rngs::SmallRng;
 use rand::seq::IteratorRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 
-use crate::harness::backend::{Backend, Opened};
-use crate::harness::phone::{Form, Phone};
-use crate::harness::universe::Universe;
+use sakshi_kit::backend::{Backend, Opened};
+use sakshi_kit::phone::{Form, Phone};
+use sakshi_kit::universe::Universe;
 
 /// Strangers at a time, each with a seed of its own.
 const STRANGERS: u64 = 16;

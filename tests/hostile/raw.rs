@@ -6,8 +6,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::harness::universe::Universe;
-use crate::harness::waiting::PLENTY;
+use sakshi_kit::universe::Universe;
+use sakshi_kit::waiting::PLENTY;
 
 /// A connection of a stranger.
 pub(crate) struct Raw(pub(crate) TcpStream);

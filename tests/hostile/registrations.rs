@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::harness::backend::Backend;
-use crate::harness::universe::Universe;
-use crate::harness::venue::{Venue, terms};
 use crate::honest::{Honest, assert_growth};
+use sakshi_kit::backend::Backend;
+use sakshi_kit::universe::Universe;
+use sakshi_kit::venue::{Venue, terms};
 
 const GUESTS: usize = 60;
 /// A resident whose photo has 300 KB.

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::harness::answer::Answer;
-use crate::harness::backend::{INIT, result_path};
-use crate::harness::universe::Universe;
-use crate::harness::waiting::{PLENTY, eventually};
 use crate::raw::Raw;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::{INIT, result_path};
+use sakshi_kit::universe::Universe;
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 /// Until when a revocation holds everywhere, and what a busy machine needs to tell us.
 const WITHIN: Duration = Duration::from_millis(1_500);

@@ -17,17 +17,17 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
 
 use crate::connections::idle;
-use crate::harness::answer::Answer;
-use crate::harness::backend::{Backend, Opened, result_path};
-use crate::harness::phone::{Form, Phone};
-use crate::harness::universe::{Secrets, Universe};
-use crate::harness::upstream::Upstream;
-use crate::harness::venue::{Venue, terms};
-use crate::harness::waiting::{PLENTY, eventually};
 use crate::many_values::{MEMBERS, many, unsigned};
 use crate::raw::Raw;
 use crate::registrations::{crowded, list};
 use crate::{malformed, registrations, unread, withheld_bodies, withheld_files};
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::{Backend, Opened, result_path};
+use sakshi_kit::phone::{Form, Phone};
+use sakshi_kit::universe::{Secrets, Universe};
+use sakshi_kit::upstream::Upstream;
+use sakshi_kit::venue::{Venue, terms};
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 /// Of this many seconds each, honest clients come alone for two parts and then beside the attacks for ten.
 const PART: Duration = Duration::from_secs(30);

@@ -6,9 +6,9 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-use crate::harness::universe::Universe;
-use crate::harness::waiting::eventually;
 use crate::honest::{Honest, assert_growth};
+use sakshi_kit::universe::Universe;
+use sakshi_kit::waiting::eventually;
 
 const CONNECTIONS: usize = 400;
 const REQUESTS: usize = 400;

@@ -1,11 +1,11 @@
 //! Callbacks whose bodies are announced, or sent but for the last byte.
 
-use crate::harness::backend::Opened;
-use crate::harness::universe::Universe;
-use crate::harness::venue::{Venue, terms};
-use crate::harness::waiting::{PLENTY, eventually};
 use crate::honest::{Honest, assert_growth};
 use crate::raw::Raw;
+use sakshi_kit::backend::Opened;
+use sakshi_kit::universe::Universe;
+use sakshi_kit::venue::{Venue, terms};
+use sakshi_kit::waiting::{PLENTY, eventually};
 
 /// Bytes of the largest callback.
 pub(crate) const LARGEST: usize = 4 * 1_024 * 1_024;

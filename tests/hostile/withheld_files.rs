@@ -1,10 +1,10 @@
 //! Orders with files that are announced, or sent but for the last byte, by one tenant beside another.
 
-use crate::harness::backend::Backend;
-use crate::harness::flow::Flow;
-use crate::harness::office::Office;
-use crate::harness::universe::Universe;
 use crate::raw::Raw;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::flow::Flow;
+use sakshi_kit::office::Office;
+use sakshi_kit::universe::Universe;
 
 /// Bytes of the largest order, with all that stands beside its file.
 pub(crate) const LARGEST: usize = 14_000_000;

@@ -33,8 +33,7 @@ use crate::store::Store;
 use crate::transition::Retention;
 use crate::vault::Vault;
 
-#[path = "../../../../../tests/harness/redis.rs"]
-pub(super) mod server;
+pub(super) use sakshi_kit::redis as server;
 
 /// A store on servers of its own, on a clock that the test moves. Its connections live on a thread of
 /// their own, as they do in a process with many arbiters.

@@ -25,17 +25,17 @@ use tokio::time::sleep;
 use super::waiting::{PLENTY, eventually};
 
 /// What the node shows to the upstream.
-pub(crate) const TOKEN: &str = "upstream-token-of-these-tests-and-of-nobody-else";
+pub const TOKEN: &str = "upstream-token-of-these-tests-and-of-nobody-else";
 
 /// Stands in every URL that the upstream gives to a person: whoever has one can act for them.
-pub(crate) const CAPABILITY: &str = "capability-of-one-person";
+pub const CAPABILITY: &str = "capability-of-one-person";
 
 /// The flows that are ordered, as settings and paths name them.
 const FLOWS: [&str; 5] = ["esign", "doclocker", "estamp", "wealth", "pan"];
 
 /// How the upstream treats the orders that it records.
 #[derive(Clone, Debug)]
-pub(crate) enum Manner {
+pub enum Manner {
     /// As the contract says.
     Well,
     /// As the contract says, after a while.
@@ -54,10 +54,10 @@ pub(crate) enum Manner {
 
 /// An order as it arrived.
 #[derive(Clone, Debug)]
-pub(crate) struct Order {
-    pub(crate) flow: String,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Value,
+pub struct Order {
+    pub flow: String,
+    pub headers: HeaderMap,
+    pub body: Value,
 }
 
 struct Shared {
@@ -66,7 +66,7 @@ struct Shared {
 }
 
 /// It ends, connections included, when it is dropped.
-pub(crate) struct Upstream {
+pub struct Upstream {
     address: SocketAddr,
     shared: Arc<Shared>,
     server: AbortHandle,
@@ -74,7 +74,7 @@ pub(crate) struct Upstream {
 
 impl Upstream {
     /// One that answers well.
-    pub(crate) async fn start() -> Self {
+    pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let shared = Arc::new(Shared { manner: Mutex::new(Manner::Well), orders: Mutex::default() });
@@ -83,33 +83,33 @@ impl Upstream {
     }
 
     /// What makes a node order every flow here.
-    pub(crate) fn settings(&self) -> Vec<(String, String)> {
+    pub fn settings(&self) -> Vec<(String, String)> {
         let urls = FLOWS.iter().map(|flow| (format!("UPSTREAMS__{}_URL", flow.to_uppercase()), self.url(flow)));
         urls.chain([("UPSTREAMS__TOKEN".to_owned(), TOKEN.to_owned())]).collect()
     }
 
     /// Where the orders of a flow go.
-    pub(crate) fn url(&self, flow: &str) -> String {
+    pub fn url(&self, flow: &str) -> String {
         format!("http://{}/orders/{flow}", self.address)
     }
 
     /// Answers from now on in this manner.
-    pub(crate) fn answer(&self, manner: Manner) {
+    pub fn answer(&self, manner: Manner) {
         *self.shared.manner.lock().unwrap() = manner;
     }
 
     /// The orders so far, in the order of their arrival.
-    pub(crate) fn orders(&self) -> Vec<Order> {
+    pub fn orders(&self) -> Vec<Order> {
         self.shared.orders.lock().unwrap().clone()
     }
 
     /// The last order, which must be there.
-    pub(crate) fn last(&self) -> Order {
+    pub fn last(&self) -> Order {
         self.orders().pop().expect("an order")
     }
 
     /// The orders once there are so many.
-    pub(crate) async fn ordered(&self, count: usize) -> Vec<Order> {
+    pub async fn ordered(&self, count: usize) -> Vec<Order> {
         eventually("the orders", PLENTY, || async { Some(self.orders()).filter(|orders| orders.len() >= count) }).await
     }
 }

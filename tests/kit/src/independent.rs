@@ -7,19 +7,19 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Library {
+pub enum Library {
     /// PyPI `sd-jwt`.
     Python,
     /// npm `@sd-jwt/core`.
     Node,
 }
 
-pub(crate) fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
 /// Has a library issue what the request describes, installing it first when it is not there.
-pub(crate) fn issue(library: Library, request: &Value) -> Value {
+pub fn issue(library: Library, request: &Value) -> Value {
     let scripts = root().join("tests/contract");
     let installed = Command::new(scripts.join("setup.sh")).status().expect("tests/contract/setup.sh can be run");
     assert!(installed.success(), "tests/contract/setup.sh failed: are python3, node and npm there?");

@@ -13,14 +13,14 @@ use super::waiting::{PLENTY, eventually};
 const CONFIGURATION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/haproxy/haproxy.cfg");
 
 /// A running haproxy. It ends with the value.
-pub(crate) struct Balancer {
-    pub(crate) reach: Reach,
+pub struct Balancer {
+    pub reach: Reach,
     child: Child,
     _directory: TempDir,
 }
 
 /// Lets a node listen on the same ports in each of its lives, as a node behind a balancer does.
-pub(crate) fn settle(node: &mut Universe) {
+pub fn settle(node: &mut Universe) {
     for key in ["SERVER__PUBLIC_ADDR", "SERVER__INTERNAL_ADDR"] {
         node.set(key, &format!("127.0.0.1:{}", free_port()));
     }
@@ -29,7 +29,7 @@ pub(crate) fn settle(node: &mut Universe) {
 
 impl Balancer {
     /// Starts in front of three nodes that have been [`settle`]d, and waits until all are in service.
-    pub(crate) async fn start(nodes: &[Universe]) -> Self {
+    pub async fn start(nodes: &[Universe]) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (public, statistics) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
         let mut command = Command::new("haproxy");
@@ -52,7 +52,7 @@ impl Balancer {
     }
 
     /// Waits until so many nodes are in service.
-    pub(crate) async fn in_service(&self, count: usize) {
+    pub async fn in_service(&self, count: usize) {
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(2)).build().expect("an HTTP client");
         eventually("the nodes are in service", PLENTY, || async {
             let table = http.get(self.reach.internal("/;csv")).send().await.ok()?.text().await.ok()?;

@@ -7,48 +7,48 @@ use serde_json::{Value, json};
 use super::answer::Answer;
 use super::universe::{Reach, Secrets};
 
-pub(crate) const INIT: &str = "/api/v1/nationalid-ovse/init";
-pub(crate) const QR_INTENT: &str = "/api/v1/nationalid-ovse/qr-intent";
+pub const INIT: &str = "/api/v1/nationalid-ovse/init";
+pub const QR_INTENT: &str = "/api/v1/nationalid-ovse/qr-intent";
 
-pub(crate) fn result_path(txn: &str) -> String {
+pub fn result_path(txn: &str) -> String {
     format!("/api/v1/nationalid-ovse/result/{txn}")
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Backend {
-    pub(crate) client: String,
-    pub(crate) app: String,
-    pub(crate) key_id: String,
-    pub(crate) key: String,
+pub struct Backend {
+    pub client: String,
+    pub app: String,
+    pub key_id: String,
+    pub key: String,
     http: reqwest::Client,
     reach: Reach,
-    pub(crate) secrets: Secrets,
+    pub secrets: Secrets,
 }
 
 /// A transaction that init has opened.
 #[derive(Clone, Debug)]
-pub(crate) struct Opened {
-    pub(crate) txn: String,
-    pub(crate) answer: Value,
-    pub(crate) intent: IntentClaims,
+pub struct Opened {
+    pub txn: String,
+    pub answer: Value,
+    pub intent: IntentClaims,
 }
 
 impl Opened {
-    pub(crate) fn read(answer: &Value) -> Self {
+    pub fn read(answer: &Value) -> Self {
         let txn = answer["txnId"].as_str().expect("a txnId").to_owned();
         let intent = decode_unverified(answer["intentJwt"].as_str().expect("an intentJwt")).expect("an intent");
         Self { txn, answer: answer.clone(), intent }
     }
 
     /// The path of the callback address; the host may be one that only the world outside knows.
-    pub(crate) fn callback_path(&self) -> String {
+    pub fn callback_path(&self) -> String {
         let cb = url::Url::parse(&self.intent.cb).expect("a URL");
         cb.path().to_owned()
     }
 }
 
 impl Backend {
-    pub(crate) const fn new(
+    pub const fn new(
         http: reqwest::Client,
         reach: Reach,
         secrets: Secrets,
@@ -61,35 +61,35 @@ impl Backend {
     }
 
     /// The same backend with another key or app id.
-    pub(crate) fn presenting(&self, key: &str, app: &str) -> Self {
+    pub fn presenting(&self, key: &str, app: &str) -> Self {
         Self { key: key.to_owned(), app: app.to_owned(), ..self.clone() }
     }
 
     /// The same backend, calling another node.
-    pub(crate) fn through(&self, reach: &Reach) -> Self {
+    pub fn through(&self, reach: &Reach) -> Self {
         Self { reach: reach.clone(), ..self.clone() }
     }
 
     /// A request with the two headers of the specification.
-    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.http.request(method, self.reach.public(path)).header("X-API-KEY", &self.key).header("X-API-APP-ID", &self.app)
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> Answer {
         Answer::to(self.request(Method::GET, path)).await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
         Answer::to(self.request(Method::POST, path).json(body)).await
     }
 
-    pub(crate) async fn init(&self, body: &Value) -> Answer {
+    pub async fn init(&self, body: &Value) -> Answer {
         let answer = self.post(INIT, body).await;
         self.remember(&answer);
         answer
     }
 
-    pub(crate) async fn init_once(&self, key: &str, body: &Value) -> Answer {
+    pub async fn init_once(&self, key: &str, body: &Value) -> Answer {
         let answer = Answer::to(self.request(Method::POST, INIT).header("Idempotency-Key", key).json(body)).await;
         self.remember(&answer);
         answer
@@ -104,26 +104,26 @@ impl Backend {
         }
     }
 
-    pub(crate) async fn open_with(&self, body: &Value) -> Opened {
+    pub async fn open_with(&self, body: &Value) -> Opened {
         Opened::read(&self.init(body).await.ok())
     }
 
     /// A transaction on channel qr for these claims.
-    pub(crate) async fn open(&self, claims: &[&str]) -> Opened {
+    pub async fn open(&self, claims: &[&str]) -> Opened {
         self.open_with(&json!({"claims": claims, "channel": "qr"})).await
     }
 
     /// The same, reported to `webhook`.
-    pub(crate) async fn open_reported(&self, claims: &[&str], webhook: &str) -> Opened {
+    pub async fn open_reported(&self, claims: &[&str], webhook: &str) -> Opened {
         self.open_with(&json!({"claims": claims, "channel": "qr", "webhook_url": webhook})).await
     }
 
-    pub(crate) async fn result(&self, txn: &str) -> Answer {
+    pub async fn result(&self, txn: &str) -> Answer {
         self.get(&result_path(txn)).await
     }
 
     /// Whether the transaction still waits.
-    pub(crate) async fn is_pending(&self, txn: &str) -> bool {
+    pub async fn is_pending(&self, txn: &str) -> bool {
         self.result(txn).await.ok()["pending"] == true
     }
 }

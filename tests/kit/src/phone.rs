@@ -19,7 +19,7 @@ use super::universe::{Reach, Secrets};
 const SANDBOX_ISSUER: &str = "https://issuer.sandbox.invalid";
 
 #[derive(Clone)]
-pub(crate) struct Phone {
+pub struct Phone {
     issuer: Arc<SandboxIssuer>,
     holder: Arc<HolderKey>,
     http: reqwest::Client,
@@ -29,29 +29,29 @@ pub(crate) struct Phone {
 
 /// The form in which a callback is sent and answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub enum Form {
     Xml,
     Json,
 }
 
 impl Form {
-    pub(crate) const BOTH: [Self; 2] = [Self::Xml, Self::Json];
+    pub const BOTH: [Self; 2] = [Self::Xml, Self::Json];
 
-    pub(crate) const fn content_type(self) -> &'static str {
+    pub const fn content_type(self) -> &'static str {
         match self {
             Self::Xml => "application/xml",
             Self::Json => "application/json",
         }
     }
 
-    pub(crate) fn success(self, txn: &str, credential: &str) -> String {
+    pub fn success(self, txn: &str, credential: &str) -> String {
         match self {
             Self::Xml => format!("<Request><TxnID>{txn}</TxnID><Credential>{credential}</Credential></Request>"),
             Self::Json => json!({"txn": txn, "response": credential, "dateTime": "2026-01-01T00:00:00Z"}).to_string(),
         }
     }
 
-    pub(crate) fn failure(self, txn: &str, code: &str, message: &str) -> String {
+    pub fn failure(self, txn: &str, code: &str, message: &str) -> String {
         match self {
             Self::Xml => {
                 format!("<Request><TxnID>{txn}</TxnID><ErrorCode>{code}</ErrorCode><ErrorMsg>{message}</ErrorMsg></Request>")
@@ -61,7 +61,7 @@ impl Form {
     }
 
     /// Checks that a reply has this form, and returns its message.
-    pub(crate) fn reply(self, answer: &Answer, txn: &str, status: u16) -> String {
+    pub fn reply(self, answer: &Answer, txn: &str, status: u16) -> String {
         assert_eq!(answer.status, status, "{}", answer.text);
         assert_eq!(answer.header("content-type"), Some(self.content_type()), "{}", answer.text);
         match self {
@@ -80,25 +80,25 @@ impl Form {
 }
 
 impl Phone {
-    pub(crate) fn new(store: &Path, http: reqwest::Client, reach: Reach, secrets: Secrets) -> Self {
+    pub fn new(store: &Path, http: reqwest::Client, reach: Reach, secrets: Secrets) -> Self {
         let key = std::fs::read(store.join("sandbox-keys/issuer.p8")).expect("the sandbox issuer's key");
         let issuer = SandboxIssuer::from_pkcs8(SANDBOX_ISSUER, &key).expect("a key");
         Self { issuer: Arc::new(issuer), holder: Arc::new(HolderKey::generate().expect("a key")), http, reach, secrets }
     }
 
     /// With the sandbox issuer's name and a key of its own, where the server has made none.
-    pub(crate) fn with_new_issuer(http: reqwest::Client, reach: Reach, secrets: Secrets) -> Self {
+    pub fn with_new_issuer(http: reqwest::Client, reach: Reach, secrets: Secrets) -> Self {
         let issuer = SandboxIssuer::generate(SANDBOX_ISSUER).expect("a key");
         Self { issuer: Arc::new(issuer), holder: Arc::new(HolderKey::generate().expect("a key")), http, reach, secrets }
     }
 
     /// The same identity app, answering to another node.
-    pub(crate) fn through(&self, reach: &Reach) -> Self {
+    pub fn through(&self, reach: &Reach) -> Self {
         Self { reach: reach.clone(), ..self.clone() }
     }
 
     /// A resident's credential for what the intent asks, bound to the transaction.
-    pub(crate) fn credential(&self, opened: &Opened, resident: &str) -> String {
+    pub fn credential(&self, opened: &Opened, resident: &str) -> String {
         let bare = self.bare(opened.intent.requested(), resident);
         let bound = self.holder.bind(&bare, &opened.txn, &opened.intent.aud, SystemClock.now()).expect("a signature");
         self.secrets.keep(&bound);
@@ -106,7 +106,7 @@ impl Phone {
     }
 
     /// A resident's credential without proof of the holder's key.
-    pub(crate) fn bare(&self, claims: ClaimSet, resident: &str) -> String {
+    pub fn bare(&self, claims: ClaimSet, resident: &str) -> String {
         let (resident, now) = (Resident::find(resident).expect("a resident"), SystemClock.now());
         for value in claims.iter().filter_map(|claim| resident.claim(claim, now)) {
             self.secrets.keep(value.as_str().unwrap_or_default());
@@ -116,28 +116,28 @@ impl Phone {
         bare
     }
 
-    pub(crate) fn request(&self, path: &str, content_type: &str, body: impl Into<reqwest::Body>) -> RequestBuilder {
+    pub fn request(&self, path: &str, content_type: &str, body: impl Into<reqwest::Body>) -> RequestBuilder {
         self.http.post(self.reach.public(path)).header(CONTENT_TYPE, content_type).body(body)
     }
 
-    pub(crate) async fn post(&self, opened: &Opened, form: Form, body: String) -> Answer {
+    pub async fn post(&self, opened: &Opened, form: Form, body: String) -> Answer {
         Answer::to(self.request(&opened.callback_path(), form.content_type(), body)).await
     }
 
     /// Answers with a credential, whatever it is.
-    pub(crate) async fn present(&self, opened: &Opened, credential: &str) -> Answer {
+    pub async fn present(&self, opened: &Opened, credential: &str) -> Answer {
         self.secrets.keep(credential);
         self.post(opened, Form::Json, Form::Json.success(&opened.txn, credential)).await
     }
 
     /// The person consents, and the service accepts.
-    pub(crate) async fn approve(&self, opened: &Opened, resident: &str) {
+    pub async fn approve(&self, opened: &Opened, resident: &str) {
         let answer = self.present(opened, &self.credential(opened, resident)).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
     }
 
     /// The app reports a failure.
-    pub(crate) async fn fail(&self, opened: &Opened, code: &str, message: &str) -> Answer {
+    pub async fn fail(&self, opened: &Opened, code: &str, message: &str) -> Answer {
         self.post(opened, Form::Json, Form::Json.failure(&opened.txn, code, message)).await
     }
 }

@@ -14,32 +14,32 @@ use super::answer::Answer;
 use super::backend::{Backend, Opened};
 use super::universe::{Reach, Secrets, Universe};
 
-pub(crate) const EVENTS: &str = "/api/v1/nationalid-ovse/events";
-pub(crate) const BROWSER: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
-pub(crate) const IDENTITY_APP: &str = "application/jwt";
-pub(crate) const PROGRAM: &str = "application/json";
+pub const EVENTS: &str = "/api/v1/nationalid-ovse/events";
+pub const BROWSER: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
+pub const IDENTITY_APP: &str = "application/jwt";
+pub const PROGRAM: &str = "application/json";
 
 /// The RFC 3339 timestamp of a moment to come.
-pub(crate) fn within(duration: Duration) -> String {
+pub fn within(duration: Duration) -> String {
     (SystemClock.now() + duration).to_string()
 }
 
 /// What creates an event for `max_guests` that lasts for a day.
-pub(crate) fn terms(max_guests: u64) -> Value {
+pub fn terms(max_guests: u64) -> Value {
     json!({"name": "Open day", "claims": ["name", "gender"], "expires_at": within(Duration::from_secs(86_400)), "max_guests": max_guests})
 }
 
 #[derive(Clone)]
-pub(crate) struct Venue {
-    pub(crate) id: String,
-    pub(crate) organiser: Backend,
+pub struct Venue {
+    pub id: String,
+    pub organiser: Backend,
     http: reqwest::Client,
     reach: Reach,
     secrets: Secrets,
 }
 
 impl Venue {
-    pub(crate) async fn open(universe: &Universe, organiser: &Backend, terms: &Value) -> Self {
+    pub async fn open(universe: &Universe, organiser: &Backend, terms: &Value) -> Self {
         let created = organiser.post(EVENTS, terms).await.ok();
         let id = created["event_id"].as_str().expect("an event_id").to_owned();
         assert!(created["qr_url"].as_str().expect("a qr_url").ends_with(&format!("/e/{id}")), "{created}");
@@ -53,28 +53,28 @@ impl Venue {
     }
 
     /// For `max_guests`, reported to `webhook`.
-    pub(crate) async fn reported(universe: &Universe, organiser: &Backend, max_guests: u64, webhook: &str) -> Self {
+    pub async fn reported(universe: &Universe, organiser: &Backend, max_guests: u64, webhook: &str) -> Self {
         let mut terms = terms(max_guests);
         terms["webhook_url"] = json!(webhook);
         Self::open(universe, organiser, &terms).await
     }
 
     /// The same venue, whose guests and organiser meet another node.
-    pub(crate) fn through(&self, reach: &Reach) -> Self {
+    pub fn through(&self, reach: &Reach) -> Self {
         Self { reach: reach.clone(), organiser: self.organiser.through(reach), ..self.clone() }
     }
 
-    pub(crate) fn path(&self) -> String {
+    pub fn path(&self) -> String {
         format!("{EVENTS}/{}", self.id)
     }
 
     /// The event as its organiser sees it.
-    pub(crate) async fn state(&self) -> Value {
+    pub async fn state(&self) -> Value {
         self.organiser.get(&self.path()).await.ok()
     }
 
     /// Its status and how many were registered, scanned and abandoned.
-    pub(crate) async fn counts(&self) -> (String, u64, u64, u64) {
+    pub async fn counts(&self) -> (String, u64, u64, u64) {
         let state = self.state().await;
         let count = |name: &str| state[name].as_u64().expect("a count");
         assert_eq!(count("remaining"), count("max_guests").saturating_sub(count("registration_count")), "{state}");
@@ -82,18 +82,18 @@ impl Venue {
         (status, count("registration_count"), count("scan_count"), count("abandoned_count"))
     }
 
-    pub(crate) async fn patch(&self, change: &Value) -> Answer {
+    pub async fn patch(&self, change: &Value) -> Answer {
         Answer::to(self.organiser.request(Method::PATCH, &self.path()).json(change)).await
     }
 
     /// A page of the registered guests.
-    pub(crate) async fn page(&self, page: u64, page_size: u64) -> Value {
+    pub async fn page(&self, page: u64, page_size: u64) -> Value {
         let path = format!("{}/registrations?page={page}&page_size={page_size}", self.path());
         self.organiser.get(&path).await.ok()
     }
 
     /// Every registered guest, oldest first.
-    pub(crate) async fn registrations(&self) -> Vec<Value> {
+    pub async fn registrations(&self) -> Vec<Value> {
         let mut guests = Vec::new();
         for number in 1.. {
             let page = self.page(number, 100).await;
@@ -106,27 +106,27 @@ impl Venue {
     }
 
     /// The transactions of [`Venue::registrations`].
-    pub(crate) async fn registered(&self) -> Vec<String> {
+    pub async fn registered(&self) -> Vec<String> {
         self.registrations().await.iter().map(|guest| guest["txn_id"].as_str().expect("a txn_id").to_owned()).collect()
     }
 
     /// A request to the printed address.
-    pub(crate) fn visit(&self, method: Method, accept: &str) -> reqwest::RequestBuilder {
+    pub fn visit(&self, method: Method, accept: &str) -> reqwest::RequestBuilder {
         self.http.request(method, self.reach.public(&format!("/e/{}", self.id))).header(ACCEPT, accept)
     }
 
     /// The button's request, as the event's own page sends it.
-    pub(crate) fn button(&self, accept: &str) -> reqwest::RequestBuilder {
+    pub fn button(&self, accept: &str) -> reqwest::RequestBuilder {
         self.bare_button().header(ACCEPT, accept).header("sec-fetch-site", "same-origin")
     }
 
     /// The button's request with nothing that says who sends it.
-    pub(crate) fn bare_button(&self) -> reqwest::RequestBuilder {
+    pub fn bare_button(&self) -> reqwest::RequestBuilder {
         self.http.post(self.reach.public(&format!("/e/{}/start", self.id)))
     }
 
     /// Presses the button in a browser with these cookies.
-    pub(crate) async fn press(&self, cookie: Option<&str>) -> Answer {
+    pub async fn press(&self, cookie: Option<&str>) -> Answer {
         let button = self.button(BROWSER);
         Answer::to(match cookie {
             Some(cookie) => button.header(COOKIE, cookie),
@@ -136,20 +136,20 @@ impl Venue {
     }
 
     /// Opens the page, presses the button and scans what the verify page shows.
-    pub(crate) async fn scan(&self) -> Opened {
+    pub async fn scan(&self) -> Opened {
         let page = Answer::to(self.visit(Method::GET, BROWSER)).await;
         assert_eq!(page.status, 200, "{}", page.text);
         self.follow(&self.press(None).await).await
     }
 
     /// The transaction that the answer to the button leads to.
-    pub(crate) async fn follow(&self, pressed: &Answer) -> Opened {
+    pub async fn follow(&self, pressed: &Answer) -> Opened {
         assert_eq!(pressed.status, 303, "{}", pressed.text);
         self.fetch(led_to(pressed)).await.expect("the service answers")
     }
 
     /// The identity app fetches the intent of a transaction.
-    pub(crate) async fn fetch(&self, txn: &str) -> Result<Opened, reqwest::Error> {
+    pub async fn fetch(&self, txn: &str) -> Result<Opened, reqwest::Error> {
         let request = self.http.get(self.reach.public(&format!("/v/{txn}"))).header(ACCEPT, IDENTITY_APP);
         let answer = Answer::attempt(request).await?;
         assert_eq!(answer.status, 200, "{}", answer.text);
@@ -157,7 +157,7 @@ impl Venue {
     }
 
     /// The transaction of an intent, which may not be logged.
-    pub(crate) fn intent(&self, txn: &str, jwt: &str) -> Opened {
+    pub fn intent(&self, txn: &str, jwt: &str) -> Opened {
         let opened = Opened::read(&json!({"txnId": txn, "intentJwt": jwt}));
         self.secrets.keep(jwt);
         self.secrets.keep(opened.intent.cb.rsplit('/').next().unwrap_or_default());
@@ -166,13 +166,13 @@ impl Venue {
 }
 
 /// The transaction of a redirect to its verify page.
-pub(crate) fn led_to(pressed: &Answer) -> &str {
+pub fn led_to(pressed: &Answer) -> &str {
     let location = pressed.header(LOCATION.as_str()).expect("a Location");
     location.strip_prefix("/v/").expect("the verify page")
 }
 
 /// What a browser sends back of an answer's cookie.
-pub(crate) fn cookie_of(pressed: &Answer) -> String {
+pub fn cookie_of(pressed: &Answer) -> String {
     let set = pressed.header(SET_COOKIE.as_str()).expect("a cookie");
     set.split(';').next().expect("a name and value").to_owned()
 }

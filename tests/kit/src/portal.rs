@@ -13,12 +13,12 @@ use super::universe::{Reach, Secrets, Universe};
 const WRITTEN: [(&str, &str); 5] = [("&#34;", "\""), ("&#39;", "'"), ("&#60;", "<"), ("&#62;", ">"), ("&#38;", "&")];
 
 /// What a trial asks for unless the person changes it.
-pub(crate) const TRIAL: [(&str, &str); 4] = [("claims", "name"), ("claims", "dob"), ("channel", "qr"), ("language", "english")];
+pub const TRIAL: [(&str, &str); 4] = [("claims", "name"), ("claims", "dob"), ("channel", "qr"), ("language", "english")];
 
 #[derive(Clone)]
-pub(crate) struct Browser {
+pub struct Browser {
     /// `name=value` of the session's cookie; empty without a session.
-    pub(crate) cookie: String,
+    pub cookie: String,
     http: reqwest::Client,
     reach: Reach,
     secrets: Secrets,
@@ -26,13 +26,13 @@ pub(crate) struct Browser {
 
 impl Browser {
     /// One that nobody has signed in with.
-    pub(crate) fn at(universe: &Universe) -> Self {
+    pub fn at(universe: &Universe) -> Self {
         let Universe { http, reach, secrets, .. } = universe;
         Self { cookie: String::new(), http: http.clone(), reach: reach.clone(), secrets: secrets.clone() }
     }
 
     /// One that has signed in with the credentials of this backend.
-    pub(crate) async fn signed_in(universe: &Universe, backend: &Backend) -> Self {
+    pub async fn signed_in(universe: &Universe, backend: &Backend) -> Self {
         let mut browser = Self::at(universe);
         let answer = browser.sign_in(&backend.key, &backend.app).await;
         assert_eq!((answer.status, answer.header("location")), (303, Some("/portal")), "{}", answer.text);
@@ -40,11 +40,11 @@ impl Browser {
     }
 
     /// The same browser, led to another node.
-    pub(crate) fn through(&self, reach: &Reach) -> Self {
+    pub fn through(&self, reach: &Reach) -> Self {
         Self { reach: reach.clone(), ..self.clone() }
     }
 
-    pub(crate) async fn sign_in(&mut self, key: &str, app: &str) -> Answer {
+    pub async fn sign_in(&mut self, key: &str, app: &str) -> Answer {
         let answer = self.post("/portal/sign-in", &[("key", key), ("app_id", app)]).await;
         if let Some(cookie) = answer.header("set-cookie") {
             cookie.split(';').next().unwrap_or_default().clone_into(&mut self.cookie);
@@ -53,35 +53,35 @@ impl Browser {
         answer
     }
 
-    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.http.request(method, self.reach.public(path)).header("Accept", "text/html").header(COOKIE, &self.cookie)
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> Answer {
         Answer::to(self.request(Method::GET, path)).await
     }
 
     /// Sends these fields and no others.
-    pub(crate) async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
         Answer::to(self.request(Method::POST, path).header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body)).await
     }
 
     /// What the forms of this session carry.
-    pub(crate) async fn word(&self) -> String {
+    pub async fn word(&self) -> String {
         let word = hidden(&self.get("/portal").await.text, "form_word");
         self.secrets.keep(&word);
         word
     }
 
     /// Sends these fields as a page of this session does.
-    pub(crate) async fn send(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub async fn send(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let word = self.word().await;
         self.post(path, &[fields, &[("form_word", &word)]].concat()).await
     }
 
     /// Starts a trial and follows it to its page.
-    pub(crate) async fn trial(&self) -> Trial {
+    pub async fn trial(&self) -> Trial {
         let answer = self.send("/portal/trial", &TRIAL).await;
         assert_eq!(answer.status, 303, "{}", answer.text);
         let path = answer.header("location").expect("the transaction's page").to_owned();
@@ -93,31 +93,31 @@ impl Browser {
         Trial { opened: Opened::read(&json!({"txnId": txn, "intentJwt": intent})), path, page: page.text }
     }
 
-    pub(crate) async fn is_turned_to_sign_in(&self, path: &str) -> bool {
+    pub async fn is_turned_to_sign_in(&self, path: &str) -> bool {
         let answer = self.get(path).await;
         answer.status == 303 && answer.text.is_empty() && answer.header("location").is_some_and(|to| to.starts_with("/portal/sign-in"))
     }
 }
 
 /// A transaction that the trial screen has opened.
-pub(crate) struct Trial {
-    pub(crate) opened: Opened,
-    pub(crate) path: String,
-    pub(crate) page: String,
+pub struct Trial {
+    pub opened: Opened,
+    pub path: String,
+    pub page: String,
 }
 
 /// The value of a page's hidden field.
-pub(crate) fn hidden(page: &str, name: &str) -> String {
+pub fn hidden(page: &str, name: &str) -> String {
     between(page, &format!("name=\"{name}\" value=\""), "\"")
 }
 
 /// The text of the element with this id, as a browser shows it.
-pub(crate) fn shown(page: &str, id: &str) -> String {
+pub fn shown(page: &str, id: &str) -> String {
     plain(&between(page, &format!("id=\"{id}\">"), "<"))
 }
 
 /// The line that gives a shell its credentials, and then every command of a page with its title.
-pub(crate) fn commands(page: &str) -> (String, Vec<(String, String)>) {
+pub fn commands(page: &str) -> (String, Vec<(String, String)>) {
     let (_, section) = page.split_once("class=\"card commands\"").expect("commands");
     let command = |part: &str| {
         let (_, text) = part.split_once("<code id=\"curl-").and_then(|(_, rest)| rest.split_once("\">")).expect("a command");

@@ -8,7 +8,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
+pub enum Reply {
     Simple(String),
     Error(String),
     Integer(i64),
@@ -18,7 +18,7 @@ pub(crate) enum Reply {
 
 impl Reply {
     /// Its text, if it is one.
-    pub(crate) fn text(&self) -> Option<String> {
+    pub fn text(&self) -> Option<String> {
         match self {
             Self::Simple(text) => Some(text.clone()),
             Self::Bulk(Some(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
@@ -27,7 +27,7 @@ impl Reply {
         }
     }
 
-    pub(crate) const fn integer(&self) -> Option<i64> {
+    pub const fn integer(&self) -> Option<i64> {
         match self {
             Self::Integer(number) => Some(*number),
             _ => None,
@@ -35,7 +35,7 @@ impl Reply {
     }
 
     /// Its members; none if it is no array.
-    pub(crate) fn members(&self) -> &[Self] {
+    pub fn members(&self) -> &[Self] {
         match self {
             Self::Array(members) => members,
             _ => &[],
@@ -43,13 +43,13 @@ impl Reply {
     }
 
     /// The value after a name in a flat list of pairs.
-    pub(crate) fn field(&self, name: &str) -> Option<String> {
+    pub fn field(&self, name: &str) -> Option<String> {
         self.members().chunks(2).find(|pair| pair[0].text().as_deref() == Some(name))?.get(1)?.text()
     }
 }
 
 /// Sends one command on a connection of its own and waits for its answer.
-pub(crate) fn ask(port: u16, command: &[&str]) -> io::Result<Reply> {
+pub fn ask(port: u16, command: &[&str]) -> io::Result<Reply> {
     let mut stream = TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;

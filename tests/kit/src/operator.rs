@@ -11,10 +11,10 @@ use super::universe::{Reach, Secrets};
 use super::waiting::{PLENTY, eventually};
 
 /// The admin token of config/sandbox.toml.
-pub(crate) const ADMIN_TOKEN: &str = "sandbox-admin-token-never-in-production";
+pub const ADMIN_TOKEN: &str = "sandbox-admin-token-never-in-production";
 
 #[derive(Clone, Debug)]
-pub(crate) struct Operator {
+pub struct Operator {
     http: reqwest::Client,
     reach: Reach,
     secrets: Secrets,
@@ -22,18 +22,18 @@ pub(crate) struct Operator {
 }
 
 impl Operator {
-    pub(crate) fn new(http: reqwest::Client, reach: Reach, secrets: Secrets, token: &str) -> Self {
+    pub fn new(http: reqwest::Client, reach: Reach, secrets: Secrets, token: &str) -> Self {
         secrets.keep(token);
         Self { http, reach, secrets, token: token.to_owned() }
     }
 
     /// With connections of its own.
-    pub(crate) fn on_its_own(&self) -> Self {
+    pub fn on_its_own(&self) -> Self {
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().expect("an HTTP client");
         Self { http, ..self.clone() }
     }
 
-    pub(crate) async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
+    pub async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
         let request = self.http.request(method, self.reach.internal(path)).bearer_auth(&self.token);
         Answer::to(match body {
             Some(body) => request.json(body),
@@ -42,55 +42,55 @@ impl Operator {
         .await
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> Answer {
         self.ask(Method::GET, path, None).await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
         self.ask(Method::POST, path, Some(body)).await
     }
 
-    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Answer {
+    pub async fn patch(&self, path: &str, body: &Value) -> Answer {
         self.ask(Method::PATCH, path, Some(body)).await
     }
 
-    pub(crate) async fn delete(&self, path: &str) -> Answer {
+    pub async fn delete(&self, path: &str) -> Answer {
         self.ask(Method::DELETE, path, None).await
     }
 
     /// A request to the internal listener without the token.
-    pub(crate) async fn probe(&self, path: &str) -> Answer {
+    pub async fn probe(&self, path: &str) -> Answer {
         Answer::to(self.http.get(self.reach.internal(path))).await
     }
 
-    pub(crate) async fn create_client(&self) -> String {
+    pub async fn create_client(&self) -> String {
         text(&self.post("/admin/v1/clients", &json!({"name": "Client"})).await.ok(), "client_id")
     }
 
-    pub(crate) async fn create_app(&self, client: &str) -> String {
+    pub async fn create_app(&self, client: &str) -> String {
         text(&self.post(&format!("/admin/v1/clients/{client}/apps"), &json!({"name": "App"})).await.ok(), "app_id")
     }
 
     /// A new key: its id and the key itself.
-    pub(crate) async fn issue_key(&self, client: &str, terms: &Value) -> (String, String) {
+    pub async fn issue_key(&self, client: &str, terms: &Value) -> (String, String) {
         let issued = self.post(&format!("/admin/v1/clients/{client}/keys"), terms).await.ok();
         let key = text(&issued, "api_key");
         self.secrets.keep(&key);
         (text(&issued, "key_id"), key)
     }
 
-    pub(crate) async fn grant(&self, client: &str, amount: u64, reference: &str) {
+    pub async fn grant(&self, client: &str, amount: u64, reference: &str) {
         let grant = json!({"amount": amount, "reference": reference});
         self.post(&format!("/admin/v1/clients/{client}/credits"), &grant).await.ok();
     }
 
-    pub(crate) async fn balance(&self, client: &str) -> u64 {
+    pub async fn balance(&self, client: &str) -> u64 {
         let answer = self.get(&format!("/admin/v1/clients/{client}/credits")).await.ok();
         answer["balance"].as_u64().expect("a balance")
     }
 
     /// Every entry of a client's ledger, oldest first.
-    pub(crate) async fn statement(&self, client: &str) -> Vec<Value> {
+    pub async fn statement(&self, client: &str) -> Vec<Value> {
         let mut entries = Vec::new();
         for page in 1.. {
             let path = format!("/admin/v1/clients/{client}/statement?page={page}&page_size=100");
@@ -104,7 +104,7 @@ impl Operator {
         entries
     }
 
-    pub(crate) async fn backend(&self, credits: u64) -> Backend {
+    pub async fn backend(&self, credits: u64) -> Backend {
         let client = self.create_client().await;
         let app = self.create_app(&client).await;
         let (key_id, key) = self.issue_key(&client, &json!({})).await;
@@ -115,7 +115,7 @@ impl Operator {
     }
 
     /// What became of a transaction's webhook, once its attempt has ended.
-    pub(crate) async fn delivery(&self, txn: &str) -> Value {
+    pub async fn delivery(&self, txn: &str) -> Value {
         let path = format!("/admin/v1/transactions/{txn}/delivery");
         eventually("the end of the delivery", PLENTY, || async {
             let answer = self.get(&path).await;
@@ -126,7 +126,7 @@ impl Operator {
     }
 
     /// Every webhook that a flow has queued, once all attempts have ended, in the order of queueing.
-    pub(crate) async fn deliveries(&self, flow: &str) -> Vec<Value> {
+    pub async fn deliveries(&self, flow: &str) -> Vec<Value> {
         let path = format!("/admin/v1/flows/{flow}/deliveries");
         eventually("the end of the deliveries", PLENTY, || async {
             let answer = self.get(&path).await.ok();
@@ -137,12 +137,12 @@ impl Operator {
     }
 
     /// How each of the webhooks of a flow ended.
-    pub(crate) async fn outcomes(&self, flow: &str) -> Vec<String> {
+    pub async fn outcomes(&self, flow: &str) -> Vec<String> {
         self.deliveries(flow).await.iter().map(|row| text(row, "state")).collect()
     }
 
     /// Sets the callback URLs of an app's wealth-data streams: consent, data, historical data.
-    pub(crate) async fn wealth_urls(&self, app: &str, urls: [Option<String>; 3]) {
+    pub async fn wealth_urls(&self, app: &str, urls: [Option<String>; 3]) {
         let [consent, data, historical] = urls;
         let change = json!({"consent_webhook_url": consent, "data_webhook_url": data, "historical_webhook_url": historical});
         self.patch(&format!("/admin/v1/apps/{app}"), &change).await.ok();

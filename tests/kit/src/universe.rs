@@ -31,19 +31,19 @@ const SECRET_CHARS_MIN: usize = 8;
 
 /// Where the process listens now; a restart moves it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reach(Arc<RwLock<(String, String)>>);
+pub struct Reach(Arc<RwLock<(String, String)>>);
 
 impl Reach {
     /// What listens at these two addresses for as long as the test lasts.
-    pub(crate) fn of(public: &str, internal: &str) -> Self {
+    pub fn of(public: &str, internal: &str) -> Self {
         Self(Arc::new(RwLock::new((public.to_owned(), internal.to_owned()))))
     }
 
-    pub(crate) fn public(&self, path: &str) -> String {
+    pub fn public(&self, path: &str) -> String {
         format!("{}{path}", self.0.read().unwrap().0)
     }
 
-    pub(crate) fn internal(&self, path: &str) -> String {
+    pub fn internal(&self, path: &str) -> String {
         format!("{}{path}", self.0.read().unwrap().1)
     }
 }
@@ -55,7 +55,7 @@ const STORE: &str = "SAKSHI_TEST_STORE";
 const ENCRYPTION_KEY: &str = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";
 
 /// What makes a node keep everything in this Redis.
-pub(crate) fn on_redis(url: &str) -> [(&'static str, String); 3] {
+pub fn on_redis(url: &str) -> [(&'static str, String); 3] {
     [("STORE__KIND", "redis".to_owned()), ("STORE__REDIS_URL", url.to_owned()), ("STORE__ENCRYPTION_KEY", ENCRYPTION_KEY.to_owned())]
 }
 
@@ -93,17 +93,17 @@ const FILE_BEGINNING: usize = 24;
 
 /// Texts that may stand in no log line.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Secrets(Arc<Mutex<BTreeSet<String>>>);
+pub struct Secrets(Arc<Mutex<BTreeSet<String>>>);
 
 impl Secrets {
-    pub(crate) fn keep(&self, text: &str) {
+    pub fn keep(&self, text: &str) {
         if text.len() >= SECRET_CHARS_MIN {
             self.0.lock().unwrap().insert(text.to_owned());
         }
     }
 
     /// Keeps every text of a body that says something about a person, and the beginning of every file.
-    pub(crate) fn keep_personal(&self, body: &Value) {
+    pub fn keep_personal(&self, body: &Value) {
         match body {
             Value::Object(members) => {
                 for (name, value) in members {
@@ -120,27 +120,27 @@ impl Secrets {
     }
 }
 
-pub(crate) struct Universe {
-    pub(crate) directory: Arc<TempDir>,
-    pub(crate) forge: Arc<Forge>,
-    pub(crate) reach: Reach,
-    pub(crate) secrets: Secrets,
-    pub(crate) http: reqwest::Client,
+pub struct Universe {
+    pub directory: Arc<TempDir>,
+    pub forge: Arc<Forge>,
+    pub reach: Reach,
+    pub secrets: Secrets,
+    pub http: reqwest::Client,
     environment: BTreeMap<String, String>,
     process: Option<Process>,
     past: Vec<String>,
     /// Where everything is kept, unless it is in the directory. Stopped after the process.
-    pub(crate) redis: Option<Arc<RedisServer>>,
+    pub redis: Option<Arc<RedisServer>>,
 }
 
 /// The intent key of every node of this test program: to make one costs more than to start a node.
-pub(crate) fn intent_key() -> &'static str {
+pub fn intent_key() -> &'static str {
     static KEY: OnceLock<String> = OnceLock::new();
     KEY.get_or_init(|| IntentKey::generate_rs256().expect("a key").1)
 }
 
 /// Settings of a node on free ports that keeps everything in `directory`.
-pub(crate) fn environment(directory: &Path, settings: &[(&str, &str)]) -> BTreeMap<String, String> {
+pub fn environment(directory: &Path, settings: &[(&str, &str)]) -> BTreeMap<String, String> {
     let path = |name: &str| directory.join(name).display().to_string();
     let mut environment = BTreeMap::from([
         (
@@ -165,19 +165,19 @@ pub(crate) fn environment(directory: &Path, settings: &[(&str, &str)]) -> BTreeM
 }
 
 impl Universe {
-    pub(crate) async fn start() -> Self {
+    pub async fn start() -> Self {
         Self::with(&[]).await
     }
 
     /// With further settings, named as in the environment without `SAKSHI__`.
-    pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
+    pub async fn with(settings: &[(&str, &str)]) -> Self {
         let mut universe = Self::unlaunched(settings);
         universe.launch().await;
         universe
     }
 
     /// With every flow ordered from this upstream, and further settings.
-    pub(crate) async fn ordering_from(upstream: &Upstream, settings: &[(&str, &str)]) -> Self {
+    pub async fn ordering_from(upstream: &Upstream, settings: &[(&str, &str)]) -> Self {
         let mut universe = Self::unlaunched(settings);
         for (key, value) in upstream.settings() {
             universe.set(&key, &value);
@@ -187,15 +187,15 @@ impl Universe {
     }
 
     /// With other keys behind the configured issuer than the forge's.
-    pub(crate) async fn trusting(forge: Forge, jwks: &Value, settings: &[(&str, &str)]) -> Self {
+    pub async fn trusting(forge: Forge, jwks: &Value, settings: &[(&str, &str)]) -> Self {
         let mut universe = Self::prepared(forge, jwks, settings);
         universe.launch().await;
         universe
     }
 
     /// With nothing running yet.
-    pub(crate) fn unlaunched(settings: &[(&str, &str)]) -> Self {
-        let forge = Forge::new();
+    pub fn unlaunched(settings: &[(&str, &str)]) -> Self {
+        let forge = Forge::generate();
         let jwks = forge.jwks();
         Self::prepared(forge, &jwks, settings)
     }
@@ -219,7 +219,7 @@ impl Universe {
     }
 
     /// Another node on the same store, with the same keys. It is not running yet.
-    pub(crate) fn beside(&self) -> Self {
+    pub fn beside(&self) -> Self {
         Self {
             directory: Arc::clone(&self.directory),
             forge: Arc::clone(&self.forge),
@@ -234,17 +234,17 @@ impl Universe {
     }
 
     /// Changes a setting of the processes to come.
-    pub(crate) fn set(&mut self, key: &str, value: &str) {
+    pub fn set(&mut self, key: &str, value: &str) {
         self.environment.insert(format!("SAKSHI__{key}"), value.to_owned());
     }
 
     /// A setting as the next process gets it.
-    pub(crate) fn setting(&self, key: &str) -> &str {
+    pub fn setting(&self, key: &str) -> &str {
         &self.environment[&format!("SAKSHI__{key}")]
     }
 
     /// Starts the process on what the directory holds.
-    pub(crate) async fn launch(&mut self) {
+    pub async fn launch(&mut self) {
         assert!(self.process.is_none(), "it runs already");
         let process = Process::start(&["serve"], &self.environment, self.directory.path());
         let addresses = process.listening().await;
@@ -253,7 +253,7 @@ impl Universe {
     }
 
     /// Starts the process, which may open so many files.
-    pub(crate) async fn launch_with_descriptors(&mut self, most: u32) {
+    pub async fn launch_with_descriptors(&mut self, most: u32) {
         let process = Process::start_with_descriptors(most, &self.environment, self.directory.path());
         let addresses = process.listening().await;
         *self.reach.0.write().unwrap() = addresses;
@@ -261,14 +261,14 @@ impl Universe {
     }
 
     /// Starts the process and kills it while it may still be starting.
-    pub(crate) async fn launch_and_kill(&mut self, after: Duration) {
+    pub async fn launch_and_kill(&mut self, after: Duration) {
         self.process = Some(Process::start(&["serve"], &self.environment, self.directory.path()));
         tokio::time::sleep(after).await;
         self.kill().await;
     }
 
     /// SIGTERM, a good end, and a new process.
-    pub(crate) async fn restart(&mut self) {
+    pub async fn restart(&mut self) {
         let process = self.process.take().expect("it runs");
         process.signal("TERM");
         let ending = process.ended(END_BOUND).await;
@@ -278,58 +278,58 @@ impl Universe {
     }
 
     /// SIGKILL, and nothing of the process is left.
-    pub(crate) async fn kill(&mut self) {
+    pub async fn kill(&mut self) {
         let process = self.process.take().expect("it runs");
         process.signal("KILL");
         process.ended(END_BOUND).await;
         self.past.extend(process.log());
     }
 
-    pub(crate) fn process(&self) -> &Process {
+    pub fn process(&self) -> &Process {
         self.process.as_ref().expect("it runs")
     }
 
-    pub(crate) fn environment(&self) -> &BTreeMap<String, String> {
+    pub fn environment(&self) -> &BTreeMap<String, String> {
         &self.environment
     }
 
-    pub(crate) fn store(&self) -> PathBuf {
+    pub fn store(&self) -> PathBuf {
         self.directory.path().join("store")
     }
 
-    pub(crate) fn operator(&self) -> Operator {
+    pub fn operator(&self) -> Operator {
         let token = self.environment.get("SAKSHI__ADMIN__TOKEN").map_or(ADMIN_TOKEN, String::as_str);
         Operator::new(self.http.clone(), self.reach.clone(), self.secrets.clone(), token)
     }
 
     /// An upstream's connector, with the token that the node was given for it.
-    pub(crate) fn connector(&self) -> Connector {
+    pub fn connector(&self) -> Connector {
         Connector::new(self.http.clone(), self.reach.clone(), self.secrets.clone())
     }
 
     /// A client backend with an app, a key and credits of its own.
-    pub(crate) async fn backend(&self, credits: u64) -> Backend {
+    pub async fn backend(&self, credits: u64) -> Backend {
         self.operator().backend(credits).await
     }
 
     /// The sandbox's identity app, with the issuer key that the server made for it.
-    pub(crate) fn phone(&self) -> Phone {
+    pub fn phone(&self) -> Phone {
         Phone::new(&self.store(), self.http.clone(), self.reach.clone(), self.secrets.clone())
     }
 
     /// A request to the public listener without any credentials.
-    pub(crate) async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> Answer {
         Answer::to(self.http.get(self.reach.public(path))).await
     }
 
     /// Everything that all processes of this universe have said.
-    pub(crate) fn log(&self) -> Vec<String> {
+    pub fn log(&self) -> Vec<String> {
         let now = self.process.as_ref().map(Process::log).unwrap_or_default();
         [self.past.clone(), now].concat()
     }
 
     /// SIGTERM and a good end, with everything else that a drop checks.
-    pub(crate) fn stop(&mut self) -> Ending {
+    pub fn stop(&mut self) -> Ending {
         self.audit();
         let process = self.process.take().expect("it runs");
         process.signal("TERM");
@@ -337,7 +337,7 @@ impl Universe {
     }
 
     /// Waits for a process that was told to end, and judges its end and its log.
-    pub(crate) fn conclude(&mut self, process: &Process) -> Ending {
+    pub fn conclude(&mut self, process: &Process) -> Ending {
         let ending = process.wait(END_BOUND).unwrap_or_else(|| {
             process.signal("KILL");
             panic!("the process did not end within {END_BOUND:?} of SIGTERM");
@@ -349,7 +349,7 @@ impl Universe {
     }
 
     /// Takes the process out, for a test that ends it in its own way and then calls [`Self::conclude`].
-    pub(crate) fn take_process(&mut self) -> Process {
+    pub fn take_process(&mut self) -> Process {
         self.process.take().expect("it runs")
     }
 

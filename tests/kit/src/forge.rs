@@ -9,53 +9,53 @@ use serde_json::{Value, json};
 
 use super::backend::Opened;
 
-pub(crate) const ISSUER: &str = "https://issuer.example";
-pub(crate) const KID: &str = "issuer-key-1";
+pub const ISSUER: &str = "https://issuer.example";
+pub const KID: &str = "issuer-key-1";
 
 #[derive(Debug)]
-pub(crate) struct Forge {
-    pub(crate) issuer: SigningKey,
-    pub(crate) holder: SigningKey,
+pub struct Forge {
+    pub issuer: SigningKey,
+    pub holder: SigningKey,
 }
 
 /// The parts of a credential before they are signed.
 #[derive(Clone, Debug)]
-pub(crate) struct Draft {
-    pub(crate) header: Value,
-    pub(crate) payload: Value,
-    pub(crate) disclosures: Vec<String>,
+pub struct Draft {
+    pub header: Value,
+    pub payload: Value,
+    pub disclosures: Vec<String>,
 }
 
-pub(crate) fn now() -> i64 {
+pub fn now() -> i64 {
     SystemClock.now().seconds()
 }
 
-pub(crate) fn encode(text: impl AsRef<[u8]>) -> String {
+pub fn encode(text: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(text)
 }
 
-pub(crate) fn digest_of(text: &str) -> String {
+pub fn digest_of(text: &str) -> String {
     encode(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, text.as_bytes()))
 }
 
-pub(crate) fn disclosure(name: &str, value: &Value) -> String {
+pub fn disclosure(name: &str, value: &Value) -> String {
     encode(json!([format!("salt-of-{name}-{}", uuid::Uuid::new_v4()), name, value]).to_string())
 }
 
 impl Forge {
-    pub(crate) fn new() -> Self {
+    pub fn generate() -> Self {
         let key = || SigningKey::generate().expect("a key");
         Self { issuer: key(), holder: key() }
     }
 
-    pub(crate) fn jwks(&self) -> Value {
+    pub fn jwks(&self) -> Value {
         let mut jwk = self.issuer.public_jwk();
         jwk["kid"] = KID.into();
         json!({"keys": [jwk]})
     }
 
     /// A good credential of these claims, still to be signed.
-    pub(crate) fn draft(&self, claims: &[(&str, Value)]) -> Draft {
+    pub fn draft(&self, claims: &[(&str, Value)]) -> Draft {
         let disclosures: Vec<String> = claims.iter().map(|(name, value)| disclosure(name, value)).collect();
         let digests: Vec<String> = disclosures.iter().map(|text| digest_of(text)).collect();
         let payload = json!({
@@ -66,17 +66,17 @@ impl Forge {
     }
 
     /// The credential of Asha Rao, with what a request for name, dob and gender needs.
-    pub(crate) fn good(&self) -> Draft {
+    pub fn good(&self) -> Draft {
         self.draft(&[("residentName", json!("Asha Rao")), ("dob", json!("14-02-1990")), ("gender", json!("F"))])
     }
 
-    pub(crate) fn sign(&self, draft: &Draft) -> String {
+    pub fn sign(&self, draft: &Draft) -> String {
         let jws = self.issuer.sign(&draft.header, &draft.payload).expect("a signature");
         with_disclosures(&jws, &draft.disclosures)
     }
 
     /// Key binding for a transaction, with its parts open to `change`.
-    pub(crate) fn bind(&self, presented: &str, opened: &Opened, change: impl FnOnce(&mut Value, &mut Value)) -> String {
+    pub fn bind(&self, presented: &str, opened: &Opened, change: impl FnOnce(&mut Value, &mut Value)) -> String {
         let mut header = json!({"alg": "ES256", "typ": "kb+jwt"});
         let mut payload = json!({"nonce": opened.txn, "aud": opened.intent.aud, "iat": now(), "sd_hash": digest_of(presented)});
         change(&mut header, &mut payload);
@@ -84,13 +84,13 @@ impl Forge {
     }
 }
 
-pub(crate) fn with_disclosures(jws: &str, disclosures: &[String]) -> String {
+pub fn with_disclosures(jws: &str, disclosures: &[String]) -> String {
     let tail: String = disclosures.iter().map(|text| format!("{text}~")).collect();
     format!("{jws}~{tail}")
 }
 
 /// The credential under the second signature that anybody can make of an ECDSA signature: s becomes n - s.
-pub(crate) fn with_the_other_signature(credential: &str) -> String {
+pub fn with_the_other_signature(credential: &str) -> String {
     // The order of P-256 (FIPS 186-4, D.1.2.3).
     const ORDER: [u8; 32] = [
         0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbc, 0xe6, 0xfa, 0xad, 0xa7, 0x17, 0x9e, 0x84,

@@ -9,10 +9,10 @@ use super::backend::Backend;
 use super::venue::within;
 
 /// The declaration that the tests' end users have agreed to.
-pub(crate) const CONSENT_TEXT: &str = "I agree that Example Bank may see these documents of mine.";
+pub const CONSENT_TEXT: &str = "I agree that Example Bank may see these documents of mine.";
 
 /// The file of the golden payloads.
-pub(crate) const PDF: &str = "JVBERi0xLjQKJcOkw7zDtsOfCg==";
+pub const PDF: &str = "JVBERi0xLjQKJcOkw7zDtsOfCg==";
 
 const DAY: u64 = 86_400;
 
@@ -22,7 +22,7 @@ const GOLDEN_SIGNERS: [&str; 2] = ["signer-1", "signer-2"];
 const GOLDEN_UNTIL: [&str; 2] = ["2026-02-07T09:30:00.000Z", "2026-02-14T09:30:00.000Z"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flow {
+pub enum Flow {
     Esign,
     DocLocker,
     EStamp,
@@ -30,10 +30,10 @@ pub(crate) enum Flow {
 }
 
 impl Flow {
-    pub(crate) const ALL: [Self; 4] = [Self::Esign, Self::DocLocker, Self::EStamp, Self::Wealth];
+    pub const ALL: [Self; 4] = [Self::Esign, Self::DocLocker, Self::EStamp, Self::Wealth];
 
     /// Where it is opened.
-    pub(crate) const fn path(self) -> &'static str {
+    pub const fn path(self) -> &'static str {
         match self {
             Self::Esign => "/api/v1/esign/request",
             Self::DocLocker => "/api/v1/doclocker/init",
@@ -43,7 +43,7 @@ impl Flow {
     }
 
     /// What settings and orders call it.
-    pub(crate) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Esign => "esign",
             Self::DocLocker => "doclocker",
@@ -53,7 +53,7 @@ impl Flow {
     }
 
     /// The kind of its reports; of a wealth-data flow, of the first of three.
-    pub(crate) const fn kind(self) -> &'static str {
+    pub const fn kind(self) -> &'static str {
         match self {
             Self::Wealth => "wealth-consent",
             other => other.name(),
@@ -61,7 +61,7 @@ impl Flow {
     }
 
     /// The member that holds its id.
-    pub(crate) const fn id(self) -> &'static str {
+    pub const fn id(self) -> &'static str {
         match self {
             Self::Esign => "documentId",
             Self::DocLocker => "transactionId",
@@ -71,7 +71,7 @@ impl Flow {
     }
 
     /// What opens the flow that the golden files tell of.
-    pub(crate) fn body(self) -> Value {
+    pub fn body(self) -> Value {
         let until = |days: u64| within(std::time::Duration::from_secs(days * DAY));
         match self {
             Self::Esign => json!({
@@ -95,7 +95,7 @@ impl Flow {
     }
 
     /// The body with members at JSON pointers set to other values, or left out where there is none.
-    pub(crate) fn body_with(self, changes: &[(&str, Option<Value>)]) -> Value {
+    pub fn body_with(self, changes: &[(&str, Option<Value>)]) -> Value {
         let mut body = self.body();
         for (pointer, value) in changes {
             change(&mut body, pointer, value.clone());
@@ -105,7 +105,7 @@ impl Flow {
 }
 
 /// Sets or removes the member at a pointer.
-pub(crate) fn change(body: &mut Value, pointer: &str, value: Option<Value>) {
+pub fn change(body: &mut Value, pointer: &str, value: Option<Value>) {
     let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
     let parent = body.pointer_mut(parent).unwrap_or_else(|| panic!("{pointer} points nowhere"));
     match value {
@@ -119,18 +119,18 @@ pub(crate) fn change(body: &mut Value, pointer: &str, value: Option<Value>) {
 
 /// A flow that was opened.
 #[derive(Clone, Debug)]
-pub(crate) struct Begun {
-    pub(crate) flow: Flow,
-    pub(crate) id: String,
-    pub(crate) app: String,
-    pub(crate) answer: Value,
+pub struct Begun {
+    pub flow: Flow,
+    pub id: String,
+    pub app: String,
+    pub answer: Value,
     signers: Vec<String>,
     until: Vec<String>,
 }
 
 impl Begun {
     /// From what was asked and answered.
-    pub(crate) fn read(flow: Flow, app: &str, asked: &Value, answer: &Value) -> Self {
+    pub fn read(flow: Flow, app: &str, asked: &Value, answer: &Value) -> Self {
         let text = |value: &Value| value.as_str().expect("a text").to_owned();
         let each = |list: &Value, member: &str| -> Vec<String> {
             list["signerInfo"].as_array().into_iter().flatten().filter_map(|signer| signer[member].as_str()).map(str::to_owned).collect()
@@ -141,7 +141,7 @@ impl Begun {
     }
 
     /// The ends of its signers' invitations.
-    pub(crate) fn until(&self) -> &[String] {
+    pub fn until(&self) -> &[String] {
         &self.until
     }
 
@@ -156,17 +156,17 @@ impl Begun {
     }
 
     /// The bytes that a client must receive for a golden file.
-    pub(crate) fn sent(&self, golden: &str) -> String {
+    pub fn sent(&self, golden: &str) -> String {
         compact(&self.fill(golden))
     }
 
     /// A connector's report of a golden file.
-    pub(crate) fn report(&self, golden: &str) -> Value {
+    pub fn report(&self, golden: &str) -> Value {
         self.report_with(golden, &[])
     }
 
     /// The report with members at JSON pointers changed.
-    pub(crate) fn report_with(&self, golden: &str, changes: &[(&str, Option<Value>)]) -> Value {
+    pub fn report_with(&self, golden: &str, changes: &[(&str, Option<Value>)]) -> Value {
         let mut report: Value = serde_json::from_str(&self.fill(golden)).expect("JSON");
         report["app_id"] = json!(self.app);
         for (pointer, value) in changes {
@@ -190,30 +190,30 @@ fn compact(json: &str) -> String {
 
 impl Backend {
     /// A request to open a flow, under the correlation id of the golden files.
-    pub(crate) fn beginning(&self, flow: Flow, body: &Value) -> RequestBuilder {
+    pub fn beginning(&self, flow: Flow, body: &Value) -> RequestBuilder {
         self.secrets.keep_personal(body);
         self.request(Method::POST, flow.path()).header("X-Request-ID", "req-1").json(body)
     }
 
-    pub(crate) async fn begin_as(&self, flow: Flow, body: &Value) -> Answer {
+    pub async fn begin_as(&self, flow: Flow, body: &Value) -> Answer {
         Answer::to(self.beginning(flow, body)).await
     }
 
-    pub(crate) async fn begin_once(&self, key: &str, flow: Flow, body: &Value) -> Answer {
+    pub async fn begin_once(&self, key: &str, flow: Flow, body: &Value) -> Answer {
         Answer::to(self.beginning(flow, body).header("Idempotency-Key", key)).await
     }
 
-    pub(crate) async fn begin_with(&self, flow: Flow, body: &Value) -> Begun {
+    pub async fn begin_with(&self, flow: Flow, body: &Value) -> Begun {
         Begun::read(flow, &self.app, body, &self.begin_as(flow, body).await.ok())
     }
 
     /// The flow that the golden files tell of.
-    pub(crate) async fn begin(&self, flow: Flow) -> Begun {
+    pub async fn begin(&self, flow: Flow) -> Begun {
         self.begin_with(flow, &flow.body()).await
     }
 
     /// The poll of an eSign or a document locker flow.
-    pub(crate) async fn poll(&self, begun: &Begun) -> Answer {
+    pub async fn poll(&self, begun: &Begun) -> Answer {
         match begun.flow {
             Flow::Esign => self.post("/api/v1/esign/status", &json!({"documentId": begun.id})).await,
             Flow::DocLocker => self.get(&format!("/api/v1/doclocker/details/{}", begun.id)).await,
@@ -222,12 +222,12 @@ impl Backend {
     }
 
     /// Registers the account's webhook URL for an API.
-    pub(crate) async fn register(&self, api_type: &str, url: &str) {
+    pub async fn register(&self, api_type: &str, url: &str) {
         let answer = self.configure(&json!({"apiType": api_type, "webhookUrl": url})).await;
         assert_eq!(answer.ok(), json!({"success": true, "data": {"apiType": api_type, "webhookUrl": url}}));
     }
 
-    pub(crate) async fn configure(&self, body: &Value) -> Answer {
+    pub async fn configure(&self, body: &Value) -> Answer {
         self.secrets.keep_personal(body);
         Answer::to(self.request(Method::PUT, "/api/v1/user/webhook").json(body)).await
     }

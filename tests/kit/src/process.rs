@@ -1,6 +1,7 @@
 //! A running `sakshi` process: its output line by line, its signals and its end.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,8 +13,10 @@ use serde_json::Value;
 
 use super::waiting::{PLENTY, eventually};
 
-/// The binary under test.
-pub(crate) const SAKSHI: &str = env!("CARGO_BIN_EXE_sakshi");
+/// The binary under test: cargo tells the integration tests of its package where it is.
+fn binary() -> OsString {
+    std::env::var_os("CARGO_BIN_EXE_sakshi").expect("this test belongs to the package sakshi and is run by cargo")
+}
 
 /// What is known of a process so far.
 #[derive(Debug, Default)]
@@ -25,29 +28,29 @@ struct Seen {
 }
 
 #[derive(Debug)]
-pub(crate) struct Process {
+pub struct Process {
     pid: u32,
     shared: Arc<(Mutex<Seen>, Condvar)>,
 }
 
 /// How a process ended and what it said.
 #[derive(Clone, Debug)]
-pub(crate) struct Ending {
-    pub(crate) status: ExitStatus,
-    pub(crate) out: String,
-    pub(crate) err: String,
+pub struct Ending {
+    pub status: ExitStatus,
+    pub out: String,
+    pub err: String,
 }
 
 impl Process {
     /// Starts the binary with nothing of the test's own environment but what is given.
-    pub(crate) fn start(arguments: &[&str], environment: &BTreeMap<String, String>, directory: &Path) -> Self {
-        Self::spawn(Command::new(SAKSHI), arguments, environment, directory)
+    pub fn start(arguments: &[&str], environment: &BTreeMap<String, String>, directory: &Path) -> Self {
+        Self::spawn(Command::new(binary()), arguments, environment, directory)
     }
 
     /// As [`Process::start`] for a process that may open so many files and no more.
-    pub(crate) fn start_with_descriptors(most: u32, environment: &BTreeMap<String, String>, directory: &Path) -> Self {
+    pub fn start_with_descriptors(most: u32, environment: &BTreeMap<String, String>, directory: &Path) -> Self {
         let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\""), SAKSHI]);
+        shell.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\"")]).arg(binary());
         Self::spawn(shell, &["serve"], environment, directory)
     }
 
@@ -64,7 +67,7 @@ impl Process {
     }
 
     /// Runs the binary to its end, which must come by itself.
-    pub(crate) fn run(arguments: &[&str], environment: &BTreeMap<String, String>, directory: &Path) -> Ending {
+    pub fn run(arguments: &[&str], environment: &BTreeMap<String, String>, directory: &Path) -> Ending {
         let process = Self::start(arguments, environment, directory);
         process.wait(PLENTY).unwrap_or_else(|| {
             process.signal("KILL");
@@ -72,13 +75,13 @@ impl Process {
         })
     }
 
-    pub(crate) fn signal(&self, name: &str) {
+    pub fn signal(&self, name: &str) {
         let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.pid)]).status().expect("sh runs");
         assert!(sent.success() || self.with(|seen| seen.ended.is_some()), "SIG{name} could not be sent");
     }
 
     /// The addresses of the one line on stdout, once it serves.
-    pub(crate) async fn listening(&self) -> (String, String) {
+    pub async fn listening(&self) -> (String, String) {
         eventually("the line on stdout", PLENTY, || async {
             let (line, ended) = self.with(|seen| (seen.out.first().cloned(), seen.ended));
             assert!(ended.is_none(), "the process ended before it served: {:#?}", self.with(|seen| seen.err.clone()));
@@ -90,7 +93,7 @@ impl Process {
     }
 
     /// Blocks until the process has ended and all of its output is read; `None` after `bound`.
-    pub(crate) fn wait(&self, bound: Duration) -> Option<Ending> {
+    pub fn wait(&self, bound: Duration) -> Option<Ending> {
         let (seen, changed) = &*self.shared;
         let going_on = |seen: &mut Seen| seen.ended.is_none() || seen.open_pipes > 0;
         let (seen, _) = changed.wait_timeout_while(seen.lock().unwrap(), bound, going_on).unwrap();
@@ -98,17 +101,17 @@ impl Process {
     }
 
     /// As [`Process::wait`] for a test that has other things going on meanwhile.
-    pub(crate) async fn ended(&self, bound: Duration) -> Ending {
+    pub async fn ended(&self, bound: Duration) -> Ending {
         eventually("the end of the process", bound, || async { self.wait(Duration::ZERO) }).await
     }
 
     /// The most memory that it has had resident at any time so far, in bytes (proc(5), `VmHWM`).
-    pub(crate) fn resident_at_most(&self) -> u64 {
+    pub fn resident_at_most(&self) -> u64 {
         self.memory("VmHWM:")
     }
 
     /// The memory that it has resident now, in bytes (proc(5), `VmRSS`).
-    pub(crate) fn resident(&self) -> u64 {
+    pub fn resident(&self) -> u64 {
         self.memory("VmRSS:")
     }
 
@@ -118,7 +121,7 @@ impl Process {
         line.trim_end_matches("kB").trim().parse::<u64>().expect("kilobytes") * 1_024
     }
 
-    pub(crate) fn log(&self) -> Vec<String> {
+    pub fn log(&self) -> Vec<String> {
         self.with(|seen| [seen.out.clone(), seen.err.clone()].concat())
     }
 

@@ -8,13 +8,13 @@ use super::answer::Answer;
 use super::universe::{Reach, Secrets};
 
 /// The connector token of config/sandbox.toml.
-pub(crate) const CONNECTOR_TOKEN: &str = "sandbox-connector-token-never-in-production";
+pub const CONNECTOR_TOKEN: &str = "sandbox-connector-token-never-in-production";
 
 /// The kinds of report.
-pub(crate) const KINDS: [&str; 6] = ["esign", "doclocker", "estamp", "wealth-consent", "wealth-data", "wealth-historical"];
+pub const KINDS: [&str; 6] = ["esign", "doclocker", "estamp", "wealth-consent", "wealth-data", "wealth-historical"];
 
 #[derive(Clone, Debug)]
-pub(crate) struct Connector {
+pub struct Connector {
     http: reqwest::Client,
     reach: Reach,
     secrets: Secrets,
@@ -22,49 +22,49 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    pub(crate) fn new(http: reqwest::Client, reach: Reach, secrets: Secrets) -> Self {
+    pub fn new(http: reqwest::Client, reach: Reach, secrets: Secrets) -> Self {
         Self { http, reach, secrets, token: CONNECTOR_TOKEN.to_owned() }
     }
 
     /// The same connector, reporting to another node.
-    pub(crate) fn through(&self, reach: &Reach) -> Self {
+    pub fn through(&self, reach: &Reach) -> Self {
         Self { reach: reach.clone(), ..self.clone() }
     }
 
     /// The same connector with another token.
-    pub(crate) fn presenting(&self, token: &str) -> Self {
+    pub fn presenting(&self, token: &str) -> Self {
         Self { token: token.to_owned(), ..self.clone() }
     }
 
     /// A report whose body is still to be given.
-    pub(crate) fn request(&self, kind: &str) -> RequestBuilder {
+    pub fn request(&self, kind: &str) -> RequestBuilder {
         let url = self.reach.internal(&format!("/internal/v1/flows/{kind}"));
         self.http.request(Method::POST, url).bearer_auth(&self.token).header(CONTENT_TYPE, "application/json")
     }
 
-    pub(crate) async fn report(&self, kind: &str, report: &Value) -> Answer {
+    pub async fn report(&self, kind: &str, report: &Value) -> Answer {
         self.attempt(kind, report).await.expect("the service answers")
     }
 
     /// As [`Connector::report`], where the service may be away.
-    pub(crate) async fn attempt(&self, kind: &str, report: &Value) -> Result<Answer, reqwest::Error> {
+    pub async fn attempt(&self, kind: &str, report: &Value) -> Result<Answer, reqwest::Error> {
         self.secrets.keep_personal(report);
         Answer::attempt(self.request(kind).body(report.to_string())).await
     }
 
     /// Reports something new.
-    pub(crate) async fn tell(&self, kind: &str, report: &Value) {
+    pub async fn tell(&self, kind: &str, report: &Value) {
         assert_eq!(told(&self.report(kind, report).await), "accepted");
     }
 
     /// Reports something that was reported before.
-    pub(crate) async fn tell_again(&self, kind: &str, report: &Value) {
+    pub async fn tell_again(&self, kind: &str, report: &Value) {
         assert_eq!(told(&self.report(kind, report).await), "repeated");
     }
 }
 
 /// The result of a report that was taken.
-pub(crate) fn told(answer: &Answer) -> String {
+pub fn told(answer: &Answer) -> String {
     let body = answer.ok();
     let result = body["result"].as_str().expect("a result").to_owned();
     assert_eq!(body, serde_json::json!({"success": true, "result": result}));

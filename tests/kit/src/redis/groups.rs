@@ -11,17 +11,17 @@ const REPLICATION: &[&str] = &["repl-diskless-sync-delay 0", "repl-diskless-sync
 
 /// A master, its replicas, and three sentinels that agree on who is master.
 #[derive(Debug)]
-pub(crate) struct Sentinels {
+pub struct Sentinels {
     servers: Vec<RedisServer>,
     sentinels: Vec<RedisServer>,
 }
 
 impl Sentinels {
     /// The name under which the sentinels know the master.
-    pub(crate) const SERVICE: &'static str = "sakshi";
+    pub const SERVICE: &'static str = "sakshi";
 
     /// Starts a master and replicas with lines of `redis.conf`; complete when this returns.
-    pub(crate) fn start(replicas: usize, lines: &[&str]) -> Self {
+    pub fn start(replicas: usize, lines: &[&str]) -> Self {
         let lines = [lines, REPLICATION].concat();
         let master = RedisServer::start(&lines);
         let follow = format!("replicaof 127.0.0.1 {}", master.port());
@@ -50,23 +50,23 @@ impl Sentinels {
     }
 
     /// What a client connects to: the sentinels.
-    pub(crate) fn urls(&self) -> Vec<String> {
+    pub fn urls(&self) -> Vec<String> {
         self.sentinels.iter().map(RedisServer::url).collect()
     }
 
     /// The server that the sentinels hold for the master.
-    pub(crate) fn master(&self) -> &RedisServer {
+    pub fn master(&self) -> &RedisServer {
         let port = eventually("a sentinel that answers", PLENTY, || self.sentinels.iter().find_map(master_port));
         self.server(port)
     }
 
-    pub(crate) fn replicas(&self) -> impl Iterator<Item = &RedisServer> {
+    pub fn replicas(&self) -> impl Iterator<Item = &RedisServer> {
         let master = self.master().port();
         self.servers.iter().filter(move |server| server.port() != master)
     }
 
     /// Waits until all sentinels name another master than this one, and that one is.
-    pub(crate) fn await_failover(&self, old: u16) -> &RedisServer {
+    pub fn await_failover(&self, old: u16) -> &RedisServer {
         eventually("a failover", PLENTY, || {
             let named: Vec<u16> = self.sentinels.iter().filter_map(master_port).collect();
             let new = *named.first()?;
@@ -77,7 +77,7 @@ impl Sentinels {
     }
 
     /// Makes another server master without any of them dying.
-    pub(crate) fn demote_master(&self) -> &RedisServer {
+    pub fn demote_master(&self) -> &RedisServer {
         let old = self.master().port();
         self.sentinels[0].answer(&["SENTINEL", "FAILOVER", Self::SERVICE]);
         self.await_failover(old)
@@ -90,18 +90,18 @@ impl Sentinels {
 
 /// A cluster of masters, each with as many replicas as asked for.
 #[derive(Debug)]
-pub(crate) struct RedisCluster {
+pub struct RedisCluster {
     nodes: Vec<RedisServer>,
 }
 
 impl RedisCluster {
     /// Three masters with lines of `redis.conf`; every slot is served when this returns.
-    pub(crate) fn start(replicas: usize, lines: &[&str]) -> Self {
+    pub fn start(replicas: usize, lines: &[&str]) -> Self {
         Self::of(3, replicas, lines)
     }
 
     /// The same with so many masters, which are three at least.
-    pub(crate) fn of(masters: usize, replicas: usize, lines: &[&str]) -> Self {
+    pub fn of(masters: usize, replicas: usize, lines: &[&str]) -> Self {
         let own = ["cluster-enabled yes", "cluster-node-timeout 1000", "cluster-config-file nodes.conf"];
         let lines = [lines, REPLICATION, &own].concat();
         let nodes: Vec<_> = (0..masters * (1 + replicas)).map(|_| RedisServer::start(&lines)).collect();
@@ -115,28 +115,28 @@ impl RedisCluster {
     }
 
     /// What a client connects to: all of the nodes.
-    pub(crate) fn urls(&self) -> Vec<String> {
+    pub fn urls(&self) -> Vec<String> {
         self.nodes.iter().map(RedisServer::url).collect()
     }
 
-    pub(crate) fn nodes(&self) -> &[RedisServer] {
+    pub fn nodes(&self) -> &[RedisServer] {
         &self.nodes
     }
 
     /// The slot of a key, as the cluster counts it.
-    pub(crate) fn slot_of(&self, key: &str) -> u16 {
+    pub fn slot_of(&self, key: &str) -> u16 {
         let slot = self.running().next().expect("one is running").answer(&["CLUSTER", "KEYSLOT", key]);
         slot.integer().and_then(|slot| u16::try_from(slot).ok()).expect("a slot")
     }
 
     /// The node that serves a slot, as the nodes that are running see it.
-    pub(crate) fn master_of(&self, slot: u16) -> &RedisServer {
+    pub fn master_of(&self, slot: u16) -> &RedisServer {
         let port = eventually("a node that answers", PLENTY, || self.running().find_map(|node| master_port_of(node, slot)));
         self.nodes.iter().find(|node| node.port() == port).expect("one of ours")
     }
 
     /// Gives a slot with all that is in it to another master. Midway its keys are there, and the old one still has the slot.
-    pub(crate) async fn move_slot(&self, slot: u16, midway: impl Future<Output = ()>) {
+    pub async fn move_slot(&self, slot: u16, midway: impl Future<Output = ()>) {
         let from = self.master_of(slot);
         let to = self.nodes.iter().find(|node| node.port() != from.port()).expect("another master");
         let id = |node: &RedisServer| node.answer(&["CLUSTER", "MYID"]).text().expect("an id");
@@ -155,14 +155,14 @@ impl RedisCluster {
     }
 
     /// Kills the master of a slot; the port that it had.
-    pub(crate) fn kill_master_of(&self, slot: u16) -> u16 {
+    pub fn kill_master_of(&self, slot: u16) -> u16 {
         let master = self.master_of(slot);
         master.kill9();
         master.port()
     }
 
     /// Waits until another node than this one serves the slot and everyone agrees.
-    pub(crate) fn await_failover(&self, slot: u16, old: u16) -> &RedisServer {
+    pub fn await_failover(&self, slot: u16, old: u16) -> &RedisServer {
         eventually("a promotion", PLENTY, || {
             let seen: Vec<_> = self.running().map(|node| master_port_of(node, slot)).collect();
             let new = seen.first().copied().flatten().filter(|&port| port != old)?;

@@ -1,17 +1,9 @@
 //! A real `redis-server` of a test's own: a free port, a temporary directory, the settings it asks
-//! for, and every way in which a server can go away and come back. Whole groups of them are in
-//! [`groups`], the few bytes of protocol in [`resp`].
-//!
-//! Nothing here but the standard library and `tempfile`, because crates that know nothing of each
-//! other include this file by its path.
+//! for, and every way in which a server can go away and come back. Sentinels and clusters are in
+//! [`groups`], the Redis protocol in [`resp`].
 
-// Each suite uses its own part of it.
-#![allow(dead_code)]
-
-#[path = "redis_groups.rs"]
-pub(crate) mod groups;
-#[path = "redis_resp.rs"]
-pub(crate) mod resp;
+pub mod groups;
+pub mod resp;
 
 use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
@@ -27,7 +19,7 @@ use tempfile::TempDir;
 use self::resp::Reply;
 
 /// Far more than anything local takes, far less than a hung run.
-pub(crate) const PLENTY: Duration = Duration::from_secs(30);
+pub const PLENTY: Duration = Duration::from_secs(30);
 
 /// Below the ports that the system hands to outgoing connections, so that a server that is
 /// restarted finds its port free; a cluster node has a second one 10,000 above.
@@ -37,11 +29,11 @@ const PORTS: std::ops::Range<u16> = 10_000..22_000;
 const ATTEMPTS: usize = 20;
 
 /// Keeps what it was asked to keep: every write is on the disk before its answer.
-pub(crate) const DURABLE: &[&str] = &["appendonly yes", "appendfsync always"];
+pub const DURABLE: &[&str] = &["appendonly yes", "appendfsync always"];
 
 /// A running server. It ends with the value.
 #[derive(Debug)]
-pub(crate) struct RedisServer {
+pub struct RedisServer {
     port: u16,
     directory: TempDir,
     arguments: Vec<String>,
@@ -50,12 +42,12 @@ pub(crate) struct RedisServer {
 
 impl RedisServer {
     /// Starts a server with lines of `redis.conf`; without any it keeps nothing on the disk.
-    pub(crate) fn start(lines: &[&str]) -> Self {
+    pub fn start(lines: &[&str]) -> Self {
         Self::start_as(&[], lines)
     }
 
     /// As [`RedisServer::start`], with arguments to the program.
-    pub(crate) fn start_as(arguments: &[&str], lines: &[&str]) -> Self {
+    pub fn start_as(arguments: &[&str], lines: &[&str]) -> Self {
         for _ in 0..ATTEMPTS {
             let port = free_port();
             let directory = tempfile::tempdir().expect("a temporary directory");
@@ -82,20 +74,20 @@ impl RedisServer {
     }
 
     /// What a client connects to.
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("redis://{}/", self.address())
     }
 
-    pub(crate) fn address(&self) -> String {
+    pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    pub(crate) const fn port(&self) -> u16 {
+    pub const fn port(&self) -> u16 {
         self.port
     }
 
     /// Ends it as a power cut would, as far as its process goes.
-    pub(crate) fn kill9(&self) {
+    pub fn kill9(&self) {
         if let Some(mut child) = self.child.lock().expect("no test thread died here").take() {
             child.kill().expect("it can be killed");
             child.wait().expect("it has ended");
@@ -103,29 +95,29 @@ impl RedisServer {
     }
 
     /// Starts it again on the same port with the same files; ready when this returns.
-    pub(crate) fn restart(&self) {
+    pub fn restart(&self) {
         self.kill9();
         self.spawn();
         assert!(self.becomes_ready(), "redis-server did not start again:\n{}", self.log());
     }
 
     /// Stops it in its tracks, with its connections open (`SIGSTOP`).
-    pub(crate) fn pause(&self) {
+    pub fn pause(&self) {
         self.signal("STOP");
     }
 
     /// Lets it go on (`SIGCONT`).
-    pub(crate) fn resume(&self) {
+    pub fn resume(&self) {
         self.signal("CONT");
     }
 
     /// Asks it something on a connection of its own.
-    pub(crate) fn ask(&self, command: &[&str]) -> io::Result<Reply> {
+    pub fn ask(&self, command: &[&str]) -> io::Result<Reply> {
         resp::ask(self.port, command)
     }
 
     /// As [`RedisServer::ask`], where it must answer, and not with an error.
-    pub(crate) fn answer(&self, command: &[&str]) -> Reply {
+    pub fn answer(&self, command: &[&str]) -> Reply {
         match self.ask(command).expect("redis-server answers") {
             Reply::Error(error) => panic!("{command:?}: {error}"),
             reply => reply,
@@ -133,17 +125,17 @@ impl RedisServer {
     }
 
     /// One field of `INFO`, when it has it and answers.
-    pub(crate) fn info(&self, field: &str) -> Option<String> {
+    pub fn info(&self, field: &str) -> Option<String> {
         let text = self.ask(&["INFO", "everything"]).ok()?.text()?;
         text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':').map(|value| value.trim_end().to_owned()))
     }
 
     /// Everything that it has logged.
-    pub(crate) fn log(&self) -> String {
+    pub fn log(&self) -> String {
         fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
 
-    pub(crate) fn is_running(&self) -> bool {
+    pub fn is_running(&self) -> bool {
         self.child.lock().expect("no test thread died here").as_mut().is_some_and(|child| child.try_wait().is_ok_and(|end| end.is_none()))
     }
 
@@ -187,7 +179,7 @@ impl Drop for RedisServer {
 }
 
 /// Looks until there is something to see; a test that waits longer than `bound` fails.
-pub(crate) fn eventually<T>(what: &str, bound: Duration, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn eventually<T>(what: &str, bound: Duration, mut look: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
         if let Some(seen) = look() {

@@ -10,26 +10,26 @@ use super::upstream::Upstream;
 use super::waiting::PLENTY;
 
 /// What a client can register a URL for.
-pub(crate) const API_TYPES: [&str; 4] = ["ESign", "DocLocker", "RegistryEStamp", "PhysicalEStamp"];
+pub const API_TYPES: [&str; 4] = ["ESign", "DocLocker", "RegistryEStamp", "PhysicalEStamp"];
 /// The wealth-data streams, whose URLs the operator sets.
-pub(crate) const STREAMS: [&str; 3] = ["wealth-consent", "wealth-data", "wealth-historical"];
+pub const STREAMS: [&str; 3] = ["wealth-consent", "wealth-data", "wealth-historical"];
 
 /// The node ends before everybody it talks to.
-pub(crate) struct Office {
-    pub(crate) universe: Universe,
-    pub(crate) backend: Backend,
-    pub(crate) connector: Connector,
-    pub(crate) upstream: Upstream,
-    pub(crate) receiver: WebhookReceiver,
+pub struct Office {
+    pub universe: Universe,
+    pub backend: Backend,
+    pub connector: Connector,
+    pub upstream: Upstream,
+    pub receiver: WebhookReceiver,
 }
 
 impl Office {
-    pub(crate) async fn open() -> Self {
+    pub async fn open() -> Self {
         Self::with(&[]).await
     }
 
     /// With further settings.
-    pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
+    pub async fn with(settings: &[(&str, &str)]) -> Self {
         let upstream = Upstream::start().await;
         let universe = Universe::ordering_from(&upstream, settings).await;
         let (backend, connector) = (universe.backend(0).await, universe.connector());
@@ -38,12 +38,12 @@ impl Office {
     }
 
     /// The URL at which webhooks of an API or a stream arrive. Its path is a secret of the client.
-    pub(crate) fn hook(&self, of: &str) -> String {
+    pub fn hook(&self, of: &str) -> String {
         self.receiver.url(&format!("/secret-path/{of}"))
     }
 
     /// Has everything that an app can be told of reported to the receiver.
-    pub(crate) async fn register_all(&self, backend: &Backend) {
+    pub async fn register_all(&self, backend: &Backend) {
         for api_type in API_TYPES {
             backend.register(api_type, &self.hook(api_type)).await;
         }
@@ -55,14 +55,14 @@ impl Office {
     }
 
     /// An office in which the backend has registered everything.
-    pub(crate) async fn registered() -> Self {
+    pub async fn registered() -> Self {
         let office = Self::open().await;
         office.register_all(&office.backend).await;
         office
     }
 
     /// The webhooks once there are so many, which must be all.
-    pub(crate) async fn webhooks(&self, count: usize) -> Vec<Received> {
+    pub async fn webhooks(&self, count: usize) -> Vec<Received> {
         let arrived = self.receiver.wait_for(count, PLENTY).await;
         assert_eq!(arrived.len(), count, "webhooks");
         arrived
@@ -70,11 +70,11 @@ impl Office {
 }
 
 /// What arrived, as text.
-pub(crate) fn body_of(arrived: &Received) -> &str {
+pub fn body_of(arrived: &Received) -> &str {
     std::str::from_utf8(&arrived.body).expect("UTF-8")
 }
 
 /// For which API or stream it arrived.
-pub(crate) fn hook_of(arrived: &Received) -> &str {
+pub fn hook_of(arrived: &Received) -> &str {
     arrived.path.strip_prefix("/secret-path/").expect("a registered path")
 }

@@ -5,40 +5,40 @@ use reqwest::{RequestBuilder, Response};
 use serde_json::Value;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) headers: HeaderMap,
-    pub(crate) text: String,
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub text: String,
 }
 
 impl Answer {
-    pub(crate) async fn to(request: RequestBuilder) -> Self {
+    pub async fn to(request: RequestBuilder) -> Self {
         Self::attempt(request).await.expect("the service answers")
     }
 
     /// As [`Answer::to`], where the service may be away.
-    pub(crate) async fn attempt(request: RequestBuilder) -> Result<Self, reqwest::Error> {
+    pub async fn attempt(request: RequestBuilder) -> Result<Self, reqwest::Error> {
         let response: Response = request.send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         Ok(Self { status, headers, text: response.text().await? })
     }
 
-    pub(crate) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("{} is not JSON: {}", self.status, self.text))
     }
 
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().expect("a header of ASCII"))
     }
 
     /// The body of a success.
-    pub(crate) fn ok(&self) -> Value {
+    pub fn ok(&self) -> Value {
         assert_eq!(self.status, 200, "{}", self.text);
         self.json()
     }
 
     /// The code of a refusal whose body must be the envelope that every refusal has.
-    pub(crate) fn refusal(&self, status: u16) -> String {
+    pub fn refusal(&self, status: u16) -> String {
         assert_eq!(self.status, status, "{}", self.text);
         let body = self.json();
         let members: Vec<&str> = body.as_object().expect("an object").keys().map(String::as_str).collect();
@@ -53,7 +53,7 @@ impl Answer {
     }
 
     /// The fields that a validation 400 names.
-    pub(crate) fn refused_fields(&self) -> Vec<String> {
+    pub fn refused_fields(&self) -> Vec<String> {
         assert_eq!(self.refusal(400), "validation_failed", "{}", self.text);
         let body = self.json();
         let errors = body["errors"].as_array().expect("errors");
