@@ -80,13 +80,13 @@ dist:
 	CARGO_PROFILE_DIST_STRIP=none $(CARGO) build --profile dist --locked --package sakshi --no-default-features --features shipped
 	deploy/release/dist.sh
 
-# Everything in benches/, with the tables written into its README and the plans that follow into docs/capacity.md; about
-# forty minutes of a quiet machine. It installs the peers' libraries (benches/peers/setup.sh).
+# Everything in benches/. Writes benches/RESULTS.md, benches/costs.json and the plans of docs/capacity.md. Takes about forty
+# minutes of a quiet machine, and installs the peers' libraries (benches/peers/setup.sh).
 bench: needs
 	$(CARGO) run --profile dist -p sakshi-benches --features shipped -- all --write
 	$(CARGO) run -p sakshi-load -- plan --document docs/capacity.md
 
-# What a request costs as the node holds more and more; 25 minutes.
+# The cost of a request as the node holds more and more; 25 minutes.
 growth:
 	$(CARGO) run --profile dist -p sakshi-benches --features shipped -- growth
 

@@ -14,7 +14,7 @@ use crate::process::Server;
 use crate::report::median;
 use crate::role::say;
 use crate::scale::Scale;
-use crate::{Failure, balancer, limits, load, readme};
+use crate::{Failure, balancer, limits, load, results};
 
 /// Tells the cryptographic library that the processor lacks AVX-512 IFMA: bit 21 of EBX of CPUID's leaf 7.
 const WITHOUT_IFMA: (&str, &str) = ("OPENSSL_ia32cap", ":~0x200000");
@@ -89,7 +89,7 @@ pub(crate) fn all(embedded: &Value, redis: &Value, webhook_bytes: usize, scale: 
     let [synced, _] = limits::disk::rates(scale)?;
     Ok(json!({
         "machine": {
-            "processor": readme::processor()?, "cores": load::cores(), "avx512_ifma": ifma, "measured": readme::run(),
+            "processor": results::processor()?, "cores": load::cores(), "avx512_ifma": ifma, "measured": results::run(),
         },
         "signature": {
             "rs256_us": round(rs256), "rs256_without_ifma_us": round(without), "es256_us": round(es256), "es256_check_us": round(check),

@@ -1,8 +1,8 @@
-//! What the service does, as ratios to the limit of what it is made of, measured in one run.
+//! Benchmarks: the service beside a bare server that does only the work which cannot be avoided.
 //!
-//! Absolute rates of a shared machine mean little; a ratio of two rates that were taken in turns by
-//! the same load generator means something. `README.md` in this folder says what each ratio is
-//! made of. Servers run in child processes of this same binary, see [`role`].
+//! Absolute rates of a shared machine mean little. The ratio of two rates that the same load
+//! generator measured in turns is comparable. `benches/README.md` says what each ratio compares.
+//! Servers run in child processes of this binary, see [`role`].
 
 mod balancer;
 mod bare;
@@ -26,10 +26,10 @@ mod nodes;
 mod peers;
 mod poll;
 mod process;
-mod readme;
 mod recording;
 mod report;
 mod requests;
+mod results;
 mod role;
 mod scale;
 mod summary;
@@ -46,7 +46,7 @@ use self::process::Usage;
 use self::report::Report;
 use self::role::Role;
 use self::scale::Scale;
-use self::summary::Summary;
+use self::summary::{Line, Summary};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -65,7 +65,7 @@ struct Cli {
     /// Keep-alive connections of the load generator, instead of the usual 64.
     #[arg(long, global = true)]
     connections: Option<usize>,
-    /// Puts the results into benches/README.md as well.
+    /// Writes the tables into benches/RESULTS.md as well.
     #[arg(long, global = true)]
     write: bool,
 }
@@ -121,21 +121,21 @@ fn main() -> ExitCode {
     scale.connections = cli.connections.unwrap_or(scale.connections).max(1);
     let done = match &cli.what {
         What::Role(role) => role.play(),
-        What::Init => one(&cli, init::run, scale),
-        What::Poll => one(&cli, poll::run, scale),
-        What::Completion => one(&cli, completion::run, scale),
-        What::Memory => one(&cli, memory::run, scale),
-        What::Latency => one(&cli, latency::run, scale),
-        What::Guests => one(&cli, guests::run, scale),
-        What::Verification => one(&cli, verification::run, scale),
-        What::Peers => one(&cli, peers::run, scale),
-        What::Nodes => one(&cli, nodes::run, scale),
-        What::Crowd => one(&cli, crowd::run, scale),
-        What::Webhooks => one(&cli, webhooks::run, scale),
-        What::Https => one(&cli, https::run, scale),
-        What::Pace => one(&cli, webhooks::pace::run, scale),
-        What::Drain => one(&cli, webhooks::pace::drain, scale),
-        What::Limits => one(&cli, limits::run, scale),
+        What::Init => one(&cli, init::run, scale).map(drop),
+        What::Poll => one(&cli, poll::run, scale).map(drop),
+        What::Completion => one(&cli, completion::run, scale).map(drop),
+        What::Memory => one(&cli, memory::run, scale).map(drop),
+        What::Latency => one(&cli, latency::run, scale).map(drop),
+        What::Guests => one(&cli, guests::run, scale).map(drop),
+        What::Verification => one(&cli, verification::run, scale).map(drop),
+        What::Peers => one(&cli, peers::run, scale).map(drop),
+        What::Nodes => one(&cli, nodes::run, scale).map(drop),
+        What::Crowd => one(&cli, crowd::run, scale).map(drop),
+        What::Webhooks => one(&cli, webhooks::run, scale).map(drop),
+        What::Https => one(&cli, https::run, scale).map(drop),
+        What::Pace => one(&cli, webhooks::pace::run, scale).map(drop),
+        What::Drain => one(&cli, webhooks::pace::drain, scale).map(drop),
+        What::Limits => one(&cli, limits::run, scale).map(drop),
         What::Growth { series } => growth::show(*series, cli.quick, cli.write),
         What::All => all(&cli, Scale { store_alone: false, ..scale }),
     };
@@ -168,48 +168,28 @@ const ALL: [Bench; 15] = [
     latency::run,
 ];
 
-fn one(cli: &Cli, bench: Bench, scale: Scale) -> Result<(), Failure> {
-    let mut report = measure(bench, scale)?;
-    report.note(format!("Measured by itself: {}.", readme::run()));
-    let section = show(&report)?;
-    if !cli.write {
-        return Ok(());
-    }
-    report.costs.as_ref().map_or(Ok(()), costs::write)?;
-    readme::write_section(&report.title, &section)
+fn one(cli: &Cli, bench: Bench, scale: Scale) -> Result<Vec<Line>, Failure> {
+    let before = Usage::now()?;
+    let mut report = bench(scale)?;
+    report.note(results::measured_beside(Usage::now()?.and(report.indirect).foreign_share_since(before))?);
+    show(&report, cli.write)?;
+    report.costs.filter(|_| cli.write).map_or(Ok(()), |costs| costs::write(&costs))?;
+    Ok(report.lines)
 }
 
 fn all(cli: &Cli, scale: Scale) -> Result<(), Failure> {
-    let mut text = show(&readme::machine()?)?;
     let mut lines = Vec::new();
     for bench in ALL {
-        let mut report = measure(bench, scale)?;
-        text.push('\n');
-        text.push_str(&show(&report)?);
-        lines.append(&mut report.lines);
-        if let Some(costs) = report.costs.filter(|_| cli.write) {
-            costs::write(&costs)?;
-        }
+        lines.append(&mut one(cli, bench, scale)?);
     }
-    text.push('\n');
-    text.push_str(&show(&Summary(&lines))?);
-    if cli.write { readme::write_all(&text) } else { Ok(()) }
+    show(&Summary { lines: &lines, measured: &results::measured()? }, cli.write)
 }
 
-/// Runs a bench and notes how much others disturbed it.
-fn measure(bench: Bench, scale: Scale) -> Result<Report, Failure> {
-    let before = Usage::now()?;
-    let mut report = bench(scale)?;
-    let share = Usage::now()?.and(report.indirect).foreign_share_since(before) * 100.0;
-    report.note(format!("Other processes of the machine used {share:.1} % of its processor time meanwhile."));
-    Ok(report)
-}
-
-/// Writes it to stdout and returns it.
-fn show(what: &impl std::fmt::Display) -> Result<String, Failure> {
-    let text = what.to_string();
+/// Prints a section, and writes it into the results if asked to.
+fn show(section: &impl std::fmt::Display, write: bool) -> Result<(), Failure> {
+    let text = section.to_string();
     let mut out = io::stdout();
     writeln!(out, "{text}")?;
     out.flush()?;
-    Ok(text)
+    if write { results::write_section(&text) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! Tables of what was measured: Markdown, so that a terminal and a README show the same.
+//! Tables of what was measured: Markdown, for a terminal and for `benches/RESULTS.md`.
 
 use std::fmt;
 use std::time::Duration;
@@ -116,7 +116,7 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let head = ["", "median", "least – most", "target", ""].map(str::to_owned);
-        write!(f, "### {}\n\n{}", self.title, Table(&head, &self.rows))?;
+        write!(f, "## {}\n\n{}", self.title, Table(&head, &self.rows))?;
         self.notes.iter().try_for_each(|note| writeln!(f, "\n{note}"))
     }
 }

@@ -55,12 +55,16 @@ impl Line {
 }
 
 /// All lines of a run.
-pub(crate) struct Summary<'a>(pub(crate) &'a [Line]);
+pub(crate) struct Summary<'a> {
+    pub(crate) lines: &'a [Line],
+    /// When, how and on what.
+    pub(crate) measured: &'a str,
+}
 
 impl fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rows: Vec<[String; 7]> = self.0.iter().map(Line::cells).collect();
-        write!(f, "### summary\n\n{}", Table(&HEAD.map(str::to_owned), &rows))
+        let rows: Vec<[String; 7]> = self.lines.iter().map(Line::cells).collect();
+        write!(f, "## summary\n\n{}\n{}\n", Table(&HEAD.map(str::to_owned), &rows), self.measured)
     }
 }
 

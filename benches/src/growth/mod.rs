@@ -15,10 +15,7 @@ mod live;
 mod pace;
 mod receivers;
 mod registrations;
-mod sections;
 mod table;
-
-use std::io::{self, Write as _};
 
 use clap::Subcommand;
 
@@ -26,7 +23,7 @@ use self::extent::Extent;
 pub(crate) use self::fill::Filler;
 use self::table::Table;
 use crate::process::Usage;
-use crate::{Failure, readme};
+use crate::{Failure, results};
 
 /// What grows.
 #[derive(Clone, Copy, Debug, Subcommand)]
@@ -57,23 +54,15 @@ impl Series {
     }
 }
 
-/// Runs one series or all, shows their tables, and puts them into benches/README.md if asked to.
+/// Runs one series or all, shows their tables, and writes them into the results if asked to.
 pub(crate) fn show(series: Option<Series>, quick: bool, write: bool) -> Result<(), Failure> {
     let extent = if quick { Extent::QUICK } else { Extent::FULL };
-    let mut out = io::stdout();
     for series in series.map_or_else(|| Series::ALL.to_vec(), |one| vec![one]) {
         let before = Usage::now()?;
         let mut table = series.run(extent)?;
-        let share = Usage::now()?.foreign_share_since(before) * 100.0;
-        table.note(format!(
-            "{}. Other processes of the machine used {share:.1} % of its processor time meanwhile.",
-            readme::machine()?.trim_end()
-        ));
-        writeln!(out, "{table}")?;
-        out.flush()?;
-        if write {
-            sections::put(&table.to_string())?;
-        }
+        let share = Usage::now()?.foreign_share_since(before);
+        table.note(results::measured_beside(share)?);
+        crate::show(&table, write)?;
     }
     Ok(())
 }

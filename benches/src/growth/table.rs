@@ -107,7 +107,7 @@ impl fmt::Display for Table {
         head.extend(["last ÷ first", "bound", ""].map(str::to_owned));
         let width = |column: usize| self.rows.iter().chain([&head]).map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..head.len()).map(width).collect();
-        writeln!(f, "### growth: {}\n", self.title)?;
+        writeln!(f, "## growth: {}\n", self.title)?;
         for (index, row) in std::iter::once(&head).chain(&self.rows).enumerate() {
             for (cell, width) in row.iter().zip(&widths) {
                 write!(f, "| {cell:width$} ")?;
