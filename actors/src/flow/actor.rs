@@ -16,8 +16,8 @@ use actix::{
 use sakshi_domain::clock::Clock;
 use sakshi_domain::delivery::QueuedDelivery;
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::kind::FlowKind;
-use sakshi_domain::flow::standing::Standing;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{LapseFlowOutcome, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, Store, StoreError};
 use tokio::sync::Semaphore;
@@ -147,7 +147,7 @@ impl FlowActor {
         tracing::info!(flow.id = %self.id, report.kind = kind.as_str(), result, "flow reported");
     }
 
-    fn went_on(&mut self, flow: &Standing) {
+    fn went_on(&mut self, flow: &FlowState) {
         self.expect(flow.deadline());
     }
 

@@ -7,10 +7,10 @@ use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::doclocker::DocLockerFlow;
 use sakshi_domain::flow::esign::{EsignFlow, EsignOpened, EsignPending};
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::kind::FlowKind;
 use sakshi_domain::flow::opened::Opened;
 use sakshi_domain::flow::reported::FlowReport;
-use sakshi_domain::flow::standing::Standing;
 use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::{App, Spelling};
@@ -36,7 +36,7 @@ impl Universe {
         let payload = EsignPayload::parse(&serde_json::to_vec(&payload).unwrap()).unwrap();
         let response_url = Some(WebAddress::parse(response_url, Schemes::HttpAndHttps).unwrap());
         let opened = EsignOpened { opened, reference: None, response_url };
-        let flow = Standing::ESign(EsignFlow::Pending(EsignPending::new(opened, &payload.signer_info)));
+        let flow = FlowState::ESign(EsignFlow::Pending(EsignPending::new(opened, &payload.signer_info)));
         OpenFlow { flow, payload: Some(payload), until: self.clock.now() + INVITED + WINDOW, idempotency: None }
     }
 
@@ -59,7 +59,7 @@ impl Universe {
         assert!(self.store.create_app(app).await.unwrap());
         let address = WebAddress::parse(url, Schemes::HttpAndHttps).unwrap();
         self.store.set_webhook_url(self.app.clone(), ApiType::DocLocker, Some(address)).await.unwrap().unwrap();
-        let flow = Standing::DocLocker(DocLockerFlow::new(self.begun()));
+        let flow = FlowState::DocLocker(DocLockerFlow::new(self.begun()));
         self.open_flow(OpenFlow { flow, payload: None, until: self.clock.now() + WINDOW, idempotency: None }).await
     }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
-use sakshi_domain::flow::standing::Standing;
+use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::ids::AppId;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use sakshi_store::{ReportFlowOutcome, Store as _};
@@ -98,7 +98,7 @@ fn a_flow_is_seen_by_its_app_alone_and_a_look_starts_no_actor() {
         let id = universe.open_locker(NOWHERE).await;
         until("its actor has ended", || universe.tree.live_flows() == 0).await;
         let record = universe.flows.look(id, universe.app.clone()).await.unwrap().unwrap();
-        assert!(matches!(record.standing, Standing::DocLocker(_)));
+        assert!(matches!(record.standing, FlowState::DocLocker(_)));
         assert_eq!(universe.flows.look(id, AppId::generate()).await, Ok(None));
         let unknown = universe.flows.new_id(&universe.client);
         assert_eq!(universe.flows.report(universe.fetched(unknown, 3)).await, Ok(ReportFlowOutcome::NotFound));

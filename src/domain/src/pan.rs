@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::flow::consent_given::ConsentGiven;
 use crate::flow::dates::Day;
-use crate::flow::states::words;
+use crate::flow::statuses::words;
 use crate::flow::text::Text;
 use crate::invalid::Invalid;
 use crate::limits::LABEL_CHARS_MAX;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use sakshi_domain::flow::doclocker::DocLockerFlow;
 use sakshi_domain::flow::esign::{EsignFlow, EsignOpened, EsignPending};
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::opened::Opened;
-use sakshi_domain::flow::standing::Standing;
 use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthOpened};
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::payload::esign::EsignPayload;
@@ -35,12 +35,12 @@ pub(crate) struct Flow {
 
 impl Party {
     pub(crate) async fn locker(&self, store: &dyn Store) -> Flow {
-        self.open(store, |opened| (Standing::DocLocker(DocLockerFlow::new(opened)), None)).await
+        self.open(store, |opened| (FlowState::DocLocker(DocLockerFlow::new(opened)), None)).await
     }
 
     pub(crate) async fn wealth(&self, store: &dyn Store) -> Flow {
         let asked = |opened| WealthConsent::Asked(WealthOpened { opened, consent_handle: "handle-1".parse().unwrap() });
-        self.open(store, |opened| (Standing::Wealth(asked(opened)), None)).await
+        self.open(store, |opened| (FlowState::Wealth(asked(opened)), None)).await
     }
 
     pub(crate) async fn document(&self, store: &dyn Store) -> Flow {
@@ -51,12 +51,12 @@ impl Party {
             let payload = EsignPayload::parse(body.to_string().as_bytes()).unwrap();
             let opened = EsignOpened { opened, reference: None, response_url: None };
             let flow = EsignFlow::Pending(EsignPending::new(opened, &payload.signer_info));
-            (Standing::ESign(flow), Some(payload))
+            (FlowState::ESign(flow), Some(payload))
         };
         self.open(store, pending).await
     }
 
-    async fn open(&self, store: &dyn Store, standing: impl FnOnce(Opened) -> (Standing, Option<EsignPayload>)) -> Flow {
+    async fn open(&self, store: &dyn Store, standing: impl FnOnce(Opened) -> (FlowState, Option<EsignPayload>)) -> Flow {
         let id = FlowId::generate(self.client.partition(), 0);
         let (client, app, opened_at) = (self.client.clone(), self.app.clone(), self.now);
         let (flow, payload) = standing(Opened { id, client, app, opened_at, request_id: RequestId::mint() });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::states::words;
+use super::statuses::words;
 use crate::web_address::WebhookUrl;
 
 words!(

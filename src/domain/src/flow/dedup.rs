@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::dates::Day;
 use super::flow_id::FlowId;
 use super::kind::FlowKind;
-use super::states::{ConsentStatus, DataType};
+use super::statuses::{ConsentStatus, DataType};
 use super::text::ForeignId;
 use crate::ids::AppId;
 

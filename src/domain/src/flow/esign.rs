@@ -11,7 +11,7 @@ use super::dedup::DedupKey;
 use super::ended::Ended;
 use super::opened::Opened;
 use super::report::Report;
-use super::states::SigningStatus;
+use super::statuses::SigningStatus;
 use super::text::{ForeignId, Text};
 use super::transition::{Admitted, Refusal, ReportDigest, Transition};
 use crate::payload::esign::{EsignPayload, Signer};

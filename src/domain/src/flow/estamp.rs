@@ -9,7 +9,7 @@ use super::dedup::DedupKey;
 use super::ended::Ended;
 use super::opened::Opened;
 use super::report::Report;
-use super::states::WorkflowStatus;
+use super::statuses::WorkflowStatus;
 use super::transition::{Admitted, Refusal, ReportDigest, Transition};
 use crate::payload::estamp::EStampPayload;
 use crate::time::Timestamp;

@@ -1,6 +1,6 @@
 //! The kinds of report, by the words of the connectors' paths.
 
-use super::states::words;
+use super::statuses::words;
 
 words!(
     /// What a connector reports on; each kind is a webhook of its own.

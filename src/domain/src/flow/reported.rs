@@ -5,9 +5,9 @@ use serde::Serialize;
 use super::address::Stream;
 use super::esign::EsignFlow;
 use super::flow_id::FlowId;
+use super::flow_state::{FetchState, FlowState, NextState};
 use super::kind::FlowKind;
 use super::report::Report;
-use super::standing::{FetchStanding, Next, Standing};
 use super::transition::{Admitted, Refusal, ReportDigest, Transition};
 use super::wealth_data::WealthData;
 use super::wealth_historical::WealthHistorical;
@@ -129,14 +129,14 @@ impl FlowReport {
     ///
     /// # Errors
     /// [`Refusal::NotThisFlow`], also for a flow of another kind; [`Refusal::Contradicts`].
-    pub fn admit(self, flow: &Standing) -> Result<AdmittedReport, Refusal> {
+    pub fn admit(self, flow: &FlowState) -> Result<AdmittedReport, Refusal> {
         match (self, flow) {
-            (Self::ESign(report), Standing::ESign(flow)) => flow.admit(report).map(AdmittedReport::ESign),
-            (Self::DocLocker(report), Standing::DocLocker(flow)) => flow.admit(report).map(AdmittedReport::DocLocker),
-            (Self::EStamp(report), Standing::EStamp(flow)) => flow.admit(report).map(AdmittedReport::EStamp),
-            (Self::WealthConsent(report), Standing::Wealth(consent)) => consent.admit(report).map(AdmittedReport::WealthConsent),
-            (Self::WealthData(report), Standing::Wealth(consent)) => WealthData::admit(consent, report).map(AdmittedReport::WealthData),
-            (Self::WealthHistorical(report), Standing::Wealth(consent)) => {
+            (Self::ESign(report), FlowState::ESign(flow)) => flow.admit(report).map(AdmittedReport::ESign),
+            (Self::DocLocker(report), FlowState::DocLocker(flow)) => flow.admit(report).map(AdmittedReport::DocLocker),
+            (Self::EStamp(report), FlowState::EStamp(flow)) => flow.admit(report).map(AdmittedReport::EStamp),
+            (Self::WealthConsent(report), FlowState::Wealth(consent)) => consent.admit(report).map(AdmittedReport::WealthConsent),
+            (Self::WealthData(report), FlowState::Wealth(consent)) => WealthData::admit(consent, report).map(AdmittedReport::WealthData),
+            (Self::WealthHistorical(report), FlowState::Wealth(consent)) => {
                 WealthHistorical::admit(consent, report).map(AdmittedReport::WealthHistorical)
             }
             _ => Err(Refusal::NotThisFlow),
@@ -152,33 +152,33 @@ impl AdmittedReport {
     /// Those of the flow's own transition.
     pub fn judge(
         &self,
-        flow: &Standing,
-        fetch: Option<FetchStanding>,
+        flow: &FlowState,
+        fetch: Option<FetchState>,
         digest: ReportDigest,
         now: Timestamp,
-    ) -> Result<Transition<Next>, Refusal> {
+    ) -> Result<Transition<NextState>, Refusal> {
         match (self, flow) {
-            (Self::ESign(report), Standing::ESign(flow)) => {
-                flow.report(report, digest, now).map(|transition| transition.map(|next| Next::Flow(Standing::ESign(next))))
+            (Self::ESign(report), FlowState::ESign(flow)) => {
+                flow.report(report, digest, now).map(|transition| transition.map(|next| NextState::Flow(FlowState::ESign(next))))
             }
-            (Self::DocLocker(report), Standing::DocLocker(flow)) => {
-                flow.report(report, digest, now).map(|transition| transition.map(|next| Next::Flow(Standing::DocLocker(next))))
+            (Self::DocLocker(report), FlowState::DocLocker(flow)) => {
+                flow.report(report, digest, now).map(|transition| transition.map(|next| NextState::Flow(FlowState::DocLocker(next))))
             }
-            (Self::EStamp(report), Standing::EStamp(flow)) => {
-                flow.report(report, digest, now).map(|transition| transition.map(|next| Next::Flow(Standing::EStamp(next))))
+            (Self::EStamp(report), FlowState::EStamp(flow)) => {
+                flow.report(report, digest, now).map(|transition| transition.map(|next| NextState::Flow(FlowState::EStamp(next))))
             }
-            (Self::WealthConsent(report), Standing::Wealth(consent)) => {
-                consent.report(report, digest, now).map(|transition| transition.map(|next| Next::Flow(Standing::Wealth(next))))
+            (Self::WealthConsent(report), FlowState::Wealth(consent)) => {
+                consent.report(report, digest, now).map(|transition| transition.map(|next| NextState::Flow(FlowState::Wealth(next))))
             }
-            (Self::WealthData(report), Standing::Wealth(consent)) => {
-                let fetch = if let Some(FetchStanding::Data(fetch)) = fetch { fetch } else { WealthData::default() };
+            (Self::WealthData(report), FlowState::Wealth(consent)) => {
+                let fetch = if let Some(FetchState::Data(fetch)) = fetch { fetch } else { WealthData::default() };
                 let judged = fetch.report(consent, report, digest);
-                judged.map(|transition| transition.map(|next| Next::Fetch(FetchStanding::Data(next))))
+                judged.map(|transition| transition.map(|next| NextState::Fetch(FetchState::Data(next))))
             }
-            (Self::WealthHistorical(report), Standing::Wealth(consent)) => {
-                let fetch = if let Some(FetchStanding::Historical(fetch)) = fetch { fetch } else { WealthHistorical::default() };
+            (Self::WealthHistorical(report), FlowState::Wealth(consent)) => {
+                let fetch = if let Some(FetchState::Historical(fetch)) = fetch { fetch } else { WealthHistorical::default() };
                 let judged = fetch.report(consent, report, digest);
-                judged.map(|transition| transition.map(|next| Next::Fetch(FetchStanding::Historical(next))))
+                judged.map(|transition| transition.map(|next| NextState::Fetch(FetchState::Historical(next))))
             }
             _ => Err(Refusal::NotThisFlow),
         }
@@ -202,14 +202,14 @@ impl AdmittedReport {
 
     /// What decides where its webhook goes.
     #[must_use]
-    pub fn stream<'a>(&self, flow: &'a Standing) -> Stream<'a> {
+    pub fn stream<'a>(&self, flow: &'a FlowState) -> Stream<'a> {
         match (self, flow) {
-            (Self::EStamp(_), Standing::EStamp(flow)) => flow.opened().kind.stream(),
+            (Self::EStamp(_), FlowState::EStamp(flow)) => flow.opened().kind.stream(),
             (Self::EStamp(_), _) => Stream::RegistryEStamp,
-            (Self::ESign(_), Standing::ESign(EsignFlow::Pending(pending))) => {
+            (Self::ESign(_), FlowState::ESign(EsignFlow::Pending(pending))) => {
                 Stream::ESign { response_url: pending.opened.response_url.as_ref() }
             }
-            (Self::ESign(_), Standing::ESign(EsignFlow::Ended(ended))) => {
+            (Self::ESign(_), FlowState::ESign(EsignFlow::Ended(ended))) => {
                 Stream::ESign { response_url: ended.opened.response_url.as_ref() }
             }
             (Self::ESign(_), _) => Stream::ESign { response_url: None },

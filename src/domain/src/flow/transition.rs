@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::dedup::DedupKey;
 use super::report::Report;
-use super::states::ConsentStatus;
+use super::statuses::ConsentStatus;
 use crate::ids::AppId;
 
 /// SHA-256 over an admitted payload as it will be stored and sent: tells a repetition from a

@@ -11,7 +11,7 @@ use super::dedup::DedupKey;
 use super::flow_id::FlowId;
 use super::opened::Opened;
 use super::report::Report;
-use super::states::ConsentStatus;
+use super::statuses::ConsentStatus;
 use super::text::ForeignId;
 use super::transition::{Admitted, Refusal, ReportDigest, Transition};
 use crate::ids::AppId;

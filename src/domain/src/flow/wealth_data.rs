@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dedup::DedupKey;
 use super::report::Report;
-use super::states::DataType;
+use super::statuses::DataType;
 use super::transition::{Admitted, Refusal, ReportDigest, Transition};
 use super::wealth_consent::WealthConsent;
 use crate::payload::wealth_data::WealthDataPayload;

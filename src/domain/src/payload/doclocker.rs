@@ -10,7 +10,7 @@ use crate::flow::file::Base64File;
 use crate::flow::flow_id::FlowId;
 use crate::flow::reading::fields::Sentence;
 use crate::flow::reading::{Fields, FromJson, Json};
-use crate::flow::states::LockerStatus;
+use crate::flow::statuses::LockerStatus;
 use crate::flow::text::Text;
 use crate::limits::{DETAILS_DEPTH_MAX, DOCUMENTS_MAX};
 use crate::request_id::RequestId;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::flow::file::Base64File;
 use crate::flow::flow_id::FlowId;
 use crate::flow::reading::Fields;
-use crate::flow::states::SigningStatus;
+use crate::flow::statuses::SigningStatus;
 use crate::flow::text::{ForeignId, Text};
 use crate::limits::SIGNERS_MAX;
 use crate::time::Timestamp;

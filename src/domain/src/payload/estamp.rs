@@ -6,7 +6,7 @@ use super::envelope::Envelope;
 use crate::flow::file::Base64File;
 use crate::flow::flow_id::FlowId;
 use crate::flow::reading::Fields;
-use crate::flow::states::WorkflowStatus;
+use crate::flow::statuses::WorkflowStatus;
 use crate::flow::text::Text;
 use crate::limits::{DOCUMENTS_MAX, SIGNERS_MAX};
 use crate::time::Timestamp;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::doclocker::{DocLockerPayload, LockerDocument};
 use super::esign::{EsignPayload, Signer};
 use crate::flow::flow_id::FlowId;
-use crate::flow::states::SigningStatus;
+use crate::flow::statuses::SigningStatus;
 use crate::flow::text::Text;
 
 /// `POST /api/v1/esign/status`.

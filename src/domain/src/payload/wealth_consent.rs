@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::flow::dates::LocalTime;
 use crate::flow::flow_id::FlowId;
 use crate::flow::reading::Fields;
-use crate::flow::states::ConsentStatus;
+use crate::flow::statuses::ConsentStatus;
 use crate::flow::text::{ForeignId, Text};
 use crate::limits::ACCOUNTS_MAX;
 

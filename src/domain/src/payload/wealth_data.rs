@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::flow::flow_id::FlowId;
 use crate::flow::reading::Fields;
-use crate::flow::states::{DataType, FiDataStatus};
+use crate::flow::statuses::{DataType, FiDataStatus};
 use crate::flow::text::{ForeignId, Text};
 
 /// Financial data is ready, raw or analysed, or will not be.

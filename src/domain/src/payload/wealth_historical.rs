@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::flow::dates::Day;
 use crate::flow::flow_id::FlowId;
 use crate::flow::reading::Fields;
-use crate::flow::states::HistoricalStatus;
+use crate::flow::statuses::HistoricalStatus;
 use crate::flow::text::{ForeignId, Text};
 
 /// A historical fetch has completed.

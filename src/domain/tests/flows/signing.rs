@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sakshi_domain::flow::esign::{EsignEnded, EsignFlow};
 use sakshi_domain::flow::report::Report;
-use sakshi_domain::flow::states::SigningStatus;
+use sakshi_domain::flow::statuses::SigningStatus;
 use sakshi_domain::flow::transition::{Refusal, Transition};
 use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::time::Timestamp;

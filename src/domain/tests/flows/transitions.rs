@@ -3,7 +3,7 @@
 use sakshi_domain::flow::doclocker::{DocLockerEnd, DocLockerFlow};
 use sakshi_domain::flow::estamp::EStampFlow;
 use sakshi_domain::flow::report::Report;
-use sakshi_domain::flow::states::ConsentStatus;
+use sakshi_domain::flow::statuses::ConsentStatus;
 use sakshi_domain::flow::transition::{Refusal, Transition};
 use sakshi_domain::flow::wealth_consent::WealthConsent;
 use sakshi_domain::flow::wealth_data::WealthData;

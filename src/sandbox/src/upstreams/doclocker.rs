@@ -3,7 +3,7 @@
 
 use sakshi_domain::claims::Claim;
 use sakshi_domain::flow::kind::FlowKind;
-use sakshi_domain::flow::states::LockerStatus;
+use sakshi_domain::flow::statuses::LockerStatus;
 use sakshi_domain::flow::text::Text;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::DOCUMENTS_MAX;

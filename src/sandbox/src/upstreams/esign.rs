@@ -5,7 +5,7 @@
 
 use sakshi_domain::flow::file::Base64File;
 use sakshi_domain::flow::kind::FlowKind;
-use sakshi_domain::flow::states::SigningStatus;
+use sakshi_domain::flow::statuses::SigningStatus;
 use sakshi_domain::flow::text::{ForeignId, Text};
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::SIGNERS_MAX;

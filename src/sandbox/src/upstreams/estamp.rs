@@ -5,7 +5,7 @@ use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::estamp::EStampKind;
 use sakshi_domain::flow::file::Base64File;
 use sakshi_domain::flow::kind::FlowKind;
-use sakshi_domain::flow::states::WorkflowStatus;
+use sakshi_domain::flow::statuses::WorkflowStatus;
 use sakshi_domain::flow::text::Text;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::SIGNERS_MAX;

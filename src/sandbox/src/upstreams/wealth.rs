@@ -7,7 +7,7 @@
 
 use chrono::{DateTime, Days, NaiveDate, Utc};
 use sakshi_domain::flow::kind::FlowKind;
-use sakshi_domain::flow::states::{ConsentStatus, DataType, FiDataStatus, HistoricalStatus};
+use sakshi_domain::flow::statuses::{ConsentStatus, DataType, FiDataStatus, HistoricalStatus};
 use sakshi_domain::flow::text::ForeignId;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::time::Timestamp;

@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use sakshi_domain::flow::doclocker::{DocLockerEnd, DocLockerFlow};
 use sakshi_domain::flow::esign::EsignFlow;
 use sakshi_domain::flow::estamp::EStampFlow;
-use sakshi_domain::flow::standing::Standing;
-use sakshi_domain::flow::states::{ConsentStatus, SigningStatus, WorkflowStatus};
+use sakshi_domain::flow::flow_state::FlowState;
+use sakshi_domain::flow::statuses::{ConsentStatus, SigningStatus, WorkflowStatus};
 use sakshi_domain::flow::wealth_consent::WealthConsent;
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ async fn every_outcome_of_esign_ends_the_document_as_its_word_says() {
         let (id, _) = scene.esign(&["Asha Rao", "Vikram"], PDF).await;
         let (status, answer) = scene.play("esign", id, outcome).await;
         assert_eq!((status, reported(&answer)), (200, taken(&vec!["esign"; reports])), "{outcome}: {answer}");
-        let Standing::ESign(flow) = scene.service.standing(id) else { panic!("{outcome}") };
+        let FlowState::ESign(flow) = scene.service.standing(id) else { panic!("{outcome}") };
         let found = if let EsignFlow::Ended(ended) = &flow { Some(ended.end.how) } else { None };
         assert_eq!(found, end, "{outcome}");
     }
@@ -86,7 +86,7 @@ async fn every_outcome_of_the_locker_is_taken_and_a_document_is_a_pdf() {
         let id = scene.doclocker(&["driving_licence", "class_x_marksheet"]).await;
         let (status, answer) = scene.play("doclocker", id, outcome).await;
         assert_eq!((status, reported(&answer)), (200, taken(&["doclocker"])), "{outcome}: {answer}");
-        let Standing::DocLocker(flow) = scene.service.standing(id) else { panic!("{outcome}") };
+        let FlowState::DocLocker(flow) = scene.service.standing(id) else { panic!("{outcome}") };
         let found = if let DocLockerFlow::Ended { end, .. } = &flow { Some(end.how) } else { None };
         assert_eq!(found, end, "{outcome}");
         let data = &scene.service.arrived()[0].body["data"];
@@ -133,7 +133,7 @@ async fn every_outcome_of_an_estamp_is_taken() {
         let id = scene.estamp(PDF).await;
         let (status, answer) = scene.play("estamp", id, outcome).await;
         assert_eq!((status, reported(&answer)), (200, taken(&["estamp"])), "{outcome}: {answer}");
-        let Standing::EStamp(flow) = scene.service.standing(id) else { panic!("{outcome}") };
+        let FlowState::EStamp(flow) = scene.service.standing(id) else { panic!("{outcome}") };
         let found = if let EStampFlow::Ended { end, .. } = &flow { Some(end.how) } else { None };
         assert_eq!(found, end, "{outcome}");
         let data = &scene.service.arrived()[0].body["data"];
@@ -174,7 +174,7 @@ async fn every_outcome_of_wealth_data_is_taken() {
         let id = scene.wealth().await;
         let (code, answer) = scene.play("wealth", id, outcome).await;
         assert_eq!((code, reported(&answer)), (200, taken(kinds)), "{outcome}: {answer}");
-        let Standing::Wealth(flow) = scene.service.standing(id) else { panic!("{outcome}") };
+        let FlowState::Wealth(flow) = scene.service.standing(id) else { panic!("{outcome}") };
         let found = if let WealthConsent::Moved(moved) = &flow { Some(moved.status()) } else { None };
         assert_eq!(found, status, "{outcome}");
     }

@@ -16,9 +16,9 @@ use sakshi_domain::flow::doclocker::DocLockerFlow;
 use sakshi_domain::flow::esign::{EsignFlow, EsignOpened, EsignPending};
 use sakshi_domain::flow::estamp::{EStampFlow, EStampKind, EStampOpened};
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::opened::Opened;
-use sakshi_domain::flow::standing::Standing;
-use sakshi_domain::flow::states::SigningStatus;
+use sakshi_domain::flow::statuses::SigningStatus;
 use sakshi_domain::flow::text::{ForeignId, Text};
 use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthOpened};
 use sakshi_domain::ids::{AppId, ClientId};
@@ -126,7 +126,7 @@ impl Scene {
         let order = json!({"documentId": id, "app_id": self.app, "request_id": request_id, "documentReferenceId": "loan-7",
             "document": document, "signerInfo": signer_info});
         let ids: Vec<String> = known.iter().map(|signer| signer.signer_id.to_string()).collect();
-        self.service.open(Standing::ESign(flow));
+        self.service.open(FlowState::ESign(flow));
         let (status, answer) = self.order("esign", &order).await;
         let url = |id: &str| json!({"signerId": id, "signingUrl": format!("{PUBLIC_BASE}/sandbox/esign/{}/{id}", order["documentId"].as_str().unwrap())});
         let urls: Vec<Value> = ids.iter().map(|id| url(id)).collect();
@@ -137,7 +137,7 @@ impl Scene {
     pub(crate) async fn doclocker(&self, docs: &[&str]) -> FlowId {
         let opened = self.opened();
         let (id, order) = (opened.id, self.envelope("transactionId", &opened));
-        self.service.open(Standing::DocLocker(DocLockerFlow::new(opened)));
+        self.service.open(FlowState::DocLocker(DocLockerFlow::new(opened)));
         let (status, answer) = self.order("doclocker", &with(order, &json!({"docs": docs, "consent_text": "I <agree>."}))).await;
         assert_eq!((status, answer), (200, json!({"requestUrl": format!("{PUBLIC_BASE}/sandbox/doclocker/{id}")})));
         id
@@ -152,7 +152,7 @@ impl Scene {
         });
         let opened = self.opened();
         let (id, order) = (opened.id, self.envelope("eStampId", &opened));
-        self.service.open(Standing::EStamp(EStampFlow::new(EStampOpened { opened, kind: EStampKind::Physical })));
+        self.service.open(FlowState::EStamp(EStampFlow::new(EStampOpened { opened, kind: EStampKind::Physical })));
         assert_eq!(self.order("estamp", &with(order, &matter)).await, (200, json!({})));
         id
     }
@@ -163,7 +163,7 @@ impl Scene {
         let (status, answer) = self.order("wealth", &with(order, &json!({"consent_text": "I <agree>."}))).await;
         assert_eq!((status, answer["requestUrl"].clone()), (200, json!(format!("{PUBLIC_BASE}/sandbox/wealth/{id}"))));
         let consent_handle = answer["consentHandle"].as_str().unwrap().parse().unwrap();
-        self.service.open(Standing::Wealth(WealthConsent::Asked(WealthOpened { opened, consent_handle })));
+        self.service.open(FlowState::Wealth(WealthConsent::Asked(WealthOpened { opened, consent_handle })));
         id
     }
 

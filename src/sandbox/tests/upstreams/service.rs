@@ -15,9 +15,9 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::flow_state::{FetchState, FlowState, NextState};
 use sakshi_domain::flow::kind::FlowKind;
 use sakshi_domain::flow::reported::FlowReport;
-use sakshi_domain::flow::standing::{FetchStanding, Next, Standing};
 use sakshi_domain::flow::transition::{ReportDigest, Transition};
 use sakshi_domain::time::Timestamp;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ pub(crate) enum Told {
 
 #[derive(Default)]
 struct State {
-    flows: HashMap<FlowId, (Standing, HashMap<String, FetchStanding>)>,
+    flows: HashMap<FlowId, (FlowState, HashMap<String, FetchState>)>,
     arrived: Vec<Arrived>,
     told: VecDeque<Told>,
 }
@@ -73,7 +73,7 @@ impl Service {
         Self { base, state, server: server.abort_handle() }
     }
 
-    pub(crate) fn open(&self, flow: Standing) {
+    pub(crate) fn open(&self, flow: FlowState) {
         self.state.lock().unwrap().flows.insert(flow.opened().id, (flow, HashMap::new()));
     }
 
@@ -85,7 +85,7 @@ impl Service {
         self.state.lock().unwrap().arrived.clone()
     }
 
-    pub(crate) fn standing(&self, id: FlowId) -> Standing {
+    pub(crate) fn standing(&self, id: FlowId) -> FlowState {
         self.state.lock().unwrap().flows[&id].0.clone()
     }
 }
@@ -141,8 +141,8 @@ fn judge(state: &mut State, kind: FlowKind, body: &[u8]) -> (u16, Value) {
         Ok(Transition::Repeated) => (200, json!({"success": true, "result": "repeated"})),
         Ok(Transition::Progressed { next } | Transition::Reported { next, .. }) => {
             match next {
-                Next::Flow(next) => *flow = next,
-                Next::Fetch(next) => drop(fetches.insert(fetch.unwrap(), next)),
+                NextState::Flow(next) => *flow = next,
+                NextState::Fetch(next) => drop(fetches.insert(fetch.unwrap(), next)),
             }
             (200, json!({"success": true, "result": "accepted"}))
         }

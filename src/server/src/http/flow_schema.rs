@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use sakshi_domain::flow::states::{LockerStatus, SigningStatus};
+use sakshi_domain::flow::statuses::{LockerStatus, SigningStatus};
 use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};

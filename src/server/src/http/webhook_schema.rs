@@ -5,7 +5,7 @@
 
 #![allow(dead_code, reason = "the fields are read by the derive macro alone")]
 
-use sakshi_domain::flow::states::{ConsentStatus, DataType, FiDataStatus, HistoricalStatus, WorkflowStatus};
+use sakshi_domain::flow::statuses::{ConsentStatus, DataType, FiDataStatus, HistoricalStatus, WorkflowStatus};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::Object;
 

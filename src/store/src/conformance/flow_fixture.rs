@@ -7,10 +7,10 @@ use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::doclocker::DocLockerFlow;
 use sakshi_domain::flow::esign::{EsignFlow, EsignOpened, EsignPending};
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::kind::FlowKind;
 use sakshi_domain::flow::opened::Opened;
 use sakshi_domain::flow::reported::FlowReport;
-use sakshi_domain::flow::standing::Standing;
 use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthOpened};
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::payload::esign::EsignPayload;
@@ -62,7 +62,7 @@ pub(crate) async fn registered(world: &impl World, party: &Party) {
 pub(crate) struct Flow {
     pub(crate) id: FlowId,
     pub(crate) app: AppId,
-    standing: Standing,
+    standing: FlowState,
     invited_until: Timestamp,
     /// What is in the ids that its upstream gives.
     upstream: FlowId,
@@ -76,12 +76,12 @@ impl Flow {
     }
 
     pub(crate) fn opening(&self, world: &impl World) -> OpenFlow {
-        let payload = matches!(self.standing, Standing::ESign(_)).then(|| document_body(self, "Pending"));
+        let payload = matches!(self.standing, FlowState::ESign(_)).then(|| document_body(self, "Pending"));
         OpenFlow { flow: self.standing.clone(), payload, until: world.now() + FLOW + RESULT_TTL, idempotency: None }
     }
 }
 
-fn flow(world: &impl World, party: &Party, standing: impl FnOnce(Opened) -> Standing) -> Flow {
+fn flow(world: &impl World, party: &Party, standing: impl FnOnce(Opened) -> FlowState) -> Flow {
     let id = FlowId::generate(party.client.partition(), 5);
     let (client, app, request_id) = (party.client.clone(), party.app.clone(), RequestId::mint());
     let standing = standing(Opened { id, client, app: app.clone(), opened_at: world.now(), request_id });
@@ -89,19 +89,19 @@ fn flow(world: &impl World, party: &Party, standing: impl FnOnce(Opened) -> Stan
 }
 
 pub(crate) fn locker(world: &impl World, party: &Party) -> Flow {
-    flow(world, party, |opened| Standing::DocLocker(DocLockerFlow::new(opened)))
+    flow(world, party, |opened| FlowState::DocLocker(DocLockerFlow::new(opened)))
 }
 
 pub(crate) fn wealth(world: &impl World, party: &Party) -> Flow {
     let opened = |opened| WealthOpened { opened, consent_handle: "handle-1".parse().unwrap() };
-    flow(world, party, |asked| Standing::Wealth(WealthConsent::Asked(opened(asked))))
+    flow(world, party, |asked| FlowState::Wealth(WealthConsent::Asked(opened(asked))))
 }
 
 pub(crate) fn document(world: &impl World, party: &Party, response_url: Option<&str>) -> Flow {
     let mut made = locker(world, party);
     let opened = EsignOpened { opened: made.standing.opened().clone(), reference: None, response_url: response_url.map(url) };
     let signers = document_body(&made, "Pending").signer_info;
-    made.standing = Standing::ESign(EsignFlow::Pending(EsignPending::new(opened, &signers)));
+    made.standing = FlowState::ESign(EsignFlow::Pending(EsignPending::new(opened, &signers)));
     made
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome, Subject};
 use sakshi_domain::flow::api_type::ApiType;
-use sakshi_domain::flow::standing::Standing;
-use sakshi_domain::flow::states::SigningStatus;
+use sakshi_domain::flow::flow_state::FlowState;
+use sakshi_domain::flow::statuses::SigningStatus;
 use sakshi_domain::flow::transition::Refusal;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::limits::FILE_BYTES_MAX;
@@ -36,9 +36,9 @@ pub(crate) async fn a_flow_opened_twice_is_opened_once(world: &impl World) {
     }
     accepted(world, &first, Told::Consent("Accepted", 1)).await;
     assert_eq!(world.store().open_flow(first.opening(world)).await, Ok(OpenFlowOutcome::Opened));
-    assert!(matches!(loaded(world, &first).await.unwrap().standing, Standing::Wealth(consent) if consent.consent_id().is_some()));
+    assert!(matches!(loaded(world, &first).await.unwrap().standing, FlowState::Wealth(consent) if consent.consent_id().is_some()));
     let shown = loaded(world, &second).await.unwrap();
-    assert!(matches!(shown.standing, Standing::ESign(_)) && shown.latest.is_some());
+    assert!(matches!(shown.standing, FlowState::ESign(_)) && shown.latest.is_some());
     assert_eq!(due(world).await.len(), 1);
 }
 
@@ -300,7 +300,7 @@ pub(crate) async fn a_document_lapses_by_the_clock_of_the_store_and_is_reported_
     let lapsed: Vec<_> =
         outcomes.iter().filter(|outcome| matches!(outcome, Ok(LapseFlowOutcome::Lapsed { queued: Some(_), .. }))).collect();
     assert_eq!(lapsed.len(), 1, "{outcomes:?}");
-    let Standing::ESign(sakshi_domain::flow::esign::EsignFlow::Ended(ended)) = loaded(world, &flow).await.unwrap().standing else {
+    let FlowState::ESign(sakshi_domain::flow::esign::EsignFlow::Ended(ended)) = loaded(world, &flow).await.unwrap().standing else {
         panic!("it has ended")
     };
     assert_eq!(ended.end.how, SigningStatus::Expired);

@@ -5,7 +5,7 @@ use std::fmt;
 use sakshi_domain::delivery::{FlowDelivery, Subject};
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
-use sakshi_domain::flow::standing::Standing;
+use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::time::Timestamp;
 
 use crate::vault::{Vault, VaultError};
@@ -14,7 +14,7 @@ use crate::vault::{Vault, VaultError};
 #[derive(Debug, PartialEq)]
 pub struct FlowRecord {
     /// How it stands.
-    pub standing: Standing,
+    pub standing: FlowState,
     /// Until when it is kept.
     pub kept_until: Timestamp,
     /// What was reported of the flow itself last; for a document to be signed, what it was opened
@@ -26,7 +26,7 @@ pub struct FlowRecord {
 #[derive(Debug, PartialEq)]
 pub struct FlowDeliveries {
     /// How it stands.
-    pub standing: Standing,
+    pub standing: FlowState,
     /// Until when it is kept.
     pub kept_until: Timestamp,
     /// Its deliveries, in the order in which they were queued.

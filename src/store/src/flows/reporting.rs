@@ -8,8 +8,8 @@ use sakshi_domain::flow::address::Stream;
 use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::flow_state::{FetchState, FlowState, NextState};
 use sakshi_domain::flow::reported::AdmittedReport;
-use sakshi_domain::flow::standing::{FetchStanding, Next, Standing};
 use sakshi_domain::flow::transition::{Refusal, Transition};
 use sakshi_domain::ids::AppId;
 use sakshi_domain::payload::esign::EsignPayload;
@@ -98,7 +98,7 @@ pub(crate) enum Committed {
 
 /// What was written.
 struct Written {
-    flow: Standing,
+    flow: FlowState,
     queued: Option<QueuedDelivery>,
 }
 
@@ -107,7 +107,7 @@ pub(crate) async fn report<K: Keeper>(keeper: Arc<K>, report: ReportFlow) -> Res
     let (id, app, fetch) = (report.flow(), report.app().clone(), report.fetch().map(|name| digest_of(&name)));
     for _ in 0..ATTEMPTS {
         let Some(kept) = keeper.find(id, fetch).await? else { return Ok(ReportFlowOutcome::NotFound) };
-        let flow: Standing = open_of_flow(keeper.vault(), id, &kept.standing)?;
+        let flow: FlowState = open_of_flow(keeper.vault(), id, &kept.standing)?;
         let admitted = match report.admit(&flow) {
             Ok(admitted) => admitted,
             Err(refusal) => return Ok(refused(refusal)),
@@ -133,9 +133,9 @@ const fn refused(refusal: Refusal) -> ReportFlowOutcome {
 pub(crate) async fn lapse<K: Keeper>(keeper: Arc<K>, id: FlowId, result_ttl: Duration) -> Result<LapseFlowOutcome, StoreError> {
     for _ in 0..ATTEMPTS {
         let Some(kept) = keeper.find(id, None).await? else { return Ok(LapseFlowOutcome::NotFound) };
-        let flow: Standing = open_of_flow(keeper.vault(), id, &kept.standing)?;
+        let flow: FlowState = open_of_flow(keeper.vault(), id, &kept.standing)?;
         let due = flow.deadline().is_some_and(|deadline| deadline <= kept.now);
-        let (true, Some(latest), Standing::ESign(document)) = (due, kept.latest, &flow) else { return Ok(LapseFlowOutcome::NotDue) };
+        let (true, Some(latest), FlowState::ESign(document)) = (due, kept.latest, &flow) else { return Ok(LapseFlowOutcome::NotDue) };
         // Gone when it was replaced after it was named: the flow has changed.
         let Some(bytes) = keeper.payload(id, latest).await? else { continue };
         let corrupt = || StoreError::Corrupt("a payload cannot be read".into());
@@ -155,7 +155,7 @@ pub(crate) async fn lapse<K: Keeper>(keeper: Arc<K>, id: FlowId, result_ttl: Dur
 pub(crate) async fn load<K: Keeper>(keeper: Arc<K>, id: FlowId, app: AppId) -> Result<Option<FlowRecord>, StoreError> {
     for _ in 0..ATTEMPTS {
         let Some(kept) = keeper.find(id, None).await? else { return Ok(None) };
-        let standing: Standing = open_of_flow(keeper.vault(), id, &kept.standing)?;
+        let standing: FlowState = open_of_flow(keeper.vault(), id, &kept.standing)?;
         if standing.opened().app != app {
             return Ok(None);
         }
@@ -186,14 +186,14 @@ pub(crate) async fn deliveries<K: Keeper>(keeper: Arc<K>, id: FlowId) -> Result<
 async fn write<K: Keeper>(
     keeper: &K,
     kept: &Kept,
-    flow: Standing,
+    flow: FlowState,
     fetch: Option<DedupDigest>,
     report: &AdmittedReport,
     result_ttl: Duration,
 ) -> Result<Option<Result<Option<Written>, Refusal>>, StoreError> {
     let (id, vault) = (flow.opened().id, keeper.vault());
     let (digest, length) = measured(report)?;
-    let known: Option<FetchStanding> = kept.fetch.as_deref().map(|bytes| open_of_flow(vault, id, bytes)).transpose()?;
+    let known: Option<FetchState> = kept.fetch.as_deref().map(|bytes| open_of_flow(vault, id, bytes)).transpose()?;
     let (next, webhook) = match report.judge(&flow, known, digest, kept.now) {
         Ok(Transition::Repeated) => return Ok(Some(Ok(None))),
         Ok(Transition::Progressed { next }) => (next, None),
@@ -205,12 +205,12 @@ async fn write<K: Keeper>(
         None => None,
     };
     let (change, flow, until) = match (next, fetch) {
-        (Next::Flow(next), _) => {
+        (NextState::Flow(next), _) => {
             let until = next.kept_until(kept.until, kept.now, result_ttl);
             (Change::Flow(seal_of_flow(vault, id, &next)?), next, until)
         }
-        (Next::Fetch(next), Some(name)) => (Change::Fetch(name, seal_of_flow(vault, id, &next)?), flow, kept.until),
-        (Next::Fetch(_), None) => return Err(StoreError::Corrupt("a fetch has no name".into())),
+        (NextState::Fetch(next), Some(name)) => (Change::Fetch(name, seal_of_flow(vault, id, &next)?), flow, kept.until),
+        (NextState::Fetch(_), None) => return Err(StoreError::Corrupt("a fetch has no name".into())),
     };
     let name = webhook.unwrap_or(PROGRESS);
     let target = match &url {

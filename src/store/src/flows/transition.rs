@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use sakshi_domain::delivery::QueuedDelivery;
+use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::reported::FlowReport;
-use sakshi_domain::flow::standing::Standing;
 use sakshi_domain::flow::transition::Refusal;
 use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::time::Timestamp;
@@ -16,7 +16,7 @@ use crate::vault::Sealed;
 #[derive(Debug)]
 pub struct OpenFlow {
     /// The flow at its beginning; its id makes the transition repeatable.
-    pub flow: Standing,
+    pub flow: FlowState,
     /// For a document to be signed: what polls show until something is reported, and what a lapse is
     /// reported with.
     pub payload: Option<EsignPayload>,
@@ -54,7 +54,7 @@ pub enum ReportFlowOutcome {
     /// It is stored.
     Accepted {
         /// The flow from now on.
-        flow: Box<Standing>,
+        flow: Box<FlowState>,
         /// Its delivery, when a webhook was queued by this call.
         queued: Option<QueuedDelivery>,
     },
@@ -72,7 +72,7 @@ pub enum LapseFlowOutcome {
     /// It has lapsed, and ends as expired.
     Lapsed {
         /// The flow from now on.
-        flow: Box<Standing>,
+        flow: Box<FlowState>,
         /// Its delivery, when a webhook was queued by this call.
         queued: Option<QueuedDelivery>,
     },

@@ -4,7 +4,7 @@ use super::{bounded, checked, file, list, required};
 use crate::flow::esign::{EsignFlow, EsignOpened, EsignPending};
 use crate::flow::file::Base64File;
 use crate::flow::opened::Opened;
-use crate::flow::states::SigningStatus;
+use crate::flow::statuses::SigningStatus;
 use crate::flow::text::{ForeignId, Text};
 use crate::invalid::Invalid;
 use crate::limits::{CLIENT_REFERENCE_CHARS_MAX, INVITATION_DEFAULT, INVITATION_MAX, LABEL_CHARS_MAX, SIGNERS_MAX};

@@ -3,8 +3,8 @@
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::request::doclocker::{DocLockerDraft, DocLockerRequest};
-use sakshi_domain::flow::standing::Standing;
 use sakshi_domain::request_id::RequestId;
 use sakshi_outbound::upstream::{PageUrl, doclocker};
 use serde::Serialize;
@@ -59,7 +59,7 @@ pub async fn init(
     };
     let request_url = doclocker::order(upstream, &opened, &documents).await?;
     let answer = DocLockerResponse { transaction_id: opened.id, request_url };
-    open(&service, Ordered { flow: Standing::DocLocker(documents.open(opened)), payload: None, answer }, turn).await
+    open(&service, Ordered { flow: FlowState::DocLocker(documents.open(opened)), payload: None, answer }, turn).await
 }
 
 /// Reads which documents are asked for.

@@ -3,8 +3,8 @@
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::request::esign::{DocumentDraft, EsignDraft, EsignRequest, OpenedEsign, SignerDraft};
-use sakshi_domain::flow::standing::Standing;
 use sakshi_domain::flow::text::{ForeignId, Text};
 use sakshi_domain::payload::esign::Signer;
 use sakshi_domain::request_id::RequestId;
@@ -94,7 +94,7 @@ pub async fn request(
         document_reference_id: latest.document_reference_id.clone(),
         signer_info: latest.signer_info.iter().zip(pages).map(invited).collect(),
     };
-    open(&service, Ordered { flow: Standing::ESign(flow), payload: Some(latest), answer }, turn).await
+    open(&service, Ordered { flow: FlowState::ESign(flow), payload: Some(latest), answer }, turn).await
 }
 
 /// Reads what is to be signed by whom.

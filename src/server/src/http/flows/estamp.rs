@@ -3,8 +3,8 @@
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::request::estamp::{EStampDraft, EStampRequest, FileDraft, SignatoryDraft};
-use sakshi_domain::flow::standing::Standing;
 use sakshi_domain::request_id::RequestId;
 use sakshi_outbound::upstream::estamp;
 use serde::Serialize;
@@ -62,7 +62,7 @@ pub async fn init(
     let answer = EStampResponse { e_stamp_id: opened.id };
     let flow = stamp.open(opened);
     estamp::order(upstream, &flow.opened().opened, stamp).await?;
-    open(&service, Ordered { flow: Standing::EStamp(flow), payload: None, answer }, turn).await
+    open(&service, Ordered { flow: FlowState::EStamp(flow), payload: None, answer }, turn).await
 }
 
 /// Reads what is to be stamped.

@@ -1,8 +1,8 @@
 //! The steps that all flows are opened by.
 
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
+use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::opened::Opened;
-use sakshi_domain::flow::standing::Standing;
 use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::request_id::RequestId;
 use sakshi_store::{OpenFlow, OpenFlowOutcome};
@@ -73,7 +73,7 @@ pub(super) async fn begin(
 
 /// A flow whose order was taken.
 pub(super) struct Ordered<A> {
-    pub(super) flow: Standing,
+    pub(super) flow: FlowState,
     /// Of a document to be signed: what polls show until there is a report.
     pub(super) payload: Option<EsignPayload>,
     pub(super) answer: A,

@@ -3,8 +3,8 @@
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::request::wealth::{WealthDraft, WealthRequest};
-use sakshi_domain::flow::standing::Standing;
 use sakshi_domain::flow::text::ForeignId;
 use sakshi_domain::request_id::RequestId;
 use sakshi_outbound::upstream::wealth::AskedConsent;
@@ -66,7 +66,7 @@ pub async fn consents(
     };
     let AskedConsent { handle, page } = wealth::order(upstream, &opened, &asked.consent).await?;
     let answer = WealthConsentResponse { unique_identifier: opened.id, consent_handle: handle.clone(), request_url: page };
-    open(&service, Ordered { flow: Standing::Wealth(asked.open(opened, handle)), payload: None, answer }, turn).await
+    open(&service, Ordered { flow: FlowState::Wealth(asked.open(opened, handle)), payload: None, answer }, turn).await
 }
 
 /// Reads the consent to being asked.

@@ -3,7 +3,7 @@
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};
 use sakshi_domain::flow::doclocker::DocLockerFlow;
-use sakshi_domain::flow::standing::Standing;
+use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::payload::doclocker::DocLockerPayload;
 use sakshi_domain::payload::poll::DocLockerPoll;
 
@@ -36,15 +36,15 @@ pub async fn details(
     let (id, record) = flow_of(&caller, &service, &rates, &polls, &path).await?;
     let app = &caller.app;
     match (record.standing, record.latest) {
-        (Standing::DocLocker(DocLockerFlow::Ended { .. }), Some(sent)) => polls.answer(&service.vault, app, sent, Ok).await,
-        (Standing::DocLocker(DocLockerFlow::Pending { .. }), Some(latest)) => {
+        (FlowState::DocLocker(DocLockerFlow::Ended { .. }), Some(sent)) => polls.answer(&service.vault, app, sent, Ok).await,
+        (FlowState::DocLocker(DocLockerFlow::Pending { .. }), Some(latest)) => {
             let stub = move |latest: Vec<u8>| {
                 let latest = DocLockerPayload::parse(&latest).map_err(|_| unreadable())?;
                 written(&DocLockerPoll::of(id, Some(&latest)))
             };
             polls.answer(&service.vault, app, latest, stub).await
         }
-        (Standing::DocLocker(DocLockerFlow::Pending { .. }), None) => Ok(HttpResponse::Ok().json(DocLockerPoll::of(id, None))),
+        (FlowState::DocLocker(DocLockerFlow::Pending { .. }), None) => Ok(HttpResponse::Ok().json(DocLockerPoll::of(id, None))),
         _ => Err(ApiError::NotFound(WHAT)),
     }
 }

@@ -3,7 +3,7 @@
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use sakshi_domain::flow::esign::EsignFlow;
-use sakshi_domain::flow::standing::Standing;
+use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::payload::poll::EsignPoll;
 
@@ -41,8 +41,8 @@ pub async fn status(
     let (_, record) = flow_of(&caller, &service, &rates, &polls, &id).await?;
     let app = &caller.app;
     match (record.standing, record.latest) {
-        (Standing::ESign(EsignFlow::Ended(_)), Some(sent)) => polls.answer(&service.vault, app, sent, Ok).await,
-        (Standing::ESign(EsignFlow::Pending(_)), Some(latest)) => polls.answer(&service.vault, app, latest, |latest| stub(&latest)).await,
+        (FlowState::ESign(EsignFlow::Ended(_)), Some(sent)) => polls.answer(&service.vault, app, sent, Ok).await,
+        (FlowState::ESign(EsignFlow::Pending(_)), Some(latest)) => polls.answer(&service.vault, app, latest, |latest| stub(&latest)).await,
         _ => Err(ApiError::NotFound(WHAT)),
     }
 }

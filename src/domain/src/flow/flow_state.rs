@@ -8,7 +8,7 @@ use super::doclocker::DocLockerFlow;
 use super::esign::EsignFlow;
 use super::estamp::EStampFlow;
 use super::opened::Opened;
-use super::states::ConsentStatus;
+use super::statuses::ConsentStatus;
 use super::wealth_consent::WealthConsent;
 use super::wealth_data::WealthData;
 use super::wealth_historical::WealthHistorical;
@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 /// How a flow stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum FlowState {
     /// Document signing.
     ESign(EsignFlow),
     /// Documents of the locker.
@@ -31,7 +31,7 @@ pub enum Standing {
 /// How a fetch under a wealth-data consent stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FetchStanding {
+pub enum FetchState {
     /// Of data.
     Data(WealthData),
     /// Of historical data.
@@ -40,14 +40,14 @@ pub enum FetchStanding {
 
 /// What a report changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextState {
     /// The flow itself.
-    Flow(Standing),
+    Flow(FlowState),
     /// A fetch under it.
-    Fetch(FetchStanding),
+    Fetch(FetchState),
 }
 
-impl Standing {
+impl FlowState {
     /// Whose flow it is.
     #[must_use]
     pub const fn opened(&self) -> &Opened {
