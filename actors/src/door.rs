@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use actix::{Actor, Addr, Context, Handler, Message};
-use sakshi_domain::ids::moment;
+use sakshi_domain::ids::coarse_time;
 use sakshi_store::StoreError;
 
 use crate::admission::{Admission, Permit};
@@ -61,15 +61,15 @@ impl<R: Actor<Context = Context<R>>> Shards<R> {
 
     /// The shard that serves an id.
     pub(crate) fn index_of<K: Key>(&self, key: K) -> usize {
-        usize::from(key.lane()) % self.nodes.len()
+        usize::from(key.shard_byte()) % self.nodes.len()
     }
 
-    /// A lane that is served by this shard: over time any of them, and at one moment the same one, so
+    /// A shard byte that is served by this shard: over time any of them, and at one moment the same one, so
     /// that ids of a moment stay neighbours.
-    pub(crate) fn lane_of(&self, index: usize) -> u8 {
+    pub(crate) fn shard_byte_of(&self, index: usize) -> u8 {
         let count = self.nodes.len();
         let choices = 256_usize.saturating_sub(index).div_ceil(count).max(1);
-        let pick = usize::try_from(moment() % choices as u64).unwrap_or(0);
+        let pick = usize::try_from(coarse_time() % choices as u64).unwrap_or(0);
         u8::try_from(index + pick * count).unwrap_or(0)
     }
 

@@ -22,7 +22,7 @@ impl Events {
     /// A fresh id whose event will live on this worker.
     #[must_use]
     pub fn new_id(&self, client: &ClientId) -> EventId {
-        EventId::generate(client.partition(), self.door.shards.lane_of(self.local))
+        EventId::generate(client.partition(), self.door.shards.shard_byte_of(self.local))
     }
 
     /// How the event stands, counts included.

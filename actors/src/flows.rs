@@ -21,7 +21,7 @@ impl Flows {
     /// A fresh id whose flow will live on this worker.
     #[must_use]
     pub fn new_id(&self, client: &ClientId) -> FlowId {
-        FlowId::generate(client.partition(), self.door.shards.lane_of(self.local))
+        FlowId::generate(client.partition(), self.door.shards.shard_byte_of(self.local))
     }
 
     /// Opens a flow: from now on its upstream may report.

@@ -26,7 +26,7 @@ impl Transactions {
     /// A fresh id whose transaction will live on this worker.
     #[must_use]
     pub fn new_id(&self, client: &ClientId) -> TxnId {
-        TxnId::generate(client.partition(), self.door.shards.lane_of(self.local))
+        TxnId::generate(client.partition(), self.door.shards.shard_byte_of(self.local))
     }
 
     /// Opens a transaction: debits its credit and begins to wait for the person.

@@ -13,8 +13,8 @@ use sakshi_domain::ids::{EventId, TxnId};
 pub(crate) trait Key: Copy + Eq + std::hash::Hash + std::fmt::Debug + std::fmt::Display + Send + Unpin + 'static {
     /// A random byte of the id.
     fn slot(&self) -> u8;
-    /// The routing lane: a node with N shards serves the id on shard `lane % N`.
-    fn lane(&self) -> u8;
+    /// The shard byte: a node with N shards serves the id on shard `shard_byte % N`.
+    fn shard_byte(&self) -> u8;
 }
 
 impl Key for TxnId {
@@ -22,8 +22,8 @@ impl Key for TxnId {
         self.as_bytes()[15]
     }
 
-    fn lane(&self) -> u8 {
-        Self::lane(self)
+    fn shard_byte(&self) -> u8 {
+        Self::shard_byte(self)
     }
 }
 
@@ -32,8 +32,8 @@ impl Key for FlowId {
         self.as_bytes()[15]
     }
 
-    fn lane(&self) -> u8 {
-        Self::lane(self)
+    fn shard_byte(&self) -> u8 {
+        Self::shard_byte(self)
     }
 }
 
@@ -42,8 +42,8 @@ impl Key for EventId {
         self.as_bytes()[11]
     }
 
-    fn lane(&self) -> u8 {
-        Self::lane(self)
+    fn shard_byte(&self) -> u8 {
+        Self::shard_byte(self)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Identifiers. Each is a type of its own, and what others can read from one is said here.
 //!
 //! A transaction id is a UUID (version 4) whose first six bits name the store partition of its client,
-//! whose second byte is the routing lane that picks a registry shard, and whose next three say about
+//! whose second byte is the shard byte that picks a registry shard, and whose next three say about
 //! when it was made: ids of one moment stand side by side in an index, where random ones would each
 //! touch a page of their own. The other 84 bits are random and make it unguessable, because it is also
 //! the path of a public page.
@@ -19,7 +19,7 @@ use crate::limits::PARTITIONS;
 /// A number that is one higher each 64 ms. Ids take it for the neighbourhood that it gives them, and
 /// nothing is decided by it, so it is read from the machine's clock.
 #[must_use]
-pub fn moment() -> u64 {
+pub fn coarse_time() -> u64 {
     u64::try_from(SystemClock.now().millis()).unwrap_or(0) >> 6
 }
 
@@ -41,14 +41,14 @@ impl Partition {
 pub struct TxnId(Uuid);
 
 impl TxnId {
-    /// A fresh id for a client's transaction, routed to the given lane.
+    /// A fresh id for a client's transaction, with this shard byte.
     #[must_use]
-    pub fn generate(partition: Partition, lane: u8) -> Self {
+    pub fn generate(partition: Partition, shard_byte: u8) -> Self {
         let mut bytes = *Uuid::new_v4().as_bytes();
         bytes[0] = (partition.0 << 2) | (bytes[0] & 0b11);
-        bytes[1] = lane;
+        bytes[1] = shard_byte;
         // 24 bits go round in twelve days.
-        bytes[2..5].copy_from_slice(&moment().to_be_bytes()[5..]);
+        bytes[2..5].copy_from_slice(&coarse_time().to_be_bytes()[5..]);
         Self(Uuid::from_bytes(bytes))
     }
 
@@ -76,9 +76,9 @@ impl TxnId {
         Partition(self.as_bytes()[0] >> 2)
     }
 
-    /// The routing lane, 0 to 255; a node with N shards serves it on shard `lane % N`.
+    /// The shard byte, 0 to 255; a node with N shards serves it on shard `shard_byte % N`.
     #[must_use]
-    pub const fn lane(&self) -> u8 {
+    pub const fn shard_byte(&self) -> u8 {
         self.as_bytes()[1]
     }
 }
@@ -101,7 +101,7 @@ impl FromStr for TxnId {
 }
 
 /// Identifies an event: seventeen base62 characters that stand for twelve bytes, laid out much as
-/// those of a [`TxnId`]: six bits of partition, a lane byte, and 82 random bits.
+/// those of a [`TxnId`]: six bits of partition, a shard byte, and 82 random bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventId([u8; 12]);
 
@@ -110,16 +110,16 @@ const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 const EVENT_ID_CHARS: usize = 17;
 
 impl EventId {
-    /// A fresh id for a client's event, routed to the given lane.
+    /// A fresh id for a client's event, with this shard byte.
     #[must_use]
-    pub fn generate(partition: Partition, lane: u8) -> Self {
+    pub fn generate(partition: Partition, shard_byte: u8) -> Self {
         let random = *Uuid::new_v4().as_bytes();
         let mut bytes = [0; 12];
         // Bytes 6 and 8 of a UUID hold its version and variant; the ones taken here are random.
         bytes[..6].copy_from_slice(&random[..6]);
         bytes[6..].copy_from_slice(&random[10..]);
         bytes[0] = (partition.0 << 2) | (bytes[0] & 0b11);
-        bytes[1] = lane;
+        bytes[1] = shard_byte;
         Self(bytes)
     }
 
@@ -141,9 +141,9 @@ impl EventId {
         Partition(self.0[0] >> 2)
     }
 
-    /// The routing lane, as of a transaction.
+    /// The shard byte, as of a transaction.
     #[must_use]
-    pub const fn lane(&self) -> u8 {
+    pub const fn shard_byte(&self) -> u8 {
         self.0[1]
     }
 }
@@ -272,13 +272,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transaction_id_is_a_version_4_uuid_that_carries_partition_and_lane() {
+    fn a_transaction_id_is_a_version_4_uuid_that_carries_partition_and_shard_byte() {
         for _ in 0..1_000 {
             let client = ClientId::generate();
             let id = TxnId::generate(client.partition(), 0xA7);
             assert_eq!(id.0.get_version_num(), 4);
             assert_eq!(id.partition(), client.partition());
-            assert_eq!(id.lane(), 0xA7);
+            assert_eq!(id.shard_byte(), 0xA7);
             assert_eq!(id.to_string().parse(), Ok(id));
         }
     }
@@ -286,12 +286,12 @@ mod tests {
     #[test]
     fn transaction_ids_of_one_moment_are_neighbours_and_still_no_two_are_alike() {
         let partition = ClientId::generate().partition();
-        let (mut ids, before) = (Vec::new(), moment());
+        let (mut ids, before) = (Vec::new(), coarse_time());
         while ids.len() < 1_000 {
             ids.push(TxnId::generate(partition, 7));
         }
         let moments: std::collections::BTreeSet<_> = ids.iter().map(|id| id.as_bytes()[2..5].to_vec()).collect();
-        assert!(moments.len() as u64 <= moment() - before + 1, "{moments:?}");
+        assert!(moments.len() as u64 <= coarse_time() - before + 1, "{moments:?}");
         for byte in 5..16 {
             let seen: std::collections::HashSet<u8> = ids.iter().map(|id| id.as_bytes()[byte]).collect();
             assert!(seen.len() >= 16, "byte {byte}: {seen:?}");
@@ -302,13 +302,13 @@ mod tests {
     }
 
     #[test]
-    fn an_event_id_is_seventeen_url_safe_characters_that_carry_partition_and_lane() {
+    fn an_event_id_is_seventeen_url_safe_characters_that_carry_partition_and_shard_byte() {
         for _ in 0..1_000 {
             let client = ClientId::generate();
             let id = EventId::generate(client.partition(), 0x5C);
             let text = id.to_string();
             assert!(text.len() == 17 && text.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{text}");
-            assert_eq!((text.parse(), id.partition(), id.lane()), (Ok(id), client.partition(), 0x5C));
+            assert_eq!((text.parse(), id.partition(), id.shard_byte()), (Ok(id), client.partition(), 0x5C));
         }
         for text in ["", "short", "zzzzzzzzzzzzzzzzz", "0000000000000000-", "00000000000000000x"] {
             assert!(text.parse::<EventId>().is_err(), "{text}");

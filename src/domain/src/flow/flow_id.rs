@@ -1,7 +1,7 @@
 //! The id that a flow is known by: `documentId`, `transactionId`, `eStampId` or
 //! `uniqueIdentifier`, depending on its kind.
 //!
-//! It is laid out as a transaction's id, so that partition and routing lane are read from it the
+//! It is laid out as a transaction's id, so that partition and shard byte are read from it the
 //! same way.
 
 use std::fmt;
@@ -20,10 +20,10 @@ use crate::ids::{Partition, TxnId};
 pub struct FlowId(TxnId);
 
 impl FlowId {
-    /// A fresh id for a client's flow, routed to the given lane.
+    /// A fresh id for a client's flow, with this shard byte.
     #[must_use]
-    pub fn generate(partition: Partition, lane: u8) -> Self {
-        Self(TxnId::generate(partition, lane))
+    pub fn generate(partition: Partition, shard_byte: u8) -> Self {
+        Self(TxnId::generate(partition, shard_byte))
     }
 
     /// The id that these bytes stand for.
@@ -44,10 +44,10 @@ impl FlowId {
         self.0.partition()
     }
 
-    /// The routing lane, 0 to 255.
+    /// The shard byte, 0 to 255.
     #[must_use]
-    pub const fn lane(&self) -> u8 {
-        self.0.lane()
+    pub const fn shard_byte(&self) -> u8 {
+        self.0.shard_byte()
     }
 }
 
@@ -79,7 +79,7 @@ mod tests {
     fn a_flow_id_is_read_back_from_text_and_bytes_and_tells_its_place() {
         let client = ClientId::generate();
         let id = FlowId::generate(client.partition(), 0xA7);
-        assert_eq!((id.partition(), id.lane()), (client.partition(), 0xA7));
+        assert_eq!((id.partition(), id.shard_byte()), (client.partition(), 0xA7));
         assert_eq!((id.to_string().parse(), FlowId::from_bytes(*id.as_bytes())), (Ok(id), id));
     }
 }
