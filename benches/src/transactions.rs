@@ -7,11 +7,11 @@ use sakshi_actors::Transactions;
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::transaction::{Extras, Pending, Terms};
-use sakshi_domain::web_address::{Schemes, WebAddress};
 use sakshi_store::OpenTransaction;
 
 use crate::Failure;
@@ -22,12 +22,12 @@ const WINDOW: Duration = Duration::from_secs(4 * 3_600);
 pub(crate) struct Opener {
     client: ClientId,
     app: AppId,
-    redirect: WebAddress,
+    redirect: HttpUrl,
 }
 
 impl Opener {
     pub(crate) fn new(client: ClientId, app: AppId) -> Result<Self, Failure> {
-        let redirect = WebAddress::parse("https://shop.example/checkout/verified?order=12345", Schemes::HttpsOnly)?;
+        let redirect = HttpUrl::parse("https://shop.example/checkout/verified?order=12345", Schemes::HttpsOnly)?;
         Ok(Self { client, app, redirect })
     }
 

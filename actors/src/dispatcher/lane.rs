@@ -105,8 +105,8 @@ impl Lane {
 
 #[cfg(test)]
 mod tests {
+    use sakshi_domain::http_url::{Schemes, WebhookUrl};
     use sakshi_domain::ids::{ClientId, TxnId};
-    use sakshi_domain::web_address::{Schemes, WebhookUrl};
 
     use super::*;
 

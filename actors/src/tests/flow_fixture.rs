@@ -11,10 +11,10 @@ use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::kind::FlowKind;
 use sakshi_domain::flow::opened::Opened;
 use sakshi_domain::flow::reported::FlowReport;
+use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::{App, Spelling};
-use sakshi_domain::web_address::{Schemes, WebAddress};
 use sakshi_store::{OpenFlow, OpenFlowOutcome, Store as _};
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ impl Universe {
         let opened = self.begun();
         let payload: Value = self.document_body(opened.id, ["Pending", "Pending"]);
         let payload = EsignPayload::parse(&serde_json::to_vec(&payload).unwrap()).unwrap();
-        let response_url = Some(WebAddress::parse(response_url, Schemes::HttpAndHttps).unwrap());
+        let response_url = Some(HttpUrl::parse(response_url, Schemes::HttpAndHttps).unwrap());
         let opened = EsignOpened { opened, reference: None, response_url };
         let flow = FlowState::ESign(EsignFlow::Pending(EsignPending::new(opened, &payload.signer_info)));
         OpenFlow { flow, payload: Some(payload), until: self.clock.now() + INVITED + WINDOW, idempotency: None }
@@ -57,7 +57,7 @@ impl Universe {
             created_at: self.clock.now(),
         };
         assert!(self.store.create_app(app).await.unwrap());
-        let address = WebAddress::parse(url, Schemes::HttpAndHttps).unwrap();
+        let address = HttpUrl::parse(url, Schemes::HttpAndHttps).unwrap();
         self.store.set_webhook_url(self.app.clone(), ApiType::DocLocker, Some(address)).await.unwrap().unwrap();
         let flow = FlowState::DocLocker(DocLockerFlow::new(self.begun()));
         self.open_flow(OpenFlow { flow, payload: None, until: self.clock.now() + WINDOW, idempotency: None }).await

@@ -18,13 +18,13 @@ use std::time::Duration;
 use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::clock::{Clock as _, ManualClock};
 use sakshi_domain::credits::{CreditMove, EntryKind};
+use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::Client;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, Failure, Pending, Terms};
-use sakshi_domain::web_address::{Schemes, WebAddress};
 use sakshi_domain::{channel::Channel, transaction::VerifiedClaims};
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
@@ -148,7 +148,7 @@ impl Universe {
             channel: Channel::Web,
             language: Language::ENGLISH,
             face_auth: true,
-            webhook_url: webhook.map(|url| WebAddress::parse(url, Schemes::HttpAndHttps).unwrap()),
+            webhook_url: webhook.map(|url| HttpUrl::parse(url, Schemes::HttpAndHttps).unwrap()),
             request_id: RequestId::mint(),
             extras: None,
         };

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Certificate, Client, redirect, retry};
-use sakshi_domain::web_address::{Schemes, WebhookUrl};
+use sakshi_domain::http_url::{Schemes, WebhookUrl};
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use serde_json::{Value, json};
 

@@ -13,7 +13,7 @@ use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use sakshi_domain::delivery::DeliveryOutcome;
-use sakshi_domain::web_address::{Schemes, WebhookUrl};
+use sakshi_domain::http_url::{Schemes, WebhookUrl};
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;

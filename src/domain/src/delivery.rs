@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::flow::dedup::DedupDigest;
 use crate::flow::flow_id::FlowId;
+use crate::http_url::WebhookUrl;
 use crate::ids::{Partition, TxnId};
 use crate::time::Timestamp;
-use crate::web_address::WebhookUrl;
 
 /// Position of a delivery in the outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

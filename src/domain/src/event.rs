@@ -7,12 +7,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::claims::ClaimSet;
+use crate::http_url::WebhookUrl;
 use crate::ids::{AppId, ClientId, EventId};
 use crate::invalid::Invalid;
 use crate::language::Language;
 use crate::limits::{EVENT_LIFETIME_MAX, EVENT_NAME_CHARS_MAX, GUESTS_MAX};
 use crate::time::Timestamp;
-use crate::web_address::WebhookUrl;
 
 /// What the organiser asked for; a patch changes some of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

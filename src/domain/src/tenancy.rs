@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::http_url::HttpUrl;
 use crate::ids::{AppId, ClientId, KeyId};
 use crate::profile::Profile;
 use crate::time::Timestamp;
-use crate::web_address::WebAddress;
 
 /// How the `data` keys of results and webhooks are spelled for an app (the specification shows both).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,11 +42,11 @@ pub struct App {
     /// How its payloads are spelled.
     pub payload_spelling: Spelling,
     /// Where consent changes of the wealth-data flow are reported.
-    pub consent_webhook_url: Option<WebAddress>,
+    pub consent_webhook_url: Option<HttpUrl>,
     /// Where data of the wealth-data flow is reported.
-    pub data_webhook_url: Option<WebAddress>,
+    pub data_webhook_url: Option<HttpUrl>,
     /// Where historical fetches of the wealth-data flow are reported.
-    pub historical_webhook_url: Option<WebAddress>,
+    pub historical_webhook_url: Option<HttpUrl>,
     /// When it was created.
     pub created_at: Timestamp,
 }
@@ -57,11 +57,11 @@ pub struct AppPatch {
     /// A new spelling.
     pub payload_spelling: Option<Spelling>,
     /// A new consent URL, or its removal.
-    pub consent_webhook_url: Option<Option<WebAddress>>,
+    pub consent_webhook_url: Option<Option<HttpUrl>>,
     /// A new data URL, or its removal.
-    pub data_webhook_url: Option<Option<WebAddress>>,
+    pub data_webhook_url: Option<Option<HttpUrl>>,
     /// A new historical URL, or its removal.
-    pub historical_webhook_url: Option<Option<WebAddress>>,
+    pub historical_webhook_url: Option<Option<HttpUrl>>,
 }
 
 impl App {

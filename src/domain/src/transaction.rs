@@ -12,12 +12,12 @@ use serde_json::{Map, Value};
 use crate::channel::Channel;
 use crate::claims::{Claim, ClaimSet};
 use crate::event::EventRefusal;
+use crate::http_url::{HttpUrl, WebhookUrl};
 use crate::ids::{AppId, ClientId, EventId, TxnId};
 use crate::language::Language;
 use crate::limits::{REASON_CHARS_MAX, REASON_CODE_CHARS_MAX};
 use crate::request_id::RequestId;
 use crate::time::Timestamp;
-use crate::web_address::{WebAddress, WebhookUrl};
 
 /// What the client asked for; fixed when the transaction opens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ pub struct Extras {
     pub client_reference_id: Option<String>,
     /// Where the verify page sends the user afterwards.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub redirect_url: Option<WebAddress>,
+    pub redirect_url: Option<HttpUrl>,
 }
 
 impl fmt::Debug for Extras {

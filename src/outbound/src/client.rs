@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
-use sakshi_domain::web_address::WebhookUrl;
+use sakshi_domain::http_url::WebhookUrl;
 use thiserror::Error as ThisError;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout, timeout_at};

@@ -22,7 +22,7 @@ use frames::{
 use futures_util::future::join_all;
 use receiver::{read_request, receiver};
 use sakshi_domain::delivery::DeliveryOutcome::{Broken, Delivered, Rejected, TimedOut};
-use sakshi_domain::web_address::WebhookUrl;
+use sakshi_domain::http_url::WebhookUrl;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sender::{options, url};
 use tokio::io::AsyncWriteExt as _;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sakshi_actors::{Events, Flows, Transactions};
 use sakshi_domain::clock::Clock;
-use sakshi_domain::web_address::{Schemes, WebAddress, WebhookUrl};
+use sakshi_domain::http_url::{HttpUrl, Schemes, WebhookUrl};
 use sakshi_outbound::guard::AddressPolicy;
 use sakshi_store::{Store, Vault};
 
@@ -76,8 +76,8 @@ impl GivenAddresses {
     ///
     /// # Errors
     /// What such a URL must look like.
-    pub fn page(self, text: &str) -> Result<WebAddress, &'static str> {
-        WebAddress::parse(text, self.schemes)
+    pub fn page(self, text: &str) -> Result<HttpUrl, &'static str> {
+        HttpUrl::parse(text, self.schemes)
     }
 
     /// Where a webhook goes. A host written as an address, or `localhost`, is judged here; any other
@@ -87,7 +87,7 @@ impl GivenAddresses {
     /// What such a URL must look like.
     pub fn webhook(self, text: &str) -> Result<WebhookUrl, &'static str> {
         let refusal = "must not name a loopback, private, link-local or otherwise internal address";
-        WebAddress::parse_if(text, self.schemes, |url| self.targets.permits_host(url), refusal)
+        HttpUrl::parse_if(text, self.schemes, |url| self.targets.permits_host(url), refusal)
     }
 }
 

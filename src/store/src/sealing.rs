@@ -7,11 +7,11 @@
 use sakshi_domain::event::EventTerms;
 use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, EventId, TxnId};
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Terms;
-use sakshi_domain::web_address::WebhookUrl;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

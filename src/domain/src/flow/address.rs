@@ -4,8 +4,8 @@
 //! used. Without one nothing is sent and nothing is wrong.
 
 use super::api_type::{ApiType, RegisteredUrls};
+use crate::http_url::WebhookUrl;
 use crate::tenancy::App;
-use crate::web_address::WebhookUrl;
 
 /// A webhook kind with what decides its address.
 #[derive(Clone, Copy, Debug)]
@@ -48,10 +48,10 @@ impl<'a> Stream<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http_url::Schemes;
     use crate::ids::{AppId, ClientId};
     use crate::tenancy::Spelling;
     use crate::time::Timestamp;
-    use crate::web_address::Schemes;
 
     fn url(name: &str) -> WebhookUrl {
         WebhookUrl::parse(&format!("https://{name}.example/"), Schemes::HttpsOnly).unwrap()

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::statuses::words;
-use crate::web_address::WebhookUrl;
+use crate::http_url::WebhookUrl;
 
 words!(
     /// An API whose webhooks go to a registered URL.

@@ -14,9 +14,9 @@ use super::report::Report;
 use super::statuses::SigningStatus;
 use super::text::{ForeignId, Text};
 use super::transition::{Admitted, Refusal, ReportDigest, Transition};
+use crate::http_url::WebhookUrl;
 use crate::payload::esign::{EsignPayload, Signer};
 use crate::time::Timestamp;
-use crate::web_address::WebhookUrl;
 
 /// What an eSign flow was opened with, as far as later decisions need it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,15 +8,15 @@ use sakshi_domain::flow::request::esign::{DocumentDraft, EsignDraft, EsignReques
 use sakshi_domain::flow::request::estamp::{EStampDraft, FileDraft, SignatoryDraft};
 use sakshi_domain::flow::request::wealth::WealthDraft;
 use sakshi_domain::flow::wealth_consent::WealthConsent;
+use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::{INVITATION_DEFAULT, INVITATION_MAX, SIGNERS_MAX};
-use sakshi_domain::web_address::{Schemes, WebAddress};
 use serde_json::json;
 
 use crate::fixtures::*;
 
 fn esign_request(draft: EsignDraft) -> Result<EsignRequest, Invalid> {
-    draft.check(|url| WebAddress::parse(url, Schemes::HttpsOnly), early())
+    draft.check(|url| HttpUrl::parse(url, Schemes::HttpsOnly), early())
 }
 
 fn some(text: &str) -> Option<String> {

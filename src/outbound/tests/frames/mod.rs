@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use sakshi_domain::web_address::WebhookUrl;
+use sakshi_domain::http_url::WebhookUrl;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

@@ -1,6 +1,6 @@
 //! The webhook client as tests use it.
 
-use sakshi_domain::web_address::{Schemes, WebhookUrl};
+use sakshi_domain::http_url::{Schemes, WebhookUrl};
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 
 use crate::receiver::PLENTY;

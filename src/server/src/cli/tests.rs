@@ -11,7 +11,7 @@ use sakshi_domain::clock::Clock as _;
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::kind::FlowKind;
 use sakshi_domain::flow::reported::FlowReport;
-use sakshi_domain::web_address::{Schemes, WebAddress};
+use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_store::{ReportFlow, Store as _};
 
 use super::{Cli, run};
@@ -162,7 +162,7 @@ async fn an_operator_looks_at_a_flow() {
     let (code, out, _) = admin(&url, &["flow", &flow.id.to_string()]).await;
     assert!(code == ExitCode::SUCCESS && out.ends_with("\n\nnone\n"), "{out}");
     assert_eq!((word_after(&out, "kind"), word_after(&out, "state")), ("doclocker", "Pending"));
-    let hook = WebAddress::parse("https://client.example/hook", Schemes::HttpsOnly).unwrap();
+    let hook = HttpUrl::parse("https://client.example/hook", Schemes::HttpsOnly).unwrap();
     universe.store.set_webhook_url(party.app.clone(), ApiType::DocLocker, Some(hook)).await.unwrap();
     let report = FlowReport::parse(FlowKind::DocLocker, flow.locker("Fetched").to_string().as_bytes()).unwrap();
     universe.store.report_flow(ReportFlow { report, result_ttl: RESULT_TTL }).await.unwrap();

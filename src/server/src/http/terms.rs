@@ -2,9 +2,9 @@
 
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::event::MaxGuests;
+use sakshi_domain::http_url::{HttpUrl, WebhookUrl};
 use sakshi_domain::language::Language;
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::web_address::{WebAddress, WebhookUrl};
 
 use super::fields::{Problem, text};
 use super::json::Json;
@@ -60,6 +60,6 @@ pub fn webhook(addresses: GivenAddresses) -> impl FnOnce(&Json) -> Result<Webhoo
 }
 
 /// A URL that a person is sent to.
-pub fn page(addresses: GivenAddresses) -> impl FnOnce(&Json) -> Result<WebAddress, Problem> {
+pub fn page(addresses: GivenAddresses) -> impl FnOnce(&Json) -> Result<HttpUrl, Problem> {
     text(move |url| addresses.page(url))
 }

@@ -7,9 +7,9 @@
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use sakshi_domain::flow::api_type::ApiType;
+use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::invalid::Invalid;
-use sakshi_domain::web_address::WebhookUrl;
 use serde::Serialize;
 
 use super::body::Body;

@@ -7,8 +7,8 @@ use actix_web::http::header::HeaderMap;
 use actix_web::test::{TestRequest, read_body};
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::flow::api_type::ApiType;
+use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::limits::REPORT_BYTES_MAX;
-use sakshi_domain::web_address::{Schemes, WebAddress};
 use sakshi_store::Store as _;
 use serde_json::{Value, json};
 
@@ -187,7 +187,7 @@ async fn the_operator_sees_how_a_flow_stands_and_what_became_of_its_webhooks_and
     let universe = Universe::new();
     let service = listener(universe.internal()).await;
     let party = party(&universe).await;
-    let hook = WebAddress::parse("https://client.example/secret-path", Schemes::HttpsOnly).unwrap();
+    let hook = HttpUrl::parse("https://client.example/secret-path", Schemes::HttpsOnly).unwrap();
     universe.store.set_webhook_url(party.app.clone(), ApiType::ESign, Some(hook)).await.unwrap();
     let flow = party.document(&universe.store).await;
     let uri = format!("/admin/v1/flows/{}/deliveries", flow.id);

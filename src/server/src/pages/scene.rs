@@ -13,12 +13,12 @@ use sakshi_domain::claims::Claim;
 use sakshi_domain::clock::{Clock as _, ManualClock};
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::event::{Event, EventCounts, EventName, EventTerms, MaxGuests};
+use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::App;
 use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, Extras, Failure, Pending, Terms, VerifiedClaims};
-use sakshi_domain::web_address::{Schemes, WebAddress};
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_store::OpenOutcome;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
@@ -254,7 +254,7 @@ pub(crate) async fn text(response: ServiceResponse<BoxBody>) -> String {
 }
 
 pub(crate) fn redirecting_to(address: &str) -> impl FnOnce(&mut Terms) + use<> {
-    let redirect_url = Some(WebAddress::parse(address, Schemes::HttpsOnly).unwrap());
+    let redirect_url = Some(HttpUrl::parse(address, Schemes::HttpsOnly).unwrap());
     move |terms| terms.extras = Some(Box::new(Extras { redirect_url, ..Extras::default() }))
 }
 

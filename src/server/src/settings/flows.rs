@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sakshi_domain::web_address::{Schemes, WebAddress};
+use sakshi_domain::http_url::{HttpUrl, Schemes};
 use secrecy::SecretString;
 use url::{Host, Url};
 
@@ -74,7 +74,7 @@ impl Flows {
 }
 
 fn address(text: &str) -> Result<Url, String> {
-    let address = WebAddress::parse(text, Schemes::HttpAndHttps)?;
+    let address = HttpUrl::parse(text, Schemes::HttpAndHttps)?;
     Url::parse(address.as_str()).map_err(|_| "must be an absolute URL".to_owned())
 }
 

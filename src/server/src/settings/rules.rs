@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 
+use sakshi_domain::http_url::Schemes;
 use sakshi_domain::profile::Profile;
-use sakshi_domain::web_address::Schemes;
 
 use super::flows::is_private;
 use super::problem::{Problem, Problems};

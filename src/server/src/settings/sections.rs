@@ -7,8 +7,8 @@ use ipnet::IpNet;
 use secrecy::SecretString;
 use url::Url;
 
+use sakshi_domain::http_url::Schemes;
 use sakshi_domain::limits::CALLBACK_BYTES_MAX;
-use sakshi_domain::web_address::Schemes;
 
 use super::reader::Reader;
 

@@ -10,12 +10,12 @@ use sakshi_domain::claims::Claim;
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::event::{Event, EventCounts, EventName, EventTerms, MaxGuests};
+use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::Client;
 use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Pending, Terms};
-use sakshi_domain::web_address::{Schemes, WebAddress};
 use sakshi_store::{CompleteTransaction, CreateEvent, GuestOutcomes, OpenTransaction, PresentedCredential, Store, Vault};
 use zeroize::Zeroizing;
 
@@ -26,7 +26,7 @@ pub(crate) struct Bench {
     pub(crate) vault: Arc<Vault>,
     client: ClientId,
     app: AppId,
-    hook: WebAddress,
+    hook: HttpUrl,
     event: EventId,
 }
 
@@ -60,7 +60,7 @@ impl Bench {
         store.create_client(Client { client_id: client.clone(), name: "bench".into(), created_at: SystemClock.now() }).await?;
         let grant = CreditMove { kind: EntryKind::Grant, amount: 1_000_000_000, reference: "bench".into() };
         store.move_credits(client.clone(), grant).await?;
-        let hook = WebAddress::parse("https://hooks.example/in/0123456789", Schemes::HttpsOnly)?;
+        let hook = HttpUrl::parse("https://hooks.example/in/0123456789", Schemes::HttpsOnly)?;
         let bench = Self { store, vault, event: EventId::generate(client.partition(), 0), client, app: AppId::generate(), hook };
         bench.create_event().await?;
         Ok(bench)

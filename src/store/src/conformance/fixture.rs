@@ -6,12 +6,12 @@ use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::event::{Event, EventCounts, EventName, EventPatch, EventTerms, MaxGuests};
+use sakshi_domain::http_url::{HttpUrl, Schemes, WebhookUrl};
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::{App, Client, Spelling};
 use sakshi_domain::transaction::{AnswerDigest, Extras, Pending, Terms};
-use sakshi_domain::web_address::{Schemes, WebAddress, WebhookUrl};
 
 use super::World;
 use crate::transition::{
@@ -31,7 +31,7 @@ pub(crate) const EVENT_HOOK: &str = "https://events.example/guest-list";
 pub(crate) const EVENT: Duration = Duration::from_secs(8 * 3_600);
 
 pub(crate) fn url(text: &str) -> WebhookUrl {
-    WebAddress::parse(text, Schemes::HttpAndHttps).unwrap()
+    HttpUrl::parse(text, Schemes::HttpAndHttps).unwrap()
 }
 
 pub(crate) fn sealed(text: &str) -> Sealed {

@@ -8,9 +8,9 @@ use rusqlite::{Row, params};
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, DeliveryRecord, FlowDelivery, QueuedDelivery, Subject};
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::web_address::WebhookUrl;
 
 use super::fault::unreadable;
 use super::job::Session;

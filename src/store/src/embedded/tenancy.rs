@@ -4,11 +4,11 @@
 
 use rusqlite::{Row, params};
 use sakshi_domain::flow::api_type::{ApiType, RegisteredUrls};
+use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::web_address::WebhookUrl;
 
 use super::fault::unreadable;
 use super::job::Session;

@@ -11,11 +11,11 @@ use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::{FetchState, FlowState, NextState};
 use sakshi_domain::flow::reported::AdmittedReport;
 use sakshi_domain::flow::transition::{Refusal, Transition};
+use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::web_address::WebhookUrl;
 
 use super::record::{FlowDeliveries, FlowRecord, SealedPayload};
 use super::transition::{LapseFlowOutcome, ReportFlow, ReportFlowOutcome};

@@ -12,8 +12,8 @@ use redis::cmd;
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, DeliveryRecord, FlowDelivery, QueuedDelivery, Subject};
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{EventId, Partition};
-use sakshi_domain::web_address::WebhookUrl;
 use uuid::Uuid;
 
 use super::answer::{Fields, arguments, number, unreadable};

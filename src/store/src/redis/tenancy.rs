@@ -7,11 +7,11 @@
 
 use redis::{Cmd, Value, cmd};
 use sakshi_domain::flow::api_type::{ApiType, RegisteredUrls};
+use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::web_address::WebhookUrl;
 
 use super::answer::{Fields, arguments, bytes, number, text, unreadable};
 use super::ledger::places;

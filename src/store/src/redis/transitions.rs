@@ -11,10 +11,10 @@ use sakshi_domain::event::{Event, EventPatch};
 use sakshi_domain::flow::api_type::{ApiType, RegisteredUrls};
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, TxnId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::web_address::WebhookUrl;
 use tokio::sync::broadcast;
 
 use super::{RedisStore, Shared};

@@ -6,11 +6,11 @@ use crate::flow::file::Base64File;
 use crate::flow::opened::Opened;
 use crate::flow::statuses::SigningStatus;
 use crate::flow::text::{ForeignId, Text};
+use crate::http_url::WebhookUrl;
 use crate::invalid::Invalid;
 use crate::limits::{CLIENT_REFERENCE_CHARS_MAX, INVITATION_DEFAULT, INVITATION_MAX, LABEL_CHARS_MAX, SIGNERS_MAX};
 use crate::payload::esign::{EsignPayload, Signer};
 use crate::time::Timestamp;
-use crate::web_address::WebhookUrl;
 
 /// The request as it arrives.
 #[derive(Default)]

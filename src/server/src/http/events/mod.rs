@@ -9,9 +9,9 @@ pub mod registrations;
 
 use sakshi_actors::EventView;
 use sakshi_domain::event::Event;
+use sakshi_domain::http_url::HttpUrl;
 use sakshi_domain::ids::{AppId, EventId};
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::web_address::WebAddress;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub struct EventResponse {
     pub(crate) abandoned_count: u64,
     /// Receives one webhook per registered guest.
     #[schema(value_type = Option<String>)]
-    pub(crate) webhook_url: Option<WebAddress>,
+    pub(crate) webhook_url: Option<HttpUrl>,
     /// To be printed as a QR code.
     pub(crate) qr_url: String,
     /// When it was created.

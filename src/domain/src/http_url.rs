@@ -23,12 +23,12 @@ pub enum Schemes {
 /// An absolute http(s) URL without credentials or fragment, at most 2,048 characters.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct WebAddress(Arc<str>);
+pub struct HttpUrl(Arc<str>);
 
 /// The URL that receives a webhook.
-pub type WebhookUrl = WebAddress;
+pub type WebhookUrl = HttpUrl;
 
-impl WebAddress {
+impl HttpUrl {
     /// Accepts a client's URL.
     ///
     /// # Errors
@@ -90,9 +90,9 @@ impl WebAddress {
 }
 
 /// Shows the origin only: paths and queries of webhook URLs often hold secrets.
-impl fmt::Debug for WebAddress {
+impl fmt::Debug for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WebAddress({}/…)", self.origin())
+        write!(f, "HttpUrl({}/…)", self.origin())
     }
 }
 
@@ -102,9 +102,9 @@ mod tests {
 
     #[test]
     fn https_is_always_accepted_and_http_only_where_allowed() {
-        assert!(WebAddress::parse("https://a.example/hook?x=1", Schemes::HttpsOnly).is_ok());
-        assert!(WebAddress::parse("http://a.example/", Schemes::HttpsOnly).is_err());
-        assert!(WebAddress::parse("http://a.example/", Schemes::HttpAndHttps).is_ok());
+        assert!(HttpUrl::parse("https://a.example/hook?x=1", Schemes::HttpsOnly).is_ok());
+        assert!(HttpUrl::parse("http://a.example/", Schemes::HttpsOnly).is_err());
+        assert!(HttpUrl::parse("http://a.example/", Schemes::HttpAndHttps).is_ok());
     }
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
             "javascript:alert(1)",
             &long,
         ] {
-            assert!(WebAddress::parse(text, Schemes::HttpAndHttps).is_err(), "{text}");
+            assert!(HttpUrl::parse(text, Schemes::HttpAndHttps).is_err(), "{text}");
         }
     }
 
@@ -140,14 +140,14 @@ mod tests {
             "https://[2606:4700::1]:8443/x",
             "https:a.example/x/",
         ] {
-            let address = WebAddress::parse(text, Schemes::HttpAndHttps).unwrap();
+            let address = HttpUrl::parse(text, Schemes::HttpAndHttps).unwrap();
             assert_eq!(address.origin(), Url::parse(text).unwrap().origin().ascii_serialization(), "{text}");
         }
     }
 
     #[test]
     fn debug_output_hides_the_path() {
-        let url = WebAddress::parse("https://a.example/token-123", Schemes::HttpsOnly).unwrap();
+        let url = HttpUrl::parse("https://a.example/token-123", Schemes::HttpsOnly).unwrap();
         assert!(!format!("{url:?}").contains("token-123"));
         assert_eq!(url.origin(), "https://a.example");
     }
