@@ -21,7 +21,7 @@ use sakshi_domain::payload::wealth_consent::WealthConsentPayload;
 use sakshi_domain::payload::wealth_data::WealthDataPayload;
 use sakshi_domain::payload::wealth_historical::WealthHistoricalPayload;
 use sakshi_domain::request_id::RequestId;
-use sakshi_domain::tenancy::Spelling;
+use sakshi_domain::tenancy::KeyCase;
 use sakshi_domain::transaction::{AnswerDigest, Completed, Failure as Declined, Outcome, Pending, Terms, VerifiedClaims};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -81,14 +81,14 @@ fn encode(criterion: &mut Criterion, name: &str, payload: &impl Serialize) -> Re
 /// others' file.
 fn verification(criterion: &mut Criterion, file: &str) -> Result<(), Failure> {
     let declined = Outcome::NotVerified(Declined::new("User Reject", Some("301")));
-    encode(criterion, "verification, not verified", &OvsePayload::new(&completed(declined), Spelling::SnakeCase))?;
+    encode(criterion, "verification, not verified", &OvsePayload::new(&completed(declined), KeyCase::SnakeCase))?;
     let names = ["name", "dob", "gender", "address", "pincode", "state", "district", "care_of"];
     let mut claims: Map<String, Value> =
         names.iter().map(|name| ((*name).to_owned(), Value::from("Some words of an ordinary length"))).collect();
     let verified = |claims: &Map<String, Value>| completed(Outcome::Verified(Arc::new(VerifiedClaims::new(claims.clone()))));
-    encode(criterion, "verification, 8 claims", &OvsePayload::new(&verified(&claims), Spelling::SnakeCase))?;
+    encode(criterion, "verification, 8 claims", &OvsePayload::new(&verified(&claims), KeyCase::SnakeCase))?;
     claims.insert("photo".into(), Value::from(file));
-    encode(criterion, "verification, 8 claims and a photo of 1 MB", &OvsePayload::new(&verified(&claims), Spelling::SnakeCase))
+    encode(criterion, "verification, 8 claims and a photo of 1 MB", &OvsePayload::new(&verified(&claims), KeyCase::SnakeCase))
 }
 
 fn completed(outcome: Outcome) -> Completed {

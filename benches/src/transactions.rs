@@ -11,7 +11,7 @@ use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
-use sakshi_domain::transaction::{Extras, Pending, Terms};
+use sakshi_domain::transaction::{OptionalTerms, Pending, Terms};
 use sakshi_store::OpenTransaction;
 
 use crate::Failure;
@@ -44,7 +44,8 @@ impl Opener {
 
     fn opening_of(&self, id: TxnId, cost: u64) -> OpenTransaction {
         let now = SystemClock.now();
-        let extras = Extras { name_hint: None, client_reference_id: Some("order-12345".into()), redirect_url: Some(self.redirect.clone()) };
+        let extras =
+            OptionalTerms { name_hint: None, client_reference_id: Some("order-12345".into()), redirect_url: Some(self.redirect.clone()) };
         let terms = Terms {
             claims: [Claim::Name, Claim::Dob, Claim::Gender, Claim::Address, Claim::Pincode].into_iter().collect(),
             channel: Channel::Web,

@@ -14,7 +14,7 @@ use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::request_id::RequestId;
-use sakshi_domain::tenancy::{App, Spelling};
+use sakshi_domain::tenancy::{App, KeyCase};
 use sakshi_store::{OpenFlow, OpenFlowOutcome, Store as _};
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ impl Universe {
             app_id: self.app.clone(),
             client_id: self.client.clone(),
             name: "Test".into(),
-            payload_spelling: Spelling::default(),
+            payload_spelling: KeyCase::default(),
             consent_webhook_url: None,
             data_webhook_url: None,
             historical_webhook_url: None,

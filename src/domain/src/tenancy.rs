@@ -9,7 +9,7 @@ use crate::time::Timestamp;
 
 /// How the `data` keys of results and webhooks are spelled for an app (the specification shows both).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Spelling {
+pub enum KeyCase {
     /// `txn_id`, as on the webhooks page; the default.
     #[default]
     #[serde(rename = "snake_case")]
@@ -40,7 +40,7 @@ pub struct App {
     /// What the operator calls it.
     pub name: String,
     /// How its payloads are spelled.
-    pub payload_spelling: Spelling,
+    pub payload_spelling: KeyCase,
     /// Where consent changes of the wealth-data flow are reported.
     pub consent_webhook_url: Option<HttpUrl>,
     /// Where data of the wealth-data flow is reported.
@@ -55,7 +55,7 @@ pub struct App {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppPatch {
     /// A new spelling.
-    pub payload_spelling: Option<Spelling>,
+    pub payload_spelling: Option<KeyCase>,
     /// A new consent URL, or its removal.
     pub consent_webhook_url: Option<Option<HttpUrl>>,
     /// A new data URL, or its removal.

@@ -37,13 +37,13 @@ pub struct Terms {
     pub request_id: RequestId,
     /// The rarely used rest.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub extras: Option<Box<Extras>>,
+    pub extras: Option<Box<OptionalTerms>>,
 }
 
 /// Optional additions to a request that most transactions do not have.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Extras {
+pub struct OptionalTerms {
     /// A hint for the identity app about whose credential is meant; personal data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name_hint: Option<String>,
@@ -55,9 +55,9 @@ pub struct Extras {
     pub redirect_url: Option<HttpUrl>,
 }
 
-impl fmt::Debug for Extras {
+impl fmt::Debug for OptionalTerms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Extras(redacted)")
+        f.write_str("OptionalTerms(redacted)")
     }
 }
 
@@ -367,7 +367,7 @@ mod tests {
         let mut map = Map::new();
         map.insert("residentName".into(), Value::from("Asha Rao"));
         let claims = VerifiedClaims::new(map);
-        let extras = Extras { name_hint: Some("Asha".into()), ..Extras::default() };
+        let extras = OptionalTerms { name_hint: Some("Asha".into()), ..OptionalTerms::default() };
         assert!(!format!("{claims:?} {extras:?}").contains("Asha"));
     }
 }

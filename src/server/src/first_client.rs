@@ -6,7 +6,7 @@ use std::io;
 
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
-use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, Spelling};
+use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, KeyCase};
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{PageRequest, Store, StoreError};
 
@@ -52,7 +52,7 @@ pub async fn ensure(store: &dyn Store, now: Timestamp) -> Result<Option<FirstCli
         app_id: AppId::generate(),
         client_id: client.client_id.clone(),
         name: "Sandbox app".to_owned(),
-        payload_spelling: Spelling::SnakeCase,
+        payload_spelling: KeyCase::SnakeCase,
         consent_webhook_url: None,
         data_webhook_url: None,
         historical_webhook_url: None,

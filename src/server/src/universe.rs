@@ -12,7 +12,7 @@ use sakshi_domain::clock::ManualClock;
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
-use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, Spelling};
+use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, KeyCase};
 use sakshi_domain::time::Timestamp;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{CreditOutcome, ReportFlow, ReportFlowOutcome, Store, StoreFuture, Vault};
@@ -128,7 +128,7 @@ impl Universe {
             app_id: AppId::generate(),
             client_id: client.clone(),
             name: "Kiosk".into(),
-            payload_spelling: Spelling::default(),
+            payload_spelling: KeyCase::default(),
             consent_webhook_url: None,
             data_webhook_url: None,
             historical_webhook_url: None,

@@ -10,7 +10,7 @@ use sakshi_domain::ids::{AppId, ClientId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::{Extras, Pending, Terms};
+use sakshi_domain::transaction::{OptionalTerms, Pending, Terms};
 use serde_json::Value;
 
 use super::*;
@@ -150,7 +150,7 @@ fn language_face_scan_and_name_hint_follow_the_request() {
     let mut pending = pending(Channel::Web);
     pending.terms.language = Language::from_code(6).unwrap();
     pending.terms.face_auth = false;
-    pending.terms.extras = Some(Box::new(Extras { name_hint: Some("Asha \"R\"".into()), ..Extras::default() }));
+    pending.terms.extras = Some(Box::new(OptionalTerms { name_hint: Some("Asha \"R\"".into()), ..OptionalTerms::default() }));
     let intent = decode_unverified(&signer().sign(&pending, &callback(&pending), now()).unwrap()).unwrap();
     assert_eq!((intent.lang.as_str(), intent.m, intent.ht.as_deref()), ("6", 0, Some("Asha \"R\"")));
     assert!(!format!("{intent:?}").contains("Asha"));

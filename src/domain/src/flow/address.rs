@@ -50,7 +50,7 @@ mod tests {
     use super::*;
     use crate::http_url::Schemes;
     use crate::ids::{AppId, ClientId};
-    use crate::tenancy::Spelling;
+    use crate::tenancy::KeyCase;
     use crate::time::Timestamp;
 
     fn url(name: &str) -> WebhookUrl {
@@ -63,7 +63,7 @@ mod tests {
             app_id: AppId::generate(),
             client_id: ClientId::generate(),
             name: String::new(),
-            payload_spelling: Spelling::SnakeCase,
+            payload_spelling: KeyCase::SnakeCase,
             consent_webhook_url: url("consent"),
             data_webhook_url: url("data"),
             historical_webhook_url: url("historical"),

@@ -4,7 +4,7 @@
 use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
 
 use crate::ids::TxnId;
-use crate::tenancy::Spelling;
+use crate::tenancy::KeyCase;
 use crate::transaction::{Completed, Failure, Outcome, VerifiedClaims};
 
 /// The message of a verification that passed.
@@ -14,13 +14,13 @@ pub const VERIFIED_MESSAGE: &str = "Verification successful";
 #[derive(Clone, Copy, Debug)]
 pub struct OvsePayload<'a> {
     completed: &'a Completed,
-    spelling: Spelling,
+    spelling: KeyCase,
 }
 
 impl<'a> OvsePayload<'a> {
     /// The payload for an app that wants its `data` keys spelled so.
     #[must_use]
-    pub const fn new(completed: &'a Completed, spelling: Spelling) -> Self {
+    pub const fn new(completed: &'a Completed, spelling: KeyCase) -> Self {
         Self { completed, spelling }
     }
 
@@ -50,8 +50,8 @@ impl Serialize for Data<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let OvsePayload { completed, spelling } = self.0;
         let key = |snake, camel| match spelling {
-            Spelling::SnakeCase => snake,
-            Spelling::CamelCase => camel,
+            KeyCase::SnakeCase => snake,
+            KeyCase::CamelCase => camel,
         };
         let no_claims = VerifiedClaims::default();
         let (claims, failure): (&VerifiedClaims, Option<&Failure>) = match &completed.outcome {
@@ -117,10 +117,10 @@ mod tests {
     use crate::language::Language;
     use crate::request_id::RequestId;
     use crate::time::Timestamp;
-    use crate::transaction::{AnswerDigest, Extras, Pending, Terms};
+    use crate::transaction::{AnswerDigest, OptionalTerms, Pending, Terms};
 
     fn completed(outcome: Outcome) -> Completed {
-        let extras = Extras { client_reference_id: Some("order-7".into()), ..Extras::default() };
+        let extras = OptionalTerms { client_reference_id: Some("order-7".into()), ..OptionalTerms::default() };
         let terms = Terms {
             claims: ClaimSet::from_iter([Claim::Name]),
             channel: Channel::Web,
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn the_webhook_form_has_snake_case_data_keys() {
         assert_eq!(
-            serde_json::to_value(OvsePayload::new(&verified(), Spelling::SnakeCase)).unwrap(),
+            serde_json::to_value(OvsePayload::new(&verified(), KeyCase::SnakeCase)).unwrap(),
             json!({"success": true, "statusCode": 200, "message": "Verification successful", "request_id": "req-1", "data": {
                 "txn_id": "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "pending": false, "verification_passed": true,
                 "verified_claims": {"residentName": "Asha Rao"}, "verified_at": "1970-01-01T00:00:01.000Z",
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_reference_form_has_camel_case_data_keys() {
-        let body = serde_json::to_value(OvsePayload::new(&verified(), Spelling::CamelCase)).unwrap();
+        let body = serde_json::to_value(OvsePayload::new(&verified(), KeyCase::CamelCase)).unwrap();
         let keys: Vec<&str> = body["data"].as_object().unwrap().keys().map(String::as_str).collect();
         let mut expected = ["txnId", "pending", "verificationPassed", "verifiedClaims", "verifiedAt", "clientReferenceId"];
         expected.sort_unstable();
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_failure_tells_its_reason_twice_and_its_code_once() {
         let failed = completed(Outcome::NotVerified(Failure::new("User Reject", Some("301"))));
-        let body = serde_json::to_value(OvsePayload::new(&failed, Spelling::SnakeCase)).unwrap();
+        let body = serde_json::to_value(OvsePayload::new(&failed, KeyCase::SnakeCase)).unwrap();
         assert_eq!((body["success"].clone(), body["statusCode"].clone()), (json!(false), json!(200)));
         assert_eq!(body["message"], "User Reject");
         assert_eq!(body["data"]["message"], "User Reject");

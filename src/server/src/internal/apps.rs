@@ -2,7 +2,7 @@
 
 use actix_web::{HttpResponse, web};
 use sakshi_domain::ids::{AppId, ClientId};
-use sakshi_domain::tenancy::{App, AppPatch, Spelling};
+use sakshi_domain::tenancy::{App, AppPatch, KeyCase};
 use serde_json::json;
 
 use super::bearer::Operator;
@@ -21,7 +21,7 @@ pub(super) async fn create(operator: Operator, path: web::Path<String>, body: Bo
         app_id: AppId::generate(),
         client_id,
         name,
-        payload_spelling: Spelling::default(),
+        payload_spelling: KeyCase::default(),
         consent_webhook_url: None,
         data_webhook_url: None,
         historical_webhook_url: None,
@@ -48,7 +48,7 @@ pub(super) async fn show(operator: Operator, path: web::Path<String>) -> Result<
 
 /// Absent fields stay as they are; `null` removes a URL.
 fn change(mut fields: Fields, addresses: GivenAddresses) -> Result<AppPatch, ApiError> {
-    let spellings = [("snake_case", Spelling::SnakeCase), ("camelCase", Spelling::CamelCase)];
+    let spellings = [("snake_case", KeyCase::SnakeCase), ("camelCase", KeyCase::CamelCase)];
     let patch = AppPatch {
         payload_spelling: fields.changed("payload_spelling", one_of(spellings)),
         consent_webhook_url: fields.replaced("consent_webhook_url", webhook(addresses)),

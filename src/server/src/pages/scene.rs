@@ -18,7 +18,7 @@ use sakshi_domain::ids::TxnId;
 use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::App;
-use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, Extras, Failure, Pending, Terms, VerifiedClaims};
+use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, Failure, OptionalTerms, Pending, Terms, VerifiedClaims};
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_store::OpenOutcome;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
@@ -255,7 +255,7 @@ pub(crate) async fn text(response: ServiceResponse<BoxBody>) -> String {
 
 pub(crate) fn redirecting_to(address: &str) -> impl FnOnce(&mut Terms) + use<> {
     let redirect_url = Some(HttpUrl::parse(address, Schemes::HttpsOnly).unwrap());
-    move |terms| terms.extras = Some(Box::new(Extras { redirect_url, ..Extras::default() }))
+    move |terms| terms.extras = Some(Box::new(OptionalTerms { redirect_url, ..OptionalTerms::default() }))
 }
 
 fn settings(store: &std::path::Path, more: &[(&str, &str)]) -> Settings {

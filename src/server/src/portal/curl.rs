@@ -139,7 +139,7 @@ mod tests {
     use sakshi_domain::event::{EventName, MaxGuests};
     use sakshi_domain::language::Language;
     use sakshi_domain::request_id::RequestId;
-    use sakshi_domain::transaction::Extras;
+    use sakshi_domain::transaction::OptionalTerms;
 
     use super::*;
     use crate::http::fields::Fields;
@@ -156,7 +156,7 @@ mod tests {
             Channel::Ios,
             Channel::Android(Box::new(AndroidApp { app_id: "com.example.app".into(), app_signature: signature })),
         ];
-        let extras = Extras {
+        let extras = OptionalTerms {
             name_hint: Some("O’Neil's".into()),
             client_reference_id: Some("order 7".into()),
             redirect_url: Some(addresses.page("https://shop.example/back?x=1").unwrap()),

@@ -10,8 +10,8 @@ use sakshi_domain::http_url::{HttpUrl, Schemes, WebhookUrl};
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
-use sakshi_domain::tenancy::{App, Client, Spelling};
-use sakshi_domain::transaction::{AnswerDigest, Extras, Pending, Terms};
+use sakshi_domain::tenancy::{App, Client, KeyCase};
+use sakshi_domain::transaction::{AnswerDigest, OptionalTerms, Pending, Terms};
 
 use super::World;
 use crate::transition::{
@@ -47,7 +47,7 @@ pub(crate) fn app(world: &impl World, client: &ClientId) -> App {
         app_id: AppId::generate(),
         client_id: client.clone(),
         name: "Onboarding".into(),
-        payload_spelling: Spelling::SnakeCase,
+        payload_spelling: KeyCase::SnakeCase,
         consent_webhook_url: None,
         data_webhook_url: Some(url("https://data.example/in?key=1")),
         historical_webhook_url: None,
@@ -72,7 +72,7 @@ pub(crate) async fn client_with(world: &impl World, credits: i64) -> ClientId {
 
 /// A transaction of the client, to be opened, with a webhook.
 pub(crate) fn opening(world: &impl World, client: &ClientId) -> OpenTransaction {
-    let extras = Extras { name_hint: Some("Asha Rao".into()), ..Extras::default() };
+    let extras = OptionalTerms { name_hint: Some("Asha Rao".into()), ..OptionalTerms::default() };
     let terms = Terms {
         claims: [Claim::Name, Claim::Dob].into_iter().collect(),
         channel: Channel::Web,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::profile::Profile;
-use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, KeyDigest, Spelling};
+use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, KeyCase, KeyDigest};
 
 use super::World;
 use super::fixture::{app, client, client_with, url};
@@ -73,7 +73,7 @@ pub(crate) async fn a_patch_changes_what_it_names(world: &impl World) {
     let mut app = app(world, &client);
     world.store().create_app(app.clone()).await.unwrap();
     let patch = AppPatch {
-        payload_spelling: Some(Spelling::CamelCase),
+        payload_spelling: Some(KeyCase::CamelCase),
         consent_webhook_url: Some(Some(url("https://consent.example/x"))),
         data_webhook_url: Some(None),
         historical_webhook_url: None,

@@ -10,9 +10,9 @@ use sakshi_domain::pan::{Pan, PanResult, PanStatus, SeedingStatus};
 use sakshi_domain::payload::envelope::Answer;
 use sakshi_domain::payload::{OvsePayload, PendingStub};
 use sakshi_domain::request_id::RequestId;
-use sakshi_domain::tenancy::Spelling;
+use sakshi_domain::tenancy::KeyCase;
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::{AnswerDigest, Completed, Extras, Failure, Outcome, Pending, Terms, VerifiedClaims};
+use sakshi_domain::transaction::{AnswerDigest, Completed, Failure, OptionalTerms, Outcome, Pending, Terms, VerifiedClaims};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -92,9 +92,9 @@ pub(super) fn outcomes() -> Value {
     let named =
         |summary: &str, completed: &Completed, spelling| json!({ "summary": summary, "value": OvsePayload::new(completed, spelling) });
     json!({
-        "passed": named("The person was verified.", &passed, Spelling::SnakeCase),
-        "passed_camel_case": named("The same for an app that is set to camelCase.", &passed, Spelling::CamelCase),
-        "failed": named("The person rejected the request.", &failed, Spelling::SnakeCase),
+        "passed": named("The person was verified.", &passed, KeyCase::SnakeCase),
+        "passed_camel_case": named("The same for an app that is set to camelCase.", &passed, KeyCase::CamelCase),
+        "failed": named("The person rejected the request.", &failed, KeyCase::SnakeCase),
     })
 }
 
@@ -123,7 +123,7 @@ fn completed(outcome: Outcome) -> Completed {
         face_auth: true,
         webhook_url: None,
         request_id: RequestId::parse("order-42-try-1").unwrap_or_else(|_| RequestId::mint()),
-        extras: Some(Box::new(Extras { client_reference_id: Some("order-42".to_owned()), ..Extras::default() })),
+        extras: Some(Box::new(OptionalTerms { client_reference_id: Some("order-42".to_owned()), ..OptionalTerms::default() })),
     };
     let opened = Pending {
         id: TxnId::from_uuid(TXN),

@@ -6,7 +6,7 @@ use sakshi_domain::channel::Channel;
 use sakshi_domain::limits::{CLIENT_REFERENCE_CHARS_MAX, CREDITS_PER_VERIFICATION, NAME_HINT_CHARS_MAX};
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::{Extras, Pending, Terms};
+use sakshi_domain::transaction::{OptionalTerms, Pending, Terms};
 use sakshi_store::{OpenOutcome, OpenTransaction};
 use serde::Serialize;
 
@@ -176,8 +176,8 @@ pub(crate) fn read(mut fields: Fields, minted: RequestId, addresses: GivenAddres
     let name_hint = fields.optional("name_hint", words(NAME_HINT_CHARS_MAX));
     let client_reference_id = fields.optional("client_reference_id", words(CLIENT_REFERENCE_CHARS_MAX));
     let request_id = fields.optional("request_id", text(RequestId::parse)).unwrap_or(minted);
-    let extras = Extras { name_hint, client_reference_id, redirect_url };
-    let extras = (extras != Extras::default()).then(|| Box::new(extras));
+    let extras = OptionalTerms { name_hint, client_reference_id, redirect_url };
+    let extras = (extras != OptionalTerms::default()).then(|| Box::new(extras));
     let both = claims.zip(channel);
     fields.finish(both.map(|(claims, channel)| Terms { claims, channel, language, face_auth, webhook_url, request_id, extras }))
 }

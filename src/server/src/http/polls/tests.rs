@@ -8,7 +8,7 @@ use sakshi_domain::flow::kind::FlowKind;
 use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::limits::{ANSWER_BYTES_HELD_MAX, FILE_BYTES_MAX};
-use sakshi_domain::tenancy::{App, Spelling};
+use sakshi_domain::tenancy::{App, KeyCase};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use sakshi_store::{ReportFlow, SealedPayload, Store};
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ async fn what_the_app_does_not_have_is_404_and_what_is_not_asked_for_rightly_400
         app_id: AppId::generate(),
         client_id: own.client.clone(),
         name: "Other".into(),
-        payload_spelling: Spelling::default(),
+        payload_spelling: KeyCase::default(),
         consent_webhook_url: None,
         data_webhook_url: None,
         historical_webhook_url: None,
