@@ -17,7 +17,7 @@ use sakshi_domain::clock::Clock;
 use sakshi_domain::delivery::QueuedDelivery;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FlowState;
-use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{LapseFlowOutcome, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, Store, StoreError};
 use tokio::sync::Semaphore;
@@ -131,7 +131,7 @@ impl FlowActor {
         }
     }
 
-    fn reported(&mut self, outcome: &Result<ReportFlowOutcome, StoreError>, kind: FlowKind) {
+    fn reported(&mut self, outcome: &Result<ReportFlowOutcome, StoreError>, kind: ReportKind) {
         let result = match outcome {
             Ok(ReportFlowOutcome::Accepted { flow, queued }) => {
                 self.went_on(flow);

@@ -8,8 +8,8 @@ use sakshi_domain::flow::doclocker::DocLockerFlow;
 use sakshi_domain::flow::esign::{EsignFlow, EsignOpened, EsignPending};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FlowState;
-use sakshi_domain::flow::kind::FlowKind;
 use sakshi_domain::flow::opened::Opened;
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::payload::esign::EsignPayload;
@@ -84,14 +84,14 @@ impl Universe {
 
     /// What is reported when these have signed.
     pub(super) fn signed(&self, id: FlowId, signers: [&str; 2]) -> FlowReport {
-        self.parsed(FlowKind::ESign, self.document_body(id, signers))
+        self.parsed(ReportKind::ESign, self.document_body(id, signers))
     }
 
     /// The end of a document, with a file of so many bytes.
     pub(super) fn signed_file(&self, id: FlowId, bytes: usize) -> FlowReport {
         let mut body = self.document_body(id, ["Completed"; 2]);
         body["content"] = json!("QUJD".repeat(bytes / 3));
-        self.parsed(FlowKind::ESign, body)
+        self.parsed(ReportKind::ESign, body)
     }
 
     /// The end of a locker flow, with a file of so many bytes.
@@ -102,10 +102,10 @@ impl Universe {
             "docType": "CARD", "status": "Fetched", "fetchedAt": "2026-01-31T09:00:00Z", "dataPdf": "QUJD".repeat(bytes / 3),
             "issued": issued, "details": {"name": "Asha Rao"},
         }]}});
-        self.parsed(FlowKind::DocLocker, body)
+        self.parsed(ReportKind::DocLocker, body)
     }
 
-    fn parsed(&self, kind: FlowKind, mut body: Value) -> FlowReport {
+    fn parsed(&self, kind: ReportKind, mut body: Value) -> FlowReport {
         body["app_id"] = json!(self.app);
         FlowReport::parse(kind, &serde_json::to_vec(&body).unwrap()).unwrap()
     }

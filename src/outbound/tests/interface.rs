@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failure here is a failed test")]
 
-use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::flow::reported::FlowReport;
 
 const INTERFACE: &str = include_str!("../README.md");
@@ -12,11 +12,11 @@ const INTERFACE: &str = include_str!("../README.md");
 fn every_kind_of_report_has_an_example_that_is_accepted() {
     let mut kinds = Vec::new();
     for section in INTERFACE.split("\n### ").skip(1) {
-        let kind: FlowKind = section.split('`').nth(1).unwrap().parse().unwrap();
+        let kind: ReportKind = section.split('`').nth(1).unwrap().parse().unwrap();
         let example = section.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
         let report = FlowReport::parse(kind, example.as_bytes());
         assert!(report.is_ok(), "{kind:?}: {}", report.unwrap_err());
         kinds.push(kind);
     }
-    assert_eq!(kinds, FlowKind::ALL);
+    assert_eq!(kinds, ReportKind::ALL);
 }

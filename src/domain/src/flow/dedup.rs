@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::dates::Day;
 use super::flow_id::FlowId;
-use super::kind::FlowKind;
+use super::report_kind::ReportKind;
 use super::statuses::{ConsentStatus, DataType};
 use super::text::ForeignId;
 use crate::ids::AppId;
@@ -21,44 +21,44 @@ use crate::ids::AppId;
 pub struct DedupKey(Box<str>);
 
 impl DedupKey {
-    fn of(kind: FlowKind, app: &AppId, parts: fmt::Arguments<'_>) -> Self {
+    fn of(kind: ReportKind, app: &AppId, parts: fmt::Arguments<'_>) -> Self {
         Self(format!("{kind} {app} {parts}").into())
     }
 
     /// `documentId`.
     #[must_use]
     pub fn esign(app: &AppId, document: FlowId) -> Self {
-        Self::of(FlowKind::ESign, app, format_args!("{document}"))
+        Self::of(ReportKind::ESign, app, format_args!("{document}"))
     }
 
     /// `data.transactionId`.
     #[must_use]
     pub fn doclocker(app: &AppId, transaction: FlowId) -> Self {
-        Self::of(FlowKind::DocLocker, app, format_args!("{transaction}"))
+        Self::of(ReportKind::DocLocker, app, format_args!("{transaction}"))
     }
 
     /// `data.eStampId`.
     #[must_use]
     pub fn estamp(app: &AppId, estamp: FlowId) -> Self {
-        Self::of(FlowKind::EStamp, app, format_args!("{estamp}"))
+        Self::of(ReportKind::EStamp, app, format_args!("{estamp}"))
     }
 
     /// `consentId` and `status`.
     #[must_use]
     pub fn wealth_consent(app: &AppId, consent: &ForeignId, status: ConsentStatus) -> Self {
-        Self::of(FlowKind::WealthConsent, app, format_args!("{consent} {status}"))
+        Self::of(ReportKind::WealthConsent, app, format_args!("{consent} {status}"))
     }
 
     /// `txnId`, and `dataType` because the webhook is sent once for each of the two.
     #[must_use]
     pub fn wealth_data(app: &AppId, txn: &ForeignId, data_type: DataType) -> Self {
-        Self::of(FlowKind::WealthData, app, format_args!("{txn} {data_type}"))
+        Self::of(ReportKind::WealthData, app, format_args!("{txn} {data_type}"))
     }
 
     /// `consentId`, `accountId`, `fromDate` and `toDate`.
     #[must_use]
     pub fn wealth_historical(app: &AppId, consent: &ForeignId, account: &ForeignId, from: Day, to: Day) -> Self {
-        Self::of(FlowKind::WealthHistorical, app, format_args!("{consent} {account} {from} {to}"))
+        Self::of(ReportKind::WealthHistorical, app, format_args!("{consent} {account} {from} {to}"))
     }
 
     /// The key as text.

@@ -3,7 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::address::Stream;
 use super::api_type::ApiType;
 use super::dedup::DedupKey;
 use super::ended::Ended;
@@ -11,6 +10,7 @@ use super::opened::Opened;
 use super::report::Report;
 use super::statuses::WorkflowStatus;
 use super::transition::{Admitted, Refusal, ReportDigest, Transition};
+use super::webhook_target::WebhookTarget;
 use crate::payload::estamp::EStampPayload;
 use crate::time::Timestamp;
 
@@ -40,10 +40,10 @@ impl EStampKind {
 
     /// What decides the webhook's address.
     #[must_use]
-    pub const fn stream(self) -> Stream<'static> {
+    pub const fn webhook_target(self) -> WebhookTarget<'static> {
         match self {
-            Self::Registry => Stream::RegistryEStamp,
-            Self::Physical => Stream::PhysicalEStamp,
+            Self::Registry => WebhookTarget::RegistryEStamp,
+            Self::Physical => WebhookTarget::PhysicalEStamp,
         }
     }
 }

@@ -6,7 +6,6 @@
 //! webhook is due and under which [`dedup::DedupKey`]. The payloads themselves are in
 //! [`crate::payload`]; nothing here sends, stores or waits.
 
-pub mod address;
 pub mod api_type;
 pub mod consent_given;
 pub mod dates;
@@ -18,10 +17,10 @@ pub mod estamp;
 pub mod file;
 pub mod flow_id;
 pub mod flow_state;
-pub mod kind;
 pub mod opened;
 pub(crate) mod reading;
 pub mod report;
+pub mod report_kind;
 pub mod reported;
 pub mod request;
 pub mod statuses;
@@ -30,3 +29,4 @@ pub mod transition;
 pub mod wealth_consent;
 pub mod wealth_data;
 pub mod wealth_historical;
+pub mod webhook_target;

@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 
-use super::address::Stream;
 use super::esign::EsignFlow;
 use super::flow_id::FlowId;
 use super::flow_state::{FetchState, FlowState, NextState};
-use super::kind::FlowKind;
 use super::report::Report;
+use super::report_kind::ReportKind;
 use super::transition::{Admitted, Refusal, ReportDigest, Transition};
 use super::wealth_data::WealthData;
 use super::wealth_historical::WealthHistorical;
+use super::webhook_target::WebhookTarget;
 use crate::ids::AppId;
 use crate::invalid::Invalid;
 use crate::payload::doclocker::DocLockerPayload;
@@ -61,27 +61,27 @@ impl FlowReport {
     ///
     /// # Errors
     /// Every problem with its path, unknown fields and unknown states included.
-    pub fn parse(kind: FlowKind, bytes: &[u8]) -> Result<Self, Invalid> {
+    pub fn parse(kind: ReportKind, bytes: &[u8]) -> Result<Self, Invalid> {
         match kind {
-            FlowKind::ESign => Report::parse(bytes).map(Self::ESign),
-            FlowKind::DocLocker => Report::parse(bytes).map(Self::DocLocker),
-            FlowKind::EStamp => Report::parse(bytes).map(Self::EStamp),
-            FlowKind::WealthConsent => Report::parse(bytes).map(Self::WealthConsent),
-            FlowKind::WealthData => Report::parse(bytes).map(Self::WealthData),
-            FlowKind::WealthHistorical => Report::parse(bytes).map(Self::WealthHistorical),
+            ReportKind::ESign => Report::parse(bytes).map(Self::ESign),
+            ReportKind::DocLocker => Report::parse(bytes).map(Self::DocLocker),
+            ReportKind::EStamp => Report::parse(bytes).map(Self::EStamp),
+            ReportKind::WealthConsent => Report::parse(bytes).map(Self::WealthConsent),
+            ReportKind::WealthData => Report::parse(bytes).map(Self::WealthData),
+            ReportKind::WealthHistorical => Report::parse(bytes).map(Self::WealthHistorical),
         }
     }
 
     /// What it is a report on.
     #[must_use]
-    pub const fn kind(&self) -> FlowKind {
+    pub const fn kind(&self) -> ReportKind {
         match self {
-            Self::ESign(_) => FlowKind::ESign,
-            Self::DocLocker(_) => FlowKind::DocLocker,
-            Self::EStamp(_) => FlowKind::EStamp,
-            Self::WealthConsent(_) => FlowKind::WealthConsent,
-            Self::WealthData(_) => FlowKind::WealthData,
-            Self::WealthHistorical(_) => FlowKind::WealthHistorical,
+            Self::ESign(_) => ReportKind::ESign,
+            Self::DocLocker(_) => ReportKind::DocLocker,
+            Self::EStamp(_) => ReportKind::EStamp,
+            Self::WealthConsent(_) => ReportKind::WealthConsent,
+            Self::WealthData(_) => ReportKind::WealthData,
+            Self::WealthHistorical(_) => ReportKind::WealthHistorical,
         }
     }
 
@@ -188,35 +188,35 @@ impl AdmittedReport {
     #[must_use]
     pub fn tells(&self) -> String {
         match self {
-            Self::ESign(report) => format!("{} {}", FlowKind::ESign, report.payload().document_status),
-            Self::DocLocker(report) => format!("{} {}", FlowKind::DocLocker, report.payload().standing()),
-            Self::EStamp(report) => format!("{} {}", FlowKind::EStamp, report.payload().data.workflow_status),
-            Self::WealthConsent(report) => format!("{} {}", FlowKind::WealthConsent, report.payload().status),
+            Self::ESign(report) => format!("{} {}", ReportKind::ESign, report.payload().document_status),
+            Self::DocLocker(report) => format!("{} {}", ReportKind::DocLocker, report.payload().standing()),
+            Self::EStamp(report) => format!("{} {}", ReportKind::EStamp, report.payload().data.workflow_status),
+            Self::WealthConsent(report) => format!("{} {}", ReportKind::WealthConsent, report.payload().status),
             Self::WealthData(report) => {
                 let WealthDataPayload { data_type, fi_data_status, .. } = report.payload();
-                format!("{} {data_type} {fi_data_status}", FlowKind::WealthData)
+                format!("{} {data_type} {fi_data_status}", ReportKind::WealthData)
             }
-            Self::WealthHistorical(report) => format!("{} {}", FlowKind::WealthHistorical, report.payload().status),
+            Self::WealthHistorical(report) => format!("{} {}", ReportKind::WealthHistorical, report.payload().status),
         }
     }
 
     /// What decides where its webhook goes.
     #[must_use]
-    pub fn stream<'a>(&self, flow: &'a FlowState) -> Stream<'a> {
+    pub fn webhook_target<'a>(&self, flow: &'a FlowState) -> WebhookTarget<'a> {
         match (self, flow) {
-            (Self::EStamp(_), FlowState::EStamp(flow)) => flow.opened().kind.stream(),
-            (Self::EStamp(_), _) => Stream::RegistryEStamp,
+            (Self::EStamp(_), FlowState::EStamp(flow)) => flow.opened().kind.webhook_target(),
+            (Self::EStamp(_), _) => WebhookTarget::RegistryEStamp,
             (Self::ESign(_), FlowState::ESign(EsignFlow::Pending(pending))) => {
-                Stream::ESign { response_url: pending.opened.response_url.as_ref() }
+                WebhookTarget::ESign { response_url: pending.opened.response_url.as_ref() }
             }
             (Self::ESign(_), FlowState::ESign(EsignFlow::Ended(ended))) => {
-                Stream::ESign { response_url: ended.opened.response_url.as_ref() }
+                WebhookTarget::ESign { response_url: ended.opened.response_url.as_ref() }
             }
-            (Self::ESign(_), _) => Stream::ESign { response_url: None },
-            (Self::DocLocker(_), _) => Stream::DocLocker,
-            (Self::WealthConsent(_), _) => Stream::WealthConsent,
-            (Self::WealthData(_), _) => Stream::WealthData,
-            (Self::WealthHistorical(_), _) => Stream::WealthHistorical,
+            (Self::ESign(_), _) => WebhookTarget::ESign { response_url: None },
+            (Self::DocLocker(_), _) => WebhookTarget::DocLocker,
+            (Self::WealthConsent(_), _) => WebhookTarget::WealthConsent,
+            (Self::WealthData(_), _) => WebhookTarget::WealthData,
+            (Self::WealthHistorical(_), _) => WebhookTarget::WealthHistorical,
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::time::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
@@ -107,7 +107,7 @@ impl Matter {
 /// A report that waits to be sent.
 pub(super) struct Outgoing {
     /// Which kind of report.
-    pub(super) kind: FlowKind,
+    pub(super) kind: ReportKind,
     /// What it says, for the journal.
     pub(super) what: String,
     /// Its JSON.
@@ -116,7 +116,7 @@ pub(super) struct Outgoing {
 
 impl Outgoing {
     /// A report of this flow; the order says for whom.
-    pub(super) fn new(order: &Order, kind: FlowKind, what: impl Into<String>, mut payload: Value) -> Self {
+    pub(super) fn new(order: &Order, kind: ReportKind, what: impl Into<String>, mut payload: Value) -> Self {
         payload["app_id"] = json!(order.app);
         Self { kind, what: what.into(), body: payload.to_string().into() }
     }
@@ -125,7 +125,7 @@ impl Outgoing {
 /// A report and what the service made of it.
 #[derive(Clone, Debug)]
 pub(super) struct Reported {
-    pub(super) kind: FlowKind,
+    pub(super) kind: ReportKind,
     pub(super) what: String,
     pub(super) at: Timestamp,
     /// How often it was sent for this line.

@@ -2,7 +2,7 @@
 //! had, or the person declines.
 
 use sakshi_domain::claims::Claim;
-use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::flow::statuses::LockerStatus;
 use sakshi_domain::flow::text::Text;
 use sakshi_domain::invalid::Invalid;
@@ -151,7 +151,7 @@ impl Locker {
             "data": {"transactionId": order.id, "docs": docs},
         });
         self.stand = stand;
-        Ok(vec![Outgoing::new(order, FlowKind::DocLocker, message, payload)])
+        Ok(vec![Outgoing::new(order, ReportKind::DocLocker, message, payload)])
     }
 
     fn document(&self, index: usize, resident: &Resident, at: Timestamp) -> Value {

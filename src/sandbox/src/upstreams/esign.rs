@@ -4,7 +4,7 @@
 //! legal signature; what is no PDF comes back as it is.
 
 use sakshi_domain::flow::file::Base64File;
-use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::flow::statuses::SigningStatus;
 use sakshi_domain::flow::text::{ForeignId, Text};
 use sakshi_domain::invalid::Invalid;
@@ -264,7 +264,7 @@ impl Esign {
             let signed = pdf::annotated(document.as_str(), &self.signatures(order));
             payload["content"] = signed.unwrap_or_else(|| document.as_str().to_owned()).into();
         }
-        Outgoing::new(order, FlowKind::ESign, what, payload)
+        Outgoing::new(order, ReportKind::ESign, what, payload)
     }
 
     fn signatures(&self, order: &Order) -> Vec<String> {

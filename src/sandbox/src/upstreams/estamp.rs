@@ -4,7 +4,7 @@
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::estamp::EStampKind;
 use sakshi_domain::flow::file::Base64File;
-use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::flow::statuses::WorkflowStatus;
 use sakshi_domain::flow::text::Text;
 use sakshi_domain::invalid::Invalid;
@@ -203,7 +203,7 @@ impl EStamp {
             "data": {"eStampId": order.id, "workflowStatus": self.status, "signatoriesInfo": signatories},
         });
         payload["data"]["fileList"] = Value::Array(files);
-        Outgoing::new(order, FlowKind::EStamp, message, payload)
+        Outgoing::new(order, ReportKind::EStamp, message, payload)
     }
 }
 

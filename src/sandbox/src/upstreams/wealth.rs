@@ -6,7 +6,7 @@
 //! thing again is a repetition.
 
 use chrono::{DateTime, Days, NaiveDate, Utc};
-use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::flow::statuses::{ConsentStatus, DataType, FiDataStatus, HistoricalStatus};
 use sakshi_domain::flow::text::ForeignId;
 use sakshi_domain::invalid::Invalid;
@@ -228,7 +228,7 @@ impl Wealth {
             "accounts": accounts,
             "userSessionId": decided.then_some(&self.user_session),
         });
-        Ok(Outgoing::new(order, FlowKind::WealthConsent, format!("consent: {status}"), payload))
+        Ok(Outgoing::new(order, ReportKind::WealthConsent, format!("consent: {status}"), payload))
     }
 
     fn data(&self, order: &Order, data_type: DataType, account: usize) -> Result<Outgoing, FlowError> {
@@ -251,7 +251,7 @@ impl Wealth {
             "maskedAccountNumber": account.masked_number,
             "txnId": fetch,
         });
-        Ok(Outgoing::new(order, FlowKind::WealthData, format!("{data_type} data of {}", account.id), payload))
+        Ok(Outgoing::new(order, ReportKind::WealthData, format!("{data_type} data of {}", account.id), payload))
     }
 
     fn failed(&self, order: &Order) -> Outgoing {
@@ -267,7 +267,7 @@ impl Wealth {
             "errStage": "FI_REQUEST",
             "txnId": fetch,
         });
-        Outgoing::new(order, FlowKind::WealthData, "data failed", payload)
+        Outgoing::new(order, ReportKind::WealthData, "data failed", payload)
     }
 
     /// One fetch of the second account; each status is that of another span of days, since one
@@ -292,7 +292,7 @@ impl Wealth {
             "maskedAccountNumber": account.masked_number,
             "fipId": account.fip_id,
         });
-        Outgoing::new(order, FlowKind::WealthHistorical, format!("{status}"), payload)
+        Outgoing::new(order, ReportKind::WealthHistorical, format!("{status}"), payload)
     }
 }
 

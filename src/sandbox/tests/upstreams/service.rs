@@ -16,7 +16,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::{FetchState, FlowState, NextState};
-use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::flow::transition::{ReportDigest, Transition};
 use sakshi_domain::time::Timestamp;
@@ -27,7 +27,7 @@ use tokio::task::AbortHandle;
 /// A report as it arrived and was answered.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrived {
-    pub(crate) kind: FlowKind,
+    pub(crate) kind: ReportKind,
     pub(crate) authorization: String,
     pub(crate) body: Value,
     pub(crate) status: u16,
@@ -99,7 +99,7 @@ impl Drop for Service {
 async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result<Response<Full<Bytes>>, HungUp> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
-    let kind: FlowKind = head.uri.path().strip_prefix("/internal/v1/flows/").unwrap().parse().unwrap();
+    let kind: ReportKind = head.uri.path().strip_prefix("/internal/v1/flows/").unwrap().parse().unwrap();
     let mut state = state.lock().unwrap();
     let (status, answer) = match state.told.pop_front() {
         None => judge(&mut state, kind, &body),
@@ -123,7 +123,7 @@ impl From<Infallible> for HungUp {
     }
 }
 
-fn judge(state: &mut State, kind: FlowKind, body: &[u8]) -> (u16, Value) {
+fn judge(state: &mut State, kind: ReportKind, body: &[u8]) -> (u16, Value) {
     let report = match FlowReport::parse(kind, body) {
         Ok(report) => report,
         Err(invalid) => return (400, json!({"success": false, "message": invalid.to_string()})),

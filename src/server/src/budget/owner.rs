@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use actix_web::HttpRequest;
 use actix_web::web::Data;
-use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 
 use crate::http::rate::{Rates, peer};
@@ -28,7 +28,7 @@ pub enum Owner {
     /// One transaction.
     Transaction(TxnId),
     /// The connector that reports on flows of a kind.
-    Connector(FlowKind),
+    Connector(ReportKind),
 }
 
 impl Owner {

@@ -9,7 +9,7 @@ use actix_web::{App, HttpServer};
 use clap::Parser as _;
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::flow::api_type::ApiType;
-use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_store::{ReportFlow, Store as _};
@@ -164,7 +164,7 @@ async fn an_operator_looks_at_a_flow() {
     assert_eq!((word_after(&out, "kind"), word_after(&out, "state")), ("doclocker", "Pending"));
     let hook = HttpUrl::parse("https://client.example/hook", Schemes::HttpsOnly).unwrap();
     universe.store.set_webhook_url(party.app.clone(), ApiType::DocLocker, Some(hook)).await.unwrap();
-    let report = FlowReport::parse(FlowKind::DocLocker, flow.locker("Fetched").to_string().as_bytes()).unwrap();
+    let report = FlowReport::parse(ReportKind::DocLocker, flow.locker("Fetched").to_string().as_bytes()).unwrap();
     universe.store.report_flow(ReportFlow { report, result_ttl: RESULT_TTL }).await.unwrap();
     let (_, out, _) = admin(&url, &["flow", &flow.id.to_string()]).await;
     assert_eq!(word_after(&out, "state"), "Fetched");

@@ -5,7 +5,7 @@
 
 use actix_web::web::{self, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::limits::{REPORT_ARRIVAL_MAX, REPORT_BYTES_MAX};
 use sakshi_store::ReportFlowOutcome;
@@ -24,7 +24,7 @@ pub(super) async fn receive(
     request: HttpRequest,
     body: Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let kind: FlowKind = fields::id(&path, "kind of report")?;
+    let kind: ReportKind = fields::id(&path, "kind of report")?;
     let taken = take_in(&connector.0, kind, &request, body).await;
     let result = match &taken {
         Ok(result) => result,
@@ -35,7 +35,7 @@ pub(super) async fn receive(
     taken.map(|result| HttpResponse::Ok().json(json!({ "success": true, "result": result })))
 }
 
-async fn take_in(deps: &InternalDeps, kind: FlowKind, request: &HttpRequest, body: Payload) -> Result<&'static str, ApiError> {
+async fn take_in(deps: &InternalDeps, kind: ReportKind, request: &HttpRequest, body: Payload) -> Result<&'static str, ApiError> {
     json_form(request.headers())?;
     let budget = &deps.memory.reports;
     let intake = Intake { budget, limit: REPORT_BYTES_MAX, patience: REPORT_ARRIVAL_MAX };

@@ -8,8 +8,8 @@ use sakshi_domain::flow::doclocker::DocLockerFlow;
 use sakshi_domain::flow::esign::{EsignFlow, EsignOpened, EsignPending};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FlowState;
-use sakshi_domain::flow::kind::FlowKind;
 use sakshi_domain::flow::opened::Opened;
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthOpened};
 use sakshi_domain::ids::{AppId, ClientId};
@@ -135,29 +135,29 @@ pub(crate) enum Told {
 
 pub(crate) fn told(flow: &Flow, told: Told) -> ReportFlow {
     let (kind, mut body) = match told {
-        Told::Document(status) => (FlowKind::ESign, document_json(flow, status)),
-        Told::Locker(status, content) => (FlowKind::DocLocker, locker_json(flow, status, content)),
+        Told::Document(status) => (ReportKind::ESign, document_json(flow, status)),
+        Told::Locker(status, content) => (ReportKind::DocLocker, locker_json(flow, status, content)),
         Told::Large(bytes) => {
             let mut body = locker_json(flow, "Fetched", 1);
             body["data"]["docs"][0]["dataPdf"] = json!("QUJD".repeat(bytes / 3));
-            (FlowKind::DocLocker, body)
+            (ReportKind::DocLocker, body)
         }
         Told::Consent(status, content) => (
-            FlowKind::WealthConsent,
+            ReportKind::WealthConsent,
             json!({"uniqueIdentifier": flow.id, "consentHandle": "handle-1", "status": status, "consentId": format!("consent-{}", flow.upstream),
                 "consentStartDate": "2026-01-31 09:00:00", "consentEndDate": "2027-01-31 09:00:00",
                 "accounts": [{"accountId": "a", "fiType": "DEPOSIT", "fipId": "f", "maskedAccountNumber": "XX1"}],
                 "userSessionId": format!("session-{content}")}),
         ),
         Told::Data(fetch, data_type, content) => (
-            FlowKind::WealthData,
+            ReportKind::WealthData,
             json!({"uniqueIdentifier": flow.id, "consentId": format!("consent-{}", flow.upstream), "consentHandle": "handle-1", "sessionId": "s",
                 "accountId": "a", "fiType": "DEPOSIT", "fiDataStatus": "SUCCESS", "dataType": data_type, "dataOrigin": "aggregator",
                 "fipId": "f", "desc": format!("content {content}"), "errMsg": null, "errStage": null, "fiRequestTrigger": null,
                 "maskedAccountNumber": "XX1", "txnId": format!("fetch-{fetch}-{}", flow.upstream)}),
         ),
         Told::Historical(account, content) => (
-            FlowKind::WealthHistorical,
+            ReportKind::WealthHistorical,
             json!({"uniqueIdentifier": flow.id, "accountId": format!("account-{account}"), "consentId": format!("consent-{}", flow.upstream),
                 "status": "HISTORICAL_DATA_FETCH_SUCCESS", "fromDate": "2020-04-01", "toDate": "2026-01-31", "fiType": "DEPOSIT",
                 "consentHandleId": "handle-1", "maskedAccountNumber": "XX1", "fipId": format!("fip-{content}")}),

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi_domain::delivery::{DeliveryId, FlowDelivery, QueuedDelivery, Subject};
-use sakshi_domain::flow::address::Stream;
 use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::{FetchState, FlowState, NextState};
 use sakshi_domain::flow::reported::AdmittedReport;
 use sakshi_domain::flow::transition::{Refusal, Transition};
+use sakshi_domain::flow::webhook_target::WebhookTarget;
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::payload::esign::EsignPayload;
@@ -201,7 +201,7 @@ async fn write<K: Keeper>(
         Err(refusal) => return Ok(Some(Err(refusal))),
     };
     let url = match webhook {
-        Some(_) => address(keeper, report.stream(&flow), flow.opened().app.clone()).await?,
+        Some(_) => address(keeper, report.webhook_target(&flow), flow.opened().app.clone()).await?,
         None => None,
     };
     let (change, flow, until) = match (next, fetch) {
@@ -233,10 +233,10 @@ async fn write<K: Keeper>(
 }
 
 /// Where a webhook goes at this moment.
-async fn address<K: Keeper>(keeper: &K, stream: Stream<'_>, app: AppId) -> Result<Option<WebhookUrl>, StoreError> {
-    if let Stream::ESign { response_url: Some(own) } = stream {
+async fn address<K: Keeper>(keeper: &K, target: WebhookTarget<'_>, app: AppId) -> Result<Option<WebhookUrl>, StoreError> {
+    if let WebhookTarget::ESign { response_url: Some(own) } = target {
         return Ok(Some(own.clone()));
     }
     let receiver = keeper.receiver(app).await?;
-    Ok(receiver.and_then(|(app, registered)| stream.webhook_url(&registered, &app).cloned()))
+    Ok(receiver.and_then(|(app, registered)| target.webhook_url(&registered, &app).cloned()))
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use sakshi_domain::clock::{Clock as _, SystemClock};
-use sakshi_domain::flow::kind::FlowKind;
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::limits::{ANSWER_BYTES_HELD_MAX, FILE_BYTES_MAX};
@@ -125,7 +125,7 @@ async fn an_app_that_does_not_read_its_answers_is_refused_before_it_takes_the_ro
     let party = Party { app: universe.app(&client).await, client, now: universe.clock.now() };
     let flow = party.locker(&universe.store).await;
     let large = flow.locker_with("Fetched", "QUJD".repeat(FILE_BYTES_MAX / 3));
-    let report = FlowReport::parse(FlowKind::DocLocker, large.to_string().as_bytes()).unwrap();
+    let report = FlowReport::parse(ReportKind::DocLocker, large.to_string().as_bytes()).unwrap();
     universe.store.report_flow(ReportFlow { report, result_ttl: RESULT_TTL }).await.unwrap();
     let latest = async || -> SealedPayload { universe.store.load_flow(flow.id, party.app.clone()).await.unwrap().unwrap().latest.unwrap() };
     let (polls, bytes) = (Polls::new(Memory::new().answers), latest().await.len());

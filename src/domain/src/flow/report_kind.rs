@@ -4,7 +4,7 @@ use super::statuses::words;
 
 words!(
     /// What a connector reports on; each kind is a webhook of its own.
-    FlowKind {
+    ReportKind {
         /// Document signing.
         ESign = "esign",
         /// Documents of the locker.

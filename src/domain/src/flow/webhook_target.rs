@@ -9,7 +9,7 @@ use crate::tenancy::App;
 
 /// A webhook kind with what decides its address.
 #[derive(Clone, Copy, Debug)]
-pub enum Stream<'a> {
+pub enum WebhookTarget<'a> {
     /// eSign: the request's own URL comes before the registered one.
     ESign {
         /// `responseUrl` of the request.
@@ -29,7 +29,7 @@ pub enum Stream<'a> {
     WealthHistorical,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> WebhookTarget<'a> {
     /// The URL that receives the webhook, if any does.
     #[must_use]
     pub fn webhook_url(self, registered: &'a RegisteredUrls, app: &'a App) -> Option<&'a WebhookUrl> {
@@ -71,39 +71,39 @@ mod tests {
         }
     }
 
-    const STREAMS: [(Stream<'_>, &str); 7] = [
-        (Stream::ESign { response_url: None }, "esign"),
-        (Stream::DocLocker, "doclocker"),
-        (Stream::RegistryEStamp, "registryestamp"),
-        (Stream::PhysicalEStamp, "physicalestamp"),
-        (Stream::WealthConsent, "consent"),
-        (Stream::WealthData, "data"),
-        (Stream::WealthHistorical, "historical"),
+    const TARGETS: [(WebhookTarget<'_>, &str); 7] = [
+        (WebhookTarget::ESign { response_url: None }, "esign"),
+        (WebhookTarget::DocLocker, "doclocker"),
+        (WebhookTarget::RegistryEStamp, "registryestamp"),
+        (WebhookTarget::PhysicalEStamp, "physicalestamp"),
+        (WebhookTarget::WealthConsent, "consent"),
+        (WebhookTarget::WealthData, "data"),
+        (WebhookTarget::WealthHistorical, "historical"),
     ];
 
     #[test]
     fn each_kind_goes_to_its_own_url_and_without_one_nothing_is_sent() {
         let mut registered = RegisteredUrls::default();
-        for (stream, _) in STREAMS {
-            assert_eq!(stream.webhook_url(&registered, &app(false)), None, "{stream:?}");
+        for (target, _) in TARGETS {
+            assert_eq!(target.webhook_url(&registered, &app(false)), None, "{target:?}");
         }
         for api_type in ApiType::ALL {
             registered.set(*api_type, Some(url(&api_type.as_str().to_lowercase())));
         }
-        for (stream, name) in STREAMS {
-            assert_eq!(stream.webhook_url(&registered, &app(true)), Some(&url(name)), "{stream:?}");
+        for (target, name) in TARGETS {
+            assert_eq!(target.webhook_url(&registered, &app(true)), Some(&url(name)), "{target:?}");
         }
         registered.set(ApiType::DocLocker, None);
-        assert_eq!(Stream::DocLocker.webhook_url(&registered, &app(true)), None);
+        assert_eq!(WebhookTarget::DocLocker.webhook_url(&registered, &app(true)), None);
         assert_eq!(registered.iter().count(), 3);
     }
 
     #[test]
     fn the_response_url_of_an_esign_request_comes_before_the_registered_one() {
         let (own, mut registered) = (url("own"), RegisteredUrls::default());
-        let stream = Stream::ESign { response_url: Some(&own) };
-        assert_eq!(stream.webhook_url(&registered, &app(false)), Some(&own));
+        let target = WebhookTarget::ESign { response_url: Some(&own) };
+        assert_eq!(target.webhook_url(&registered, &app(false)), Some(&own));
         registered.set(ApiType::ESign, Some(url("esign")));
-        assert_eq!(stream.webhook_url(&registered, &app(false)), Some(&own));
+        assert_eq!(target.webhook_url(&registered, &app(false)), Some(&own));
     }
 }
