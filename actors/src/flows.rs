@@ -29,7 +29,7 @@ impl Flows {
     /// # Errors
     /// [`AskError`]; the flow may then have been opened or not, and may be opened again.
     pub async fn open(&self, open: OpenFlow) -> Result<OpenFlowOutcome, AskError> {
-        let id = open.flow.opened().id;
+        let id = open.flow.header().id;
         let parcel = Parcel::new(open);
         self.door.ask(id, Here { id, question: OpenIt(parcel.slip()) }).await
     }

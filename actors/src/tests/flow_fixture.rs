@@ -5,10 +5,10 @@ use std::time::Duration;
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::doclocker::DocLockerFlow;
-use sakshi_domain::flow::esign::{EsignFlow, EsignOpened, EsignPending};
+use sakshi_domain::flow::esign::{EsignFlow, EsignPending, EsignTerms};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FlowState;
-use sakshi_domain::flow::opened::Opened;
+use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::http_url::{HttpUrl, Schemes};
@@ -24,9 +24,9 @@ use super::{Universe, WINDOW};
 pub(super) const INVITED: Duration = Duration::from_secs(7_200);
 
 impl Universe {
-    fn begun(&self) -> Opened {
+    fn begun(&self) -> FlowHeader {
         let (id, client, app) = (self.flows.new_id(&self.client), self.client.clone(), self.app.clone());
-        Opened { id, client, app, opened_at: self.clock.now(), request_id: RequestId::mint() }
+        FlowHeader { id, client, app, opened_at: self.clock.now(), request_id: RequestId::mint() }
     }
 
     /// A document to be signed by two.
@@ -35,7 +35,7 @@ impl Universe {
         let payload: Value = self.document_body(opened.id, ["Pending", "Pending"]);
         let payload = EsignPayload::parse(&serde_json::to_vec(&payload).unwrap()).unwrap();
         let response_url = Some(HttpUrl::parse(response_url, Schemes::HttpAndHttps).unwrap());
-        let opened = EsignOpened { opened, reference: None, response_url };
+        let opened = EsignTerms { header: opened, reference: None, response_url };
         let flow = FlowState::ESign(EsignFlow::Pending(EsignPending::new(opened, &payload.signer_info)));
         OpenFlow { flow, payload: Some(payload), until: self.clock.now() + INVITED + WINDOW, idempotency: None }
     }
@@ -64,7 +64,7 @@ impl Universe {
     }
 
     async fn open_flow(&self, open: OpenFlow) -> FlowId {
-        let id = open.flow.opened().id;
+        let id = open.flow.header().id;
         assert_eq!(self.flows.open(open).await, Ok(OpenFlowOutcome::Opened));
         id
     }

@@ -108,7 +108,7 @@ fn the_sweeper_finds_documents_that_no_actor_waits_for() {
 
         let elsewhere = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
         let open = universe.document(&elsewhere.url("/opened-by-another-node"));
-        let id = open.flow.opened().id;
+        let id = open.flow.header().id;
         assert_eq!(universe.store.open_flow(open).await, Ok(OpenFlowOutcome::Opened));
         universe.clock.advance(INVITED);
         told_once(&universe, &elsewhere, id).await;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use receiver::{PLENTY, read_request, receiver};
-use sakshi_domain::flow::opened::Opened;
+use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::request::doclocker::DocLockerDraft;
 use sakshi_domain::flow::request::esign::{DocumentDraft, EsignDraft, OpenedEsign, SignerDraft};
 use sakshi_domain::flow::request::estamp::{EStampDraft, FileDraft, SignatoryDraft};
@@ -29,8 +29,8 @@ fn some(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
-fn opened() -> Opened {
-    Opened {
+fn opened() -> FlowHeader {
+    FlowHeader {
         id: FLOW.parse().unwrap(),
         client: "cl_1".parse().unwrap(),
         app: "app_1".parse().unwrap(),

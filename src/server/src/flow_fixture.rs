@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use sakshi_domain::flow::doclocker::DocLockerFlow;
-use sakshi_domain::flow::esign::{EsignFlow, EsignOpened, EsignPending};
+use sakshi_domain::flow::esign::{EsignFlow, EsignPending, EsignTerms};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FlowState;
-use sakshi_domain::flow::opened::Opened;
-use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthOpened};
+use sakshi_domain::flow::header::FlowHeader;
+use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthTerms};
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::request_id::RequestId;
@@ -39,27 +39,27 @@ impl Party {
     }
 
     pub(crate) async fn wealth(&self, store: &dyn Store) -> Flow {
-        let asked = |opened| WealthConsent::Asked(WealthOpened { opened, consent_handle: "handle-1".parse().unwrap() });
+        let asked = |opened| WealthConsent::Asked(WealthTerms { header: opened, consent_handle: "handle-1".parse().unwrap() });
         self.open(store, |opened| (FlowState::Wealth(asked(opened)), None)).await
     }
 
     pub(crate) async fn document(&self, store: &dyn Store) -> Flow {
-        let pending = |opened: Opened| {
+        let pending = |opened: FlowHeader| {
             let report = Flow { id: opened.id, party: self.clone() }.document("Pending");
             let mut body = report;
             body.as_object_mut().unwrap().remove("app_id");
             let payload = EsignPayload::parse(body.to_string().as_bytes()).unwrap();
-            let opened = EsignOpened { opened, reference: None, response_url: None };
+            let opened = EsignTerms { header: opened, reference: None, response_url: None };
             let flow = EsignFlow::Pending(EsignPending::new(opened, &payload.signer_info));
             (FlowState::ESign(flow), Some(payload))
         };
         self.open(store, pending).await
     }
 
-    async fn open(&self, store: &dyn Store, standing: impl FnOnce(Opened) -> (FlowState, Option<EsignPayload>)) -> Flow {
+    async fn open(&self, store: &dyn Store, standing: impl FnOnce(FlowHeader) -> (FlowState, Option<EsignPayload>)) -> Flow {
         let id = FlowId::generate(self.client.partition(), 0);
         let (client, app, opened_at) = (self.client.clone(), self.app.clone(), self.now);
-        let (flow, payload) = standing(Opened { id, client, app, opened_at, request_id: RequestId::mint() });
+        let (flow, payload) = standing(FlowHeader { id, client, app, opened_at, request_id: RequestId::mint() });
         let open = OpenFlow { flow, payload, until: self.now + WAIT, idempotency: None };
         assert_eq!(store.open_flow(open).await, Ok(OpenFlowOutcome::Opened));
         Flow { id, party: self.clone() }

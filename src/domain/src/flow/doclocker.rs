@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dedup::DedupKey;
 use super::ended::Ended;
-use super::opened::Opened;
+use super::header::FlowHeader;
 use super::report::Report;
 use super::transition::{Admitted, Refusal, ReportDigest, Transition};
 use crate::payload::doclocker::DocLockerPayload;
@@ -18,14 +18,16 @@ pub enum DocLockerFlow {
     /// Documents are awaited.
     Pending {
         /// Whose it is.
-        opened: Opened,
+        #[serde(rename = "opened")]
+        header: FlowHeader,
         /// The latest report, if there was one.
         latest: Option<ReportDigest>,
     },
     /// It is over.
     Ended {
         /// Whose it is.
-        opened: Opened,
+        #[serde(rename = "opened")]
+        header: FlowHeader,
         /// How it ended.
         end: Ended<DocLockerEnd>,
     },
@@ -55,15 +57,15 @@ impl DocLockerEnd {
 impl DocLockerFlow {
     /// A flow at its beginning.
     #[must_use]
-    pub const fn new(opened: Opened) -> Self {
-        Self::Pending { opened, latest: None }
+    pub const fn new(header: FlowHeader) -> Self {
+        Self::Pending { header, latest: None }
     }
 
     /// Whose it is.
     #[must_use]
-    pub const fn opened(&self) -> &Opened {
+    pub const fn header(&self) -> &FlowHeader {
         match self {
-            Self::Pending { opened, .. } | Self::Ended { opened, .. } => opened,
+            Self::Pending { header, .. } | Self::Ended { header, .. } => header,
         }
     }
 
@@ -73,8 +75,8 @@ impl DocLockerFlow {
     /// [`Refusal::NotThisFlow`]; [`Refusal::Contradicts`] for another correlation id.
     pub fn admit(&self, report: Report<DocLockerPayload>) -> Result<Admitted<DocLockerPayload>, Refusal> {
         let Report { app, mut payload } = report;
-        self.opened().is_meant(&app, payload.data.transaction_id)?;
-        payload.request_id = Some(self.opened().own_request_id(payload.request_id.as_ref())?);
+        self.header().is_meant(&app, payload.data.transaction_id)?;
+        payload.request_id = Some(self.header().own_request_id(payload.request_id.as_ref())?);
         Ok(Admitted::new(payload))
     }
 
@@ -83,16 +85,16 @@ impl DocLockerFlow {
     /// # Errors
     /// [`Refusal::AlreadyEnded`] after the end unless it is the report that ended it.
     pub fn report(&self, report: &Admitted<DocLockerPayload>, digest: ReportDigest, now: Timestamp) -> Result<Transition<Self>, Refusal> {
-        let opened = match self {
+        let header = match self {
             Self::Ended { end, .. } => return end.again(digest, end.how.as_str()),
             Self::Pending { latest, .. } if *latest == Some(digest) => return Ok(Transition::Repeated),
-            Self::Pending { opened, .. } => opened.clone(),
+            Self::Pending { header, .. } => header.clone(),
         };
         if !report.payload().is_final() {
-            return Ok(Transition::Progressed { next: Self::Pending { opened, latest: Some(digest) } });
+            return Ok(Transition::Progressed { next: Self::Pending { header, latest: Some(digest) } });
         }
-        let webhook = DedupKey::doclocker(&opened.app, opened.id);
+        let webhook = DedupKey::doclocker(&header.app, header.id);
         let how = if report.payload().envelope.success { DocLockerEnd::Fetched } else { DocLockerEnd::Failed };
-        Ok(Transition::Reported { next: Self::Ended { opened, end: Ended { how, at: now, report: digest } }, webhook })
+        Ok(Transition::Reported { next: Self::Ended { header, end: Ended { how, at: now, report: digest } }, webhook })
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dedup::DedupKey;
 use super::ended::Ended;
-use super::opened::Opened;
+use super::header::FlowHeader;
 use super::report::Report;
 use super::statuses::SigningStatus;
 use super::text::{ForeignId, Text};
@@ -20,9 +20,10 @@ use crate::time::Timestamp;
 
 /// What an eSign flow was opened with, as far as later decisions need it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EsignOpened {
+pub struct EsignTerms {
     /// Whose it is.
-    pub opened: Opened,
+    #[serde(rename = "opened")]
+    pub header: FlowHeader,
     /// The client's reference.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reference: Option<Text>,
@@ -45,7 +46,8 @@ pub enum EsignFlow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EsignPending {
     /// What it was opened with.
-    pub opened: EsignOpened,
+    #[serde(rename = "opened")]
+    pub terms: EsignTerms,
     /// How its signers stand, in the order of signing; never empty.
     pub signers: Vec<SignerStand>,
     /// The latest report, if there was one.
@@ -56,7 +58,8 @@ pub struct EsignPending {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EsignEnded {
     /// What it was opened with.
-    pub opened: EsignOpened,
+    #[serde(rename = "opened")]
+    pub terms: EsignTerms,
     /// How it ended; never pending.
     pub end: Ended<SigningStatus>,
 }
@@ -81,8 +84,8 @@ impl SignerStand {
 impl EsignPending {
     /// A flow at its beginning.
     #[must_use]
-    pub fn new(opened: EsignOpened, signers: &[Signer]) -> Self {
-        Self { opened, signers: signers.iter().map(SignerStand::of).collect(), latest: None }
+    pub fn new(terms: EsignTerms, signers: &[Signer]) -> Self {
+        Self { terms, signers: signers.iter().map(SignerStand::of).collect(), latest: None }
     }
 
     /// Whose turn it is: the first who has not signed.
@@ -110,9 +113,9 @@ impl EsignPending {
 impl EsignFlow {
     /// What it was opened with.
     #[must_use]
-    pub const fn opened(&self) -> &EsignOpened {
+    pub const fn terms(&self) -> &EsignTerms {
         match self {
-            Self::Pending(EsignPending { opened, .. }) | Self::Ended(EsignEnded { opened, .. }) => opened,
+            Self::Pending(EsignPending { terms, .. }) | Self::Ended(EsignEnded { terms, .. }) => terms,
         }
     }
 
@@ -123,8 +126,8 @@ impl EsignFlow {
     /// a signature that is taken back.
     pub fn admit(&self, report: Report<EsignPayload>) -> Result<Admitted<EsignPayload>, Refusal> {
         let Report { app, mut payload } = report;
-        let EsignOpened { opened, reference, .. } = self.opened();
-        opened.is_meant(&app, payload.document_id)?;
+        let EsignTerms { header, reference, .. } = self.terms();
+        header.is_meant(&app, payload.document_id)?;
         if payload.document_reference_id.is_some() && payload.document_reference_id != *reference {
             return Err(Refusal::Contradicts("documentReferenceId"));
         }
@@ -146,15 +149,15 @@ impl EsignFlow {
             Self::Pending(pending) if pending.latest == Some(digest) => return Ok(Transition::Repeated),
             Self::Pending(pending) => pending,
         };
-        let (payload, opened) = (report.payload(), pending.opened.clone());
+        let (payload, terms) = (report.payload(), pending.terms.clone());
         if payload.document_status == SigningStatus::Pending {
-            let next = EsignPending { latest: Some(digest), ..EsignPending::new(opened, &payload.signer_info) };
+            let next = EsignPending { latest: Some(digest), ..EsignPending::new(terms, &payload.signer_info) };
             let lapsed = next.deadline() <= now;
             return if lapsed { Err(Refusal::InvitationExpired) } else { Ok(Transition::Progressed { next: Self::Pending(next) }) };
         }
-        let webhook = DedupKey::esign(&opened.opened.app, opened.opened.id);
+        let webhook = DedupKey::esign(&terms.header.app, terms.header.id);
         let end = Ended { how: payload.document_status, at: now, report: digest };
-        Ok(Transition::Reported { next: Self::Ended(EsignEnded { opened, end }), webhook })
+        Ok(Transition::Reported { next: Self::Ended(EsignEnded { terms, end }), webhook })
     }
 
     /// The report that is due once an invitation has ended, made from the flow's latest payload;
@@ -162,7 +165,7 @@ impl EsignFlow {
     #[must_use]
     pub fn lapse(&self, latest: EsignPayload, now: Timestamp) -> Option<Admitted<EsignPayload>> {
         let Self::Pending(pending) = self else { return None };
-        if now < pending.deadline() || latest.document_id != pending.opened.opened.id {
+        if now < pending.deadline() || latest.document_id != pending.terms.header.id {
             return None;
         }
         let mut payload = EsignPayload { content: None, document_status: SigningStatus::Expired, ..latest };

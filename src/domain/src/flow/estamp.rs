@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::api_type::ApiType;
 use super::dedup::DedupKey;
 use super::ended::Ended;
-use super::opened::Opened;
+use super::header::FlowHeader;
 use super::report::Report;
 use super::statuses::WorkflowStatus;
 use super::transition::{Admitted, Refusal, ReportDigest, Transition};
@@ -50,9 +50,10 @@ impl EStampKind {
 
 /// What an e-stamp flow was opened with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EStampOpened {
+pub struct EStampTerms {
     /// Whose it is.
-    pub opened: Opened,
+    #[serde(rename = "opened")]
+    pub header: FlowHeader,
     /// Which kind.
     pub kind: EStampKind,
 }
@@ -64,14 +65,16 @@ pub enum EStampFlow {
     /// In progress.
     Pending {
         /// What it was opened with.
-        opened: EStampOpened,
+        #[serde(rename = "opened")]
+        terms: EStampTerms,
         /// The latest report, if there was one.
         latest: Option<ReportDigest>,
     },
     /// It is over.
     Ended {
         /// What it was opened with.
-        opened: EStampOpened,
+        #[serde(rename = "opened")]
+        terms: EStampTerms,
         /// How it ended; never pending.
         end: Ended<WorkflowStatus>,
     },
@@ -80,15 +83,15 @@ pub enum EStampFlow {
 impl EStampFlow {
     /// A flow at its beginning.
     #[must_use]
-    pub const fn new(opened: EStampOpened) -> Self {
-        Self::Pending { opened, latest: None }
+    pub const fn new(terms: EStampTerms) -> Self {
+        Self::Pending { terms, latest: None }
     }
 
     /// What it was opened with.
     #[must_use]
-    pub const fn opened(&self) -> &EStampOpened {
+    pub const fn terms(&self) -> &EStampTerms {
         match self {
-            Self::Pending { opened, .. } | Self::Ended { opened, .. } => opened,
+            Self::Pending { terms, .. } | Self::Ended { terms, .. } => terms,
         }
     }
 
@@ -97,7 +100,7 @@ impl EStampFlow {
     /// # Errors
     /// [`Refusal::NotThisFlow`].
     pub fn admit(&self, report: Report<EStampPayload>) -> Result<Admitted<EStampPayload>, Refusal> {
-        self.opened().opened.is_meant(&report.app, report.payload.data.e_stamp_id)?;
+        self.terms().header.is_meant(&report.app, report.payload.data.e_stamp_id)?;
         Ok(Admitted::new(report.payload))
     }
 
@@ -106,16 +109,16 @@ impl EStampFlow {
     /// # Errors
     /// [`Refusal::AlreadyEnded`] after the end unless it is the report that ended it.
     pub fn report(&self, report: &Admitted<EStampPayload>, digest: ReportDigest, now: Timestamp) -> Result<Transition<Self>, Refusal> {
-        let opened = match self {
+        let terms = match self {
             Self::Ended { end, .. } => return end.again(digest, end.how.as_str()),
             Self::Pending { latest, .. } if *latest == Some(digest) => return Ok(Transition::Repeated),
-            Self::Pending { opened, .. } => opened.clone(),
+            Self::Pending { terms, .. } => terms.clone(),
         };
         let how = report.payload().data.workflow_status;
         if how == WorkflowStatus::Pending {
-            return Ok(Transition::Progressed { next: Self::Pending { opened, latest: Some(digest) } });
+            return Ok(Transition::Progressed { next: Self::Pending { terms, latest: Some(digest) } });
         }
-        let webhook = DedupKey::estamp(&opened.opened.app, opened.opened.id);
-        Ok(Transition::Reported { next: Self::Ended { opened, end: Ended { how, at: now, report: digest } }, webhook })
+        let webhook = DedupKey::estamp(&terms.header.app, terms.header.id);
+        Ok(Transition::Reported { next: Self::Ended { terms, end: Ended { how, at: now, report: digest } }, webhook })
     }
 }

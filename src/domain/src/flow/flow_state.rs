@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::doclocker::DocLockerFlow;
 use super::esign::EsignFlow;
 use super::estamp::EStampFlow;
-use super::opened::Opened;
+use super::header::FlowHeader;
 use super::statuses::ConsentStatus;
 use super::wealth_consent::WealthConsent;
 use super::wealth_data::WealthData;
@@ -50,12 +50,12 @@ pub enum NextState {
 impl FlowState {
     /// Whose flow it is.
     #[must_use]
-    pub const fn opened(&self) -> &Opened {
+    pub const fn header(&self) -> &FlowHeader {
         match self {
-            Self::ESign(flow) => &flow.opened().opened,
-            Self::DocLocker(flow) => flow.opened(),
-            Self::EStamp(flow) => &flow.opened().opened,
-            Self::Wealth(consent) => &consent.opened().opened,
+            Self::ESign(flow) => &flow.terms().header,
+            Self::DocLocker(flow) => flow.header(),
+            Self::EStamp(flow) => &flow.terms().header,
+            Self::Wealth(consent) => &consent.terms().header,
         }
     }
 

@@ -17,7 +17,7 @@ pub mod estamp;
 pub mod file;
 pub mod flow_id;
 pub mod flow_state;
-pub mod opened;
+pub mod header;
 pub(crate) mod reading;
 pub mod report;
 pub mod report_kind;

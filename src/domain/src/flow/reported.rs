@@ -204,13 +204,13 @@ impl AdmittedReport {
     #[must_use]
     pub fn webhook_target<'a>(&self, flow: &'a FlowState) -> WebhookTarget<'a> {
         match (self, flow) {
-            (Self::EStamp(_), FlowState::EStamp(flow)) => flow.opened().kind.webhook_target(),
+            (Self::EStamp(_), FlowState::EStamp(flow)) => flow.terms().kind.webhook_target(),
             (Self::EStamp(_), _) => WebhookTarget::RegistryEStamp,
             (Self::ESign(_), FlowState::ESign(EsignFlow::Pending(pending))) => {
-                WebhookTarget::ESign { response_url: pending.opened.response_url.as_ref() }
+                WebhookTarget::ESign { response_url: pending.terms.response_url.as_ref() }
             }
             (Self::ESign(_), FlowState::ESign(EsignFlow::Ended(ended))) => {
-                WebhookTarget::ESign { response_url: ended.opened.response_url.as_ref() }
+                WebhookTarget::ESign { response_url: ended.terms.response_url.as_ref() }
             }
             (Self::ESign(_), _) => WebhookTarget::ESign { response_url: None },
             (Self::DocLocker(_), _) => WebhookTarget::DocLocker,

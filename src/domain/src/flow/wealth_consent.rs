@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dedup::DedupKey;
 use super::flow_id::FlowId;
-use super::opened::Opened;
+use super::header::FlowHeader;
 use super::report::Report;
 use super::statuses::ConsentStatus;
 use super::text::ForeignId;
@@ -20,9 +20,10 @@ use crate::time::Timestamp;
 
 /// What a wealth-data flow was opened with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WealthOpened {
+pub struct WealthTerms {
     /// Whose it is.
-    pub opened: Opened,
+    #[serde(rename = "opened")]
+    pub header: FlowHeader,
     /// The handle that the consent was asked for under.
     pub consent_handle: ForeignId,
 }
@@ -32,7 +33,7 @@ pub struct WealthOpened {
 #[serde(rename_all = "snake_case")]
 pub enum WealthConsent {
     /// The person has not decided.
-    Asked(WealthOpened),
+    Asked(WealthTerms),
     /// It has moved at least once.
     Moved(MovedConsent),
 }
@@ -41,7 +42,8 @@ pub enum WealthConsent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MovedConsent {
     /// What the flow was opened with.
-    pub opened: WealthOpened,
+    #[serde(rename = "opened")]
+    pub terms: WealthTerms,
     /// The consent's id, fixed by the first report.
     pub consent: ForeignId,
     /// The first move.
@@ -85,9 +87,9 @@ const fn moves(from: ConsentStatus, to: ConsentStatus) -> bool {
 impl WealthConsent {
     /// What the flow was opened with.
     #[must_use]
-    pub const fn opened(&self) -> &WealthOpened {
+    pub const fn terms(&self) -> &WealthTerms {
         match self {
-            Self::Asked(opened) | Self::Moved(MovedConsent { opened, .. }) => opened,
+            Self::Asked(terms) | Self::Moved(MovedConsent { terms, .. }) => terms,
         }
     }
 
@@ -111,8 +113,8 @@ impl WealthConsent {
         (field, handle): (&'static str, &ForeignId),
         consent: &ForeignId,
     ) -> Result<(), Refusal> {
-        self.opened().opened.is_meant(app, id)?;
-        if self.opened().consent_handle != *handle {
+        self.terms().header.is_meant(app, id)?;
+        if self.terms().consent_handle != *handle {
             return Err(Refusal::Contradicts(field));
         }
         if self.consent_id().is_some_and(|known| known != consent) {
@@ -142,13 +144,11 @@ impl WealthConsent {
         digest: ReportDigest,
         now: Timestamp,
     ) -> Result<Transition<Self>, Refusal> {
-        let (payload, opened) = (report.payload(), self.opened());
+        let (payload, terms) = (report.payload(), self.terms());
         let status = payload.status;
         let new = ConsentMove { status, at: now, report: digest };
         let next = match self {
-            Self::Asked(opened) => {
-                MovedConsent { opened: opened.clone(), consent: payload.consent_id.clone(), first: new, later: Vec::new() }
-            }
+            Self::Asked(terms) => MovedConsent { terms: terms.clone(), consent: payload.consent_id.clone(), first: new, later: Vec::new() },
             Self::Moved(moved) => match moved.to(status) {
                 Some(earlier) if earlier.report == digest => return Ok(Transition::Repeated),
                 Some(_) => return Err(Refusal::ReportedOtherwise),
@@ -156,7 +156,7 @@ impl WealthConsent {
                 None => MovedConsent { later: moved.later.iter().copied().chain([new]).collect(), ..moved.clone() },
             },
         };
-        let webhook = DedupKey::wealth_consent(&opened.opened.app, &payload.consent_id, status);
+        let webhook = DedupKey::wealth_consent(&terms.header.app, &payload.consent_id, status);
         Ok(Transition::Reported { next: Self::Moved(next), webhook })
     }
 }

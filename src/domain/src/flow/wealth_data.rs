@@ -65,7 +65,7 @@ impl WealthData {
             (DataType::Analysed, None, None) => Self::Analysed(digest),
             (DataType::Analysed, Some(raw), None) => Self::Both { raw, analysed: digest },
         };
-        let webhook = DedupKey::wealth_data(&consent.opened().opened.app, &payload.txn_id, payload.data_type);
+        let webhook = DedupKey::wealth_data(&consent.terms().header.app, &payload.txn_id, payload.data_type);
         Ok(Transition::Reported { next, webhook })
     }
 

@@ -46,7 +46,7 @@ impl WealthHistorical {
             Self::Completed(_) => Err(Refusal::ReportedOtherwise),
             Self::Awaited => {
                 let payload = report.payload();
-                let app = &consent.opened().opened.app;
+                let app = &consent.terms().header.app;
                 let webhook =
                     DedupKey::wealth_historical(app, &payload.consent_id, &payload.account_id, payload.from_date, payload.to_date);
                 Ok(Transition::Reported { next: Self::Completed(digest), webhook })

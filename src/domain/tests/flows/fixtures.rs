@@ -3,12 +3,12 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use sakshi_domain::flow::doclocker::DocLockerFlow;
-use sakshi_domain::flow::esign::{EsignFlow, EsignOpened, EsignPending};
-use sakshi_domain::flow::estamp::{EStampFlow, EStampKind, EStampOpened};
-use sakshi_domain::flow::opened::Opened;
+use sakshi_domain::flow::esign::{EsignFlow, EsignPending, EsignTerms};
+use sakshi_domain::flow::estamp::{EStampFlow, EStampKind, EStampTerms};
+use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::text::Text;
 use sakshi_domain::flow::transition::{Admitted, ReportDigest};
-use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthOpened};
+use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthTerms};
 use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
@@ -40,8 +40,8 @@ pub(crate) fn early() -> Timestamp {
     at("2026-02-01T00:00:00Z")
 }
 
-pub(crate) fn opened() -> Opened {
-    Opened {
+pub(crate) fn opened() -> FlowHeader {
+    FlowHeader {
         id: FLOW.parse().unwrap(),
         client: "cl_1".parse().unwrap(),
         app: "app_1".parse().unwrap(),
@@ -54,7 +54,7 @@ pub(crate) fn opened() -> Opened {
 pub(crate) fn esign() -> EsignFlow {
     let payload = EsignPayload::parse(&edited(ESIGN_REJECTED, unsigned)).unwrap();
     let reference = Some(Text::parse("loan-agreement-7").unwrap());
-    EsignFlow::Pending(EsignPending::new(EsignOpened { opened: opened(), reference, response_url: None }, &payload.signer_info))
+    EsignFlow::Pending(EsignPending::new(EsignTerms { header: opened(), reference, response_url: None }, &payload.signer_info))
 }
 
 pub(crate) fn unsigned(body: &mut Value) {
@@ -80,11 +80,11 @@ pub(crate) fn doclocker() -> DocLockerFlow {
 }
 
 pub(crate) fn estamp() -> EStampFlow {
-    EStampFlow::new(EStampOpened { opened: opened(), kind: EStampKind::Registry })
+    EStampFlow::new(EStampTerms { header: opened(), kind: EStampKind::Registry })
 }
 
 pub(crate) fn consent() -> WealthConsent {
-    WealthConsent::Asked(WealthOpened { opened: opened(), consent_handle: "handle-1".parse().unwrap() })
+    WealthConsent::Asked(WealthTerms { header: opened(), consent_handle: "handle-1".parse().unwrap() })
 }
 
 /// A golden file with a change.

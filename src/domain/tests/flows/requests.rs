@@ -57,7 +57,7 @@ fn an_esign_request_opens_a_flow() {
 
     let opened = request.open(opened());
     let EsignFlow::Pending(pending) = &opened.flow else { panic!() };
-    assert_eq!(pending.opened.response_url.as_ref().unwrap().as_str(), "https://client.example/hook");
+    assert_eq!(pending.terms.response_url.as_ref().unwrap().as_str(), "https://client.example/hook");
     assert_eq!(pending.signers.len(), 2);
     assert_ne!(pending.signers[0].signer, pending.signers[1].signer);
     assert_eq!(opened.document.content.as_str(), "QUJD");
@@ -124,7 +124,7 @@ fn an_e_stamp_is_of_the_registry_or_on_paper() {
         }]),
     };
     let request = draft("PhysicalEStamp").check().unwrap();
-    assert_eq!((request.kind, request.open(opened()).opened().kind), (EStampKind::Physical, EStampKind::Physical));
+    assert_eq!((request.kind, request.open(opened()).terms().kind), (EStampKind::Physical, EStampKind::Physical));
     assert_eq!(draft("RegistryEStamp").check().unwrap().kind, EStampKind::Registry);
     for other in ["ESign", "registryestamp", ""] {
         let refused = draft(other).check().unwrap_err();

@@ -1,7 +1,7 @@
 //! The order of documents from a locker, and the consent page that answers it.
 
 use sakshi_domain::flow::flow_id::FlowId;
-use sakshi_domain::flow::opened::Opened;
+use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::request::doclocker::DocLockerRequest;
 use sakshi_domain::flow::text::Text;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ struct Answer {
 ///
 /// # Errors
 /// Why it is not taken.
-pub async fn order(upstream: &Upstream, opened: &Opened, request: &DocLockerRequest) -> Result<PageUrl, UpstreamError> {
+pub async fn order(upstream: &Upstream, opened: &FlowHeader, request: &DocLockerRequest) -> Result<PageUrl, UpstreamError> {
     let order =
         Order { transaction_id: opened.id, origin: Origin::opening(opened), docs: &request.docs, consent_text: request.consent.text() };
     let answer: Answer = upstream.ask(written(&order, 0)).await?;

@@ -1,7 +1,7 @@
 //! The order of a document to be signed, and the signers' pages that answer it.
 
 use sakshi_domain::flow::flow_id::FlowId;
-use sakshi_domain::flow::opened::Opened;
+use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::request::esign::SourceDocument;
 use sakshi_domain::flow::text::{ForeignId, Text};
 use sakshi_domain::payload::esign::{EsignPayload, Signer};
@@ -62,7 +62,7 @@ struct Page {
 /// Why it is not taken; an answer that does not give every signer one page is unreadable.
 pub async fn order(
     upstream: &Upstream,
-    opened: &Opened,
+    opened: &FlowHeader,
     document: SourceDocument,
     latest: &EsignPayload,
 ) -> Result<Vec<PageUrl>, UpstreamError> {

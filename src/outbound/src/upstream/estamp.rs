@@ -2,7 +2,7 @@
 
 use sakshi_domain::flow::estamp::EStampKind;
 use sakshi_domain::flow::flow_id::FlowId;
-use sakshi_domain::flow::opened::Opened;
+use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::request::estamp::{EStampRequest, NamedSignatory};
 use sakshi_domain::flow::text::Text;
 use serde::Serialize;
@@ -44,7 +44,7 @@ struct Signatory<'a> {
 ///
 /// # Errors
 /// Why it is not taken.
-pub async fn order(upstream: &Upstream, opened: &Opened, request: EStampRequest) -> Result<(), UpstreamError> {
+pub async fn order(upstream: &Upstream, opened: &FlowHeader, request: EStampRequest) -> Result<(), UpstreamError> {
     let body = written(
         &Order {
             e_stamp_id: opened.id,

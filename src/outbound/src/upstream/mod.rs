@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Certificate, Client, Response, StatusCode, redirect, retry};
-use sakshi_domain::flow::opened::Opened;
+use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::limits::UPSTREAM_ANSWER_BYTES_MAX;
 use sakshi_domain::request_id::RequestId;
@@ -170,7 +170,7 @@ impl<'a> Origin<'a> {
         Self { app_id, request_id }
     }
 
-    const fn opening(opened: &'a Opened) -> Self {
+    const fn opening(opened: &'a FlowHeader) -> Self {
         Self::of(&opened.app, &opened.request_id)
     }
 }

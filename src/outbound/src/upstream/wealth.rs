@@ -2,7 +2,7 @@
 
 use sakshi_domain::flow::consent_given::ConsentGiven;
 use sakshi_domain::flow::flow_id::FlowId;
-use sakshi_domain::flow::opened::Opened;
+use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::text::ForeignId;
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ pub struct AskedConsent {
 ///
 /// # Errors
 /// Why it is not taken.
-pub async fn order(upstream: &Upstream, opened: &Opened, consent: &ConsentGiven) -> Result<AskedConsent, UpstreamError> {
+pub async fn order(upstream: &Upstream, opened: &FlowHeader, consent: &ConsentGiven) -> Result<AskedConsent, UpstreamError> {
     let order = Order { unique_identifier: opened.id, origin: Origin::opening(opened), consent_text: consent.text() };
     let answer: Answer = upstream.ask(written(&order, 0)).await?;
     // A stored id may be of any form that a store wrote; one that arrives is held to its own.

@@ -13,14 +13,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sakshi_domain::clock::{Clock as _, ManualClock};
 use sakshi_domain::flow::doclocker::DocLockerFlow;
-use sakshi_domain::flow::esign::{EsignFlow, EsignOpened, EsignPending};
-use sakshi_domain::flow::estamp::{EStampFlow, EStampKind, EStampOpened};
+use sakshi_domain::flow::esign::{EsignFlow, EsignPending, EsignTerms};
+use sakshi_domain::flow::estamp::{EStampFlow, EStampKind, EStampTerms};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FlowState;
-use sakshi_domain::flow::opened::Opened;
+use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::statuses::SigningStatus;
 use sakshi_domain::flow::text::{ForeignId, Text};
-use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthOpened};
+use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthTerms};
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::limits::INVITATION_DEFAULT;
 use sakshi_domain::payload::esign::Signer;
@@ -51,8 +51,8 @@ impl Scene {
         Self { service, clock, state, app: AppId::generate(), client: ClientId::generate() }
     }
 
-    pub(crate) fn opened(&self) -> Opened {
-        Opened {
+    pub(crate) fn opened(&self) -> FlowHeader {
+        FlowHeader {
             id: FlowId::generate(self.client.partition(), 7),
             client: self.client.clone(),
             app: self.app.clone(),
@@ -114,7 +114,7 @@ impl Scene {
         let document = json!({"name": "loan <agreement>.pdf", "content": STANDARD.encode(document)});
         let opened = self.opened();
         let (id, request_id) = (opened.id, opened.request_id.clone());
-        let opened = EsignOpened { opened, reference: Some(text("loan-7")), response_url: None };
+        let opened = EsignTerms { header: opened, reference: Some(text("loan-7")), response_url: None };
         let flow = EsignFlow::Pending(EsignPending::new(opened, &known));
         let signer_info: Vec<Value> = known
             .iter()
@@ -152,7 +152,7 @@ impl Scene {
         });
         let opened = self.opened();
         let (id, order) = (opened.id, self.envelope("eStampId", &opened));
-        self.service.open(FlowState::EStamp(EStampFlow::new(EStampOpened { opened, kind: EStampKind::Physical })));
+        self.service.open(FlowState::EStamp(EStampFlow::new(EStampTerms { header: opened, kind: EStampKind::Physical })));
         assert_eq!(self.order("estamp", &with(order, &matter)).await, (200, json!({})));
         id
     }
@@ -163,11 +163,11 @@ impl Scene {
         let (status, answer) = self.order("wealth", &with(order, &json!({"consent_text": "I <agree>."}))).await;
         assert_eq!((status, answer["requestUrl"].clone()), (200, json!(format!("{PUBLIC_BASE}/sandbox/wealth/{id}"))));
         let consent_handle = answer["consentHandle"].as_str().unwrap().parse().unwrap();
-        self.service.open(FlowState::Wealth(WealthConsent::Asked(WealthOpened { opened, consent_handle })));
+        self.service.open(FlowState::Wealth(WealthConsent::Asked(WealthTerms { header: opened, consent_handle })));
         id
     }
 
-    fn envelope(&self, id: &str, opened: &Opened) -> Value {
+    fn envelope(&self, id: &str, opened: &FlowHeader) -> Value {
         json!({id: opened.id, "app_id": self.app, "request_id": opened.request_id})
     }
 

@@ -74,7 +74,7 @@ impl Service {
     }
 
     pub(crate) fn open(&self, flow: FlowState) {
-        self.state.lock().unwrap().flows.insert(flow.opened().id, (flow, HashMap::new()));
+        self.state.lock().unwrap().flows.insert(flow.header().id, (flow, HashMap::new()));
     }
 
     pub(crate) fn tell(&self, told: impl IntoIterator<Item = Told>) {

@@ -16,7 +16,7 @@ pub(super) async fn deliveries(operator: Operator, path: web::Path<String>) -> R
     let id: FlowId = fields::id(&path, "flow")?;
     let found = operator.0.store.flow_deliveries(id).await?.ok_or(ApiError::NotFound("flow"))?;
     let FlowDeliveries { standing, kept_until, deliveries } = found;
-    let opened = standing.opened();
+    let opened = standing.header();
     Ok(HttpResponse::Ok().json(json!({
         "flow_id": id, "kind": standing.kind(), "state": standing.state(), "app_id": opened.app, "client_id": opened.client,
         "request_id": opened.request_id, "opened_at": opened.opened_at, "kept_until": kept_until,

@@ -5,13 +5,13 @@ use std::time::Duration;
 use sakshi_domain::delivery::QueuedDelivery;
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::doclocker::DocLockerFlow;
-use sakshi_domain::flow::esign::{EsignFlow, EsignOpened, EsignPending};
+use sakshi_domain::flow::esign::{EsignFlow, EsignPending, EsignTerms};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FlowState;
-use sakshi_domain::flow::opened::Opened;
+use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::flow::reported::FlowReport;
-use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthOpened};
+use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthTerms};
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::request_id::RequestId;
@@ -81,10 +81,10 @@ impl Flow {
     }
 }
 
-fn flow(world: &impl World, party: &Party, standing: impl FnOnce(Opened) -> FlowState) -> Flow {
+fn flow(world: &impl World, party: &Party, standing: impl FnOnce(FlowHeader) -> FlowState) -> Flow {
     let id = FlowId::generate(party.client.partition(), 5);
     let (client, app, request_id) = (party.client.clone(), party.app.clone(), RequestId::mint());
-    let standing = standing(Opened { id, client, app: app.clone(), opened_at: world.now(), request_id });
+    let standing = standing(FlowHeader { id, client, app: app.clone(), opened_at: world.now(), request_id });
     Flow { id, app, standing, invited_until: world.now() + FLOW, upstream: id }
 }
 
@@ -93,13 +93,13 @@ pub(crate) fn locker(world: &impl World, party: &Party) -> Flow {
 }
 
 pub(crate) fn wealth(world: &impl World, party: &Party) -> Flow {
-    let opened = |opened| WealthOpened { opened, consent_handle: "handle-1".parse().unwrap() };
+    let opened = |opened| WealthTerms { header: opened, consent_handle: "handle-1".parse().unwrap() };
     flow(world, party, |asked| FlowState::Wealth(WealthConsent::Asked(opened(asked))))
 }
 
 pub(crate) fn document(world: &impl World, party: &Party, response_url: Option<&str>) -> Flow {
     let mut made = locker(world, party);
-    let opened = EsignOpened { opened: made.standing.opened().clone(), reference: None, response_url: response_url.map(url) };
+    let opened = EsignTerms { header: made.standing.header().clone(), reference: None, response_url: response_url.map(url) };
     let signers = document_body(&made, "Pending").signer_info;
     made.standing = FlowState::ESign(EsignFlow::Pending(EsignPending::new(opened, &signers)));
     made

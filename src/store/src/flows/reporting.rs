@@ -156,7 +156,7 @@ pub(crate) async fn load<K: Keeper>(keeper: Arc<K>, id: FlowId, app: AppId) -> R
     for _ in 0..ATTEMPTS {
         let Some(kept) = keeper.find(id, None).await? else { return Ok(None) };
         let standing: FlowState = open_of_flow(keeper.vault(), id, &kept.standing)?;
-        if standing.opened().app != app {
+        if standing.header().app != app {
             return Ok(None);
         }
         let latest = match kept.latest {
@@ -191,7 +191,7 @@ async fn write<K: Keeper>(
     report: &AdmittedReport,
     result_ttl: Duration,
 ) -> Result<Option<Result<Option<Written>, Refusal>>, StoreError> {
-    let (id, vault) = (flow.opened().id, keeper.vault());
+    let (id, vault) = (flow.header().id, keeper.vault());
     let (digest, length) = measured(report)?;
     let known: Option<FetchState> = kept.fetch.as_deref().map(|bytes| open_of_flow(vault, id, bytes)).transpose()?;
     let (next, webhook) = match report.judge(&flow, known, digest, kept.now) {
@@ -201,7 +201,7 @@ async fn write<K: Keeper>(
         Err(refusal) => return Ok(Some(Err(refusal))),
     };
     let url = match webhook {
-        Some(_) => address(keeper, report.webhook_target(&flow), flow.opened().app.clone()).await?,
+        Some(_) => address(keeper, report.webhook_target(&flow), flow.header().app.clone()).await?,
         None => None,
     };
     let (change, flow, until) = match (next, fetch) {

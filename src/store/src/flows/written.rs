@@ -85,7 +85,7 @@ pub(crate) struct Opening {
 impl Opening {
     pub(crate) fn of(vault: &Vault, open: OpenFlow) -> Result<Self, StoreError> {
         let OpenFlow { flow, payload, until, idempotency } = open;
-        let opened = flow.opened();
+        let opened = flow.header();
         let box_of = |payload| {
             let (_, length) = measured(&payload)?;
             sealed(vault, opened.id, PROGRESS, &payload, length)

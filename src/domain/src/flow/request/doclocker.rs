@@ -3,7 +3,7 @@
 use super::{bounded, checked, list};
 use crate::flow::consent_given::ConsentGiven;
 use crate::flow::doclocker::DocLockerFlow;
-use crate::flow::opened::Opened;
+use crate::flow::header::FlowHeader;
 use crate::flow::text::Text;
 use crate::invalid::Invalid;
 use crate::limits::{DOCUMENTS_MAX, LABEL_CHARS_MAX};
@@ -52,7 +52,7 @@ impl DocLockerDraft {
 impl DocLockerRequest {
     /// Opens the flow.
     #[must_use]
-    pub const fn open(&self, opened: Opened) -> DocLockerFlow {
+    pub const fn open(&self, opened: FlowHeader) -> DocLockerFlow {
         DocLockerFlow::new(opened)
     }
 }

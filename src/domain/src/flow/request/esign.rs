@@ -1,9 +1,9 @@
 //! `POST /api/v1/esign/request`: a document and who shall sign it.
 
 use super::{bounded, checked, file, list, required};
-use crate::flow::esign::{EsignFlow, EsignOpened, EsignPending};
+use crate::flow::esign::{EsignFlow, EsignPending, EsignTerms};
 use crate::flow::file::Base64File;
-use crate::flow::opened::Opened;
+use crate::flow::header::FlowHeader;
 use crate::flow::statuses::SigningStatus;
 use crate::flow::text::{ForeignId, Text};
 use crate::http_url::WebhookUrl;
@@ -144,7 +144,7 @@ fn check_invitation(text: &str, now: Timestamp) -> Result<Timestamp, &'static st
 impl EsignRequest {
     /// Opens the flow; every signer gets an id.
     #[must_use]
-    pub fn open(self, opened: Opened) -> OpenedEsign {
+    pub fn open(self, opened: FlowHeader) -> OpenedEsign {
         let invite = |invited: Invited| Signer {
             signer_id: ForeignId::mint(),
             signer_ref_id: invited.reference,
@@ -161,7 +161,7 @@ impl EsignRequest {
             document_status: SigningStatus::Pending,
             signer_info: self.signers.into_iter().map(invite).collect(),
         };
-        let opened = EsignOpened { opened, reference: self.reference, response_url: self.response_url };
+        let opened = EsignTerms { header: opened, reference: self.reference, response_url: self.response_url };
         let flow = EsignFlow::Pending(EsignPending::new(opened, &latest.signer_info));
         OpenedEsign { flow, latest, document: self.document }
     }

@@ -5,9 +5,9 @@
 
 use super::{bounded, checked, file, list, required};
 use crate::flow::api_type::ApiType;
-use crate::flow::estamp::{EStampFlow, EStampKind, EStampOpened};
+use crate::flow::estamp::{EStampFlow, EStampKind, EStampTerms};
 use crate::flow::file::Base64File;
-use crate::flow::opened::Opened;
+use crate::flow::header::FlowHeader;
 use crate::flow::text::Text;
 use crate::invalid::Invalid;
 use crate::limits::{LABEL_CHARS_MAX, SIGNERS_MAX, TEXT_CHARS_MAX};
@@ -118,7 +118,7 @@ impl SignatoryDraft {
 impl EStampRequest {
     /// Opens the flow.
     #[must_use]
-    pub const fn open(&self, opened: Opened) -> EStampFlow {
-        EStampFlow::new(EStampOpened { opened, kind: self.kind })
+    pub const fn open(&self, opened: FlowHeader) -> EStampFlow {
+        EStampFlow::new(EStampTerms { header: opened, kind: self.kind })
     }
 }

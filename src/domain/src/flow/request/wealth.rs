@@ -1,9 +1,9 @@
 //! `POST /api/v1/wealth/consents`: asks a person for a wealth-data consent.
 
 use crate::flow::consent_given::ConsentGiven;
-use crate::flow::opened::Opened;
+use crate::flow::header::FlowHeader;
 use crate::flow::text::ForeignId;
-use crate::flow::wealth_consent::{WealthConsent, WealthOpened};
+use crate::flow::wealth_consent::{WealthConsent, WealthTerms};
 use crate::invalid::Invalid;
 
 /// The request as it arrives.
@@ -36,7 +36,7 @@ impl WealthDraft {
 impl WealthRequest {
     /// Opens the flow under the handle that the upstream gave.
     #[must_use]
-    pub const fn open(&self, opened: Opened, consent_handle: ForeignId) -> WealthConsent {
-        WealthConsent::Asked(WealthOpened { opened, consent_handle })
+    pub const fn open(&self, opened: FlowHeader, consent_handle: ForeignId) -> WealthConsent {
+        WealthConsent::Asked(WealthTerms { header: opened, consent_handle })
     }
 }

@@ -83,7 +83,7 @@ pub async fn request(
         Err(kept) => return Ok(kept),
     };
     let OpenedEsign { flow, latest, document } = document.open(opened);
-    let pages = esign::order(upstream, &flow.opened().opened, document, &latest).await?;
+    let pages = esign::order(upstream, &flow.terms().header, document, &latest).await?;
     let invited = |(signer, signing_url): (&Signer, PageUrl)| InvitedSigner {
         signer_id: signer.signer_id.clone(),
         signer_ref_id: signer.signer_ref_id.clone(),

@@ -61,7 +61,7 @@ pub async fn init(
     };
     let answer = EStampResponse { e_stamp_id: opened.id };
     let flow = stamp.open(opened);
-    estamp::order(upstream, &flow.opened().opened, stamp).await?;
+    estamp::order(upstream, &flow.terms().header, stamp).await?;
     open(&service, Ordered { flow: FlowState::EStamp(flow), payload: None, answer }, turn).await
 }
 

@@ -2,7 +2,7 @@
 
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
 use sakshi_domain::flow::flow_state::FlowState;
-use sakshi_domain::flow::opened::Opened;
+use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::request_id::RequestId;
 use sakshi_store::{OpenFlow, OpenFlowOutcome};
@@ -32,7 +32,7 @@ pub(super) fn asked<T>(mut fields: Fields, request: Option<T>, minted: RequestId
 
 /// A flow that may be ordered.
 pub(super) struct Begun {
-    pub(super) opened: Opened,
+    pub(super) opened: FlowHeader,
     /// Of a request with a key: the only one under it, until it is answered.
     pub(super) turn: Option<OnlyOne>,
 }
@@ -67,7 +67,7 @@ pub(super) async fn begin(
     }
     caller.judge_again().await?;
     let id = service.flows.new_id(&caller.client);
-    let opened = Opened { id, client: caller.client, app: caller.app.app_id.clone(), opened_at: service.clock.now(), request_id };
+    let opened = FlowHeader { id, client: caller.client, app: caller.app.app_id.clone(), opened_at: service.clock.now(), request_id };
     Ok(Ok(Begun { opened, turn }))
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Ordered<A> {
 pub(super) async fn open<A: Serialize>(service: &Service, ordered: Ordered<A>, turn: Option<OnlyOne>) -> Result<HttpResponse, ApiError> {
     let Ordered { flow, payload, answer } = ordered;
     let json = serde_json::to_vec(&answer).map_err(|error| ApiError::Internal(error.to_string()))?;
-    let now = flow.opened().opened_at;
+    let now = flow.header().opened_at;
     let until = flow.kept_until(now + service.rules.flow_pending_ttl, now, service.rules.flow_result_ttl);
     let once = turn.as_ref().map(|turn| turn.once);
     let idempotency = once.map(|once| once.keep(&service.vault, &json, now));

@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 
 /// Whose flow it is and where it came from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Opened {
+pub struct FlowHeader {
     /// Its id.
     pub id: FlowId,
     /// The client that owns it.
@@ -23,7 +23,7 @@ pub struct Opened {
     pub request_id: RequestId,
 }
 
-impl Opened {
+impl FlowHeader {
     /// Holds the ids of a report against the flow's.
     ///
     /// # Errors
