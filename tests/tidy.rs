@@ -4,10 +4,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "an error here is a failed test")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+
+#[path = "documents.rs"]
+mod documents;
 
 const LINES_MAX: usize = 500;
 /// Milliseconds that a test may sleep, for example as a slow receiver.
@@ -221,56 +223,4 @@ fn every_path_that_a_readme_mentions_exists() {
         }
     }
     assert_none(&missing, "a path in a document leads somewhere");
-}
-
-/// A number as a document writes it.
-trait Written {
-    fn written(self, name: &str) -> String;
-}
-
-impl Written for usize {
-    fn written(self, name: &str) -> String {
-        const MIB: usize = 1_024 * 1_024;
-        let digits = self.to_string();
-        match self {
-            _ if self >= MIB && self.is_multiple_of(MIB) => format!("{} MiB", self / MIB),
-            _ if self >= MIB => format!("{}.{} MiB", self / MIB, self % MIB * 10 / MIB),
-            _ if (name.contains("BYTES") || name.contains("CHARS")) && self >= 1_024 => format!("{} KiB", self / 1_024),
-            _ if digits.len() > 3 => format!("{},{}", &digits[..digits.len() - 3], &digits[digits.len() - 3..]),
-            _ => digits,
-        }
-    }
-}
-
-impl Written for Duration {
-    fn written(self, _: &str) -> String {
-        format!("{} s", self.as_secs())
-    }
-}
-
-/// The constants of `limits.rs` that `docs/security.md` states.
-macro_rules! limits {
-    ($($name:ident)+) => {
-        [$((stringify!($name), Written::written(sakshi_domain::limits::$name, stringify!($name)))),+]
-    };
-}
-
-#[test]
-fn the_numbers_of_the_security_document_are_those_of_the_code() {
-    let limits: BTreeMap<&str, String> = limits!(
-        CALLBACK_BYTES_MAX CALLBACK_BYTES_HELD_MAX CALLBACK_ARRIVAL_MAX CALLBACK_INLINE_BYTES_MAX CALLBACK_VALUES_MAX CALLBACK_ELEMENTS_MAX
-        FILE_REQUEST_BYTES_MAX FILE_REQUEST_BYTES_HELD_MAX FILE_REQUEST_ARRIVAL_MAX REPORT_BYTES_MAX REPORT_BYTES_HELD_MAX REPORT_ARRIVAL_MAX
-        REPORT_VALUES_MAX REQUEST_BYTES_HELD_MAX SMALL_BODY_ARRIVAL_MAX BODY_PROGRESS_WINDOW BODY_PROGRESS_BYTES_MIN BODY_VALUES_MAX
-        JOSE_HEADER_CHARS_MAX JOSE_HEADER_VALUES_MAX DISCLOSURES_MAX CREDENTIAL_VALUES_MAX CREDENTIAL_DEPTH_MAX KEY_BINDING_CHARS_MAX
-        CPU_WAITING_MAX CPU_WAIT_MAX CPU_MEMORY_HALVES_IN ANSWER_BYTES_HELD_MAX POLL_STALL_MAX POLL_READING_MAX
-    )
-    .into();
-    let text = fs::read_to_string(root().join("docs/security.md")).expect("docs/security.md");
-    let rows = text.lines().filter_map(|line| {
-        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [_, _, _, figure, name, _] = cells[..] else { return None };
-        Some((name.strip_prefix('`')?.strip_suffix('`')?, figure))
-    });
-    let stated: BTreeMap<&str, String> = rows.map(|(name, figure)| (name, figure.to_owned())).collect();
-    assert_eq!(stated, limits);
 }
