@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::{INIT, QR_INTENT, result_path};
-use sakshi_kit::universe::Universe;
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const SOME_TXN: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 
@@ -26,8 +26,8 @@ fn assert_is_the_401(answer: &Answer, why: &str) {
 
 #[tokio::test]
 async fn a_missing_or_empty_header_is_answered_with_the_401_of_the_specification() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
     let (key, app) = (backend.key.as_str(), backend.app.as_str());
     let cases: [(&str, &[(&str, &str)]); 6] = [
         ("no header", &[]),
@@ -39,7 +39,7 @@ async fn a_missing_or_empty_header_is_answered_with_the_401_of_the_specification
     ];
     for (why, headers) in cases {
         for (method, path) in [(Method::POST, INIT), (Method::POST, QR_INTENT), (Method::GET, &*result_path(SOME_TXN))] {
-            let mut request = universe.http.request(method, universe.reach.public(path));
+            let mut request = node.http.request(method, node.addresses.public(path));
             for (name, value) in headers {
                 request = request.header(*name, *value);
             }
@@ -50,22 +50,22 @@ async fn a_missing_or_empty_header_is_answered_with_the_401_of_the_specification
 
 #[tokio::test]
 async fn an_unknown_revoked_or_foreign_pair_is_answered_like_a_missing_key() {
-    let universe = Universe::start().await;
-    let operator = universe.operator();
-    let (backend, other) = (universe.backend(1).await, universe.backend(1).await);
+    let node = TestNode::start().await;
+    let operator = node.operator();
+    let (backend, other) = (node.backend(1).await, node.backend(1).await);
     let (revoked_id, revoked) = operator.issue_key(&backend.client, &json!({})).await;
     operator.delete(&format!("/admin/v1/keys/{revoked_id}")).await.ok();
     let mut changed = backend.key.clone();
     let last = if changed.pop() == Some('0') { '1' } else { '0' };
     changed.push(last);
     let cases = [
-        ("another client's app", backend.presenting(&backend.key, &other.app)),
-        ("an app that does not exist", backend.presenting(&backend.key, "app_0000000000000000")),
-        ("a key with another last character", backend.presenting(&changed, &backend.app)),
-        ("a key that was never issued", backend.presenting("sk_live_0000000000000000000000000000", &backend.app)),
-        ("a revoked key", backend.presenting(&revoked, &backend.app)),
-        ("a key of 10,000 characters", backend.presenting(&"k".repeat(10_000), &backend.app)),
-        ("key and app swapped", backend.presenting(&backend.app, &backend.key)),
+        ("another client's app", backend.with_credentials(&backend.key, &other.app)),
+        ("an app that does not exist", backend.with_credentials(&backend.key, "app_0000000000000000")),
+        ("a key with another last character", backend.with_credentials(&changed, &backend.app)),
+        ("a key that was never issued", backend.with_credentials("sk_live_0000000000000000000000000000", &backend.app)),
+        ("a revoked key", backend.with_credentials(&revoked, &backend.app)),
+        ("a key of 10,000 characters", backend.with_credentials(&"k".repeat(10_000), &backend.app)),
+        ("key and app swapped", backend.with_credentials(&backend.app, &backend.key)),
     ];
     for (why, caller) in cases {
         assert_is_the_401(&caller.post(INIT, &json!({"claims": ["name"], "channel": "qr"})).await, why);
@@ -76,58 +76,58 @@ async fn an_unknown_revoked_or_foreign_pair_is_answered_like_a_missing_key() {
 
 #[tokio::test]
 async fn authentication_is_judged_before_the_body() {
-    let universe = Universe::start().await;
+    let node = TestNode::start().await;
     for body in ["{\"claims\": [\"shoe_size\"]}", "{", "", "\u{0}"] {
-        let request = universe.http.post(universe.reach.public(INIT)).header("content-type", "application/json").body(body);
+        let request = node.http.post(node.addresses.public(INIT)).header("content-type", "application/json").body(body);
         assert_is_the_401(&Answer::to(request).await, body);
     }
-    let large = universe.http.post(universe.reach.public(INIT)).body(vec![b'x'; 100_000]);
+    let large = node.http.post(node.addresses.public(INIT)).body(vec![b'x'; 100_000]);
     assert_eq!(Answer::to(large).await.status, 401, "neither size nor media type may be told to a stranger");
 }
 
 #[tokio::test]
 async fn ping_needs_no_headers() {
-    let universe = Universe::start().await;
-    let answer = universe.get("/api/ping").await;
+    let node = TestNode::start().await;
+    let answer = node.get("/api/ping").await;
     assert_eq!(answer.ok()["success"], true);
 }
 
 #[tokio::test]
 async fn one_key_works_for_every_app_of_its_client() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(2).await;
-    let second = universe.operator().create_app(&backend.client).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(2).await;
+    let second = node.operator().create_app(&backend.client).await;
     let opened = backend.open(&["name"]).await;
-    let as_second = backend.presenting(&backend.key, &second);
+    let as_second = backend.with_credentials(&backend.key, &second);
     as_second.open(&["name"]).await;
     assert_eq!(as_second.result(&opened.txn).await.refusal(404), "transaction_not_found");
-    assert_eq!(universe.operator().balance(&backend.client).await, 0);
+    assert_eq!(node.operator().balance(&backend.client).await, 0);
 }
 
 #[tokio::test]
 async fn a_key_issued_for_other_environments_does_not_work_here() {
-    let universe = Universe::start().await;
-    let operator = universe.operator();
-    let backend = universe.backend(5).await;
+    let node = TestNode::start().await;
+    let operator = node.operator();
+    let backend = node.backend(5).await;
     let (_, elsewhere) = operator.issue_key(&backend.client, &json!({"environments": ["production", "stage"]})).await;
     let (_, here) = operator.issue_key(&backend.client, &json!({"environments": ["sandbox"]})).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
-    assert_is_the_401(&backend.presenting(&elsewhere, &backend.app).post(INIT, &body).await, "a key for production and stage");
-    backend.presenting(&here, &backend.app).init(&body).await.ok();
+    assert_is_the_401(&backend.with_credentials(&elsewhere, &backend.app).post(INIT, &body).await, "a key for production and stage");
+    backend.with_credentials(&here, &backend.app).init(&body).await.ok();
 }
 
 #[tokio::test]
 async fn a_key_that_expires_is_refused_from_then_on() {
-    let universe = Universe::start().await;
-    let operator = universe.operator();
-    let backend = universe.backend(1).await;
+    let node = TestNode::start().await;
+    let operator = node.operator();
+    let backend = node.backend(1).await;
     let terms = |expires_at: Value| json!({"expires_at": expires_at});
     let path = format!("/admin/v1/clients/{}/keys", backend.client);
     let past = operator.post(&path, &terms(json!("2020-01-01T00:00:00Z"))).await;
     assert_eq!(past.refused_fields(), ["expires_at"]);
     let soon = SystemClock.now() + Duration::from_secs(8);
     let (_, brief) = operator.issue_key(&backend.client, &terms(json!(soon))).await;
-    let caller = backend.presenting(&brief, &backend.app);
+    let caller = backend.with_credentials(&brief, &backend.app);
     assert_eq!(caller.result(SOME_TXN).await.status, 404, "it works until then");
-    eventually("the key's end", PLENTY, || async { (caller.result(SOME_TXN).await.status == 401).then_some(()) }).await;
+    eventually("the key's end", TIMEOUT, || async { (caller.result(SOME_TXN).await.status == 401).then_some(()) }).await;
 }

@@ -3,17 +3,17 @@
 use futures_util::future::join_all;
 use serde_json::json;
 
-use sakshi_kit::phone::Form;
-use sakshi_kit::universe::Universe;
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::identity_app::CallbackFormat;
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 #[tokio::test]
 async fn a_credential_in_either_form_completes_the_transaction_and_is_answered_in_kind() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(2).await, universe.phone());
-    for form in Form::BOTH {
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    for form in CallbackFormat::BOTH {
         let opened = backend.open(&["name", "dob", "gender", "pincode"]).await;
-        let answer = phone.post(&opened, form, form.success(&opened.txn, &phone.credential(&opened, "asha"))).await;
+        let answer = identity_app.post(&opened, form, form.success(&opened.txn, &identity_app.credential(&opened, "asha"))).await;
         assert_eq!(form.reply(&answer, &opened.txn, 200), "Success");
         let result = backend.result(&opened.txn).await.ok();
         let claims = json!({"residentName": "Asha Rao", "dob": "1990-02-14", "gender": "F", "pincode": "560000"});
@@ -23,13 +23,13 @@ async fn a_credential_in_either_form_completes_the_transaction_and_is_answered_i
 
 #[tokio::test]
 async fn every_terminal_code_completes_the_transaction_with_its_reason() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(20).await;
-    let phone = universe.phone();
-    for form in Form::BOTH {
+    let node = TestNode::start().await;
+    let backend = node.backend(20).await;
+    let identity_app = node.identity_app();
+    for form in CallbackFormat::BOTH {
         for code in ["301", "302", "303", "304", "305", "306", "307", "999", "E-17"] {
             let opened = backend.open(&["name"]).await;
-            let answer = phone.post(&opened, form, form.failure(&opened.txn, code, "Reason of the app")).await;
+            let answer = identity_app.post(&opened, form, form.failure(&opened.txn, code, "Reason of the app")).await;
             assert_eq!(form.reply(&answer, &opened.txn, 200), "Success");
             let result = backend.result(&opened.txn).await.ok();
             let expected = json!({
@@ -42,16 +42,16 @@ async fn every_terminal_code_completes_the_transaction_with_its_reason() {
             assert_eq!(result, expected);
         }
     }
-    assert_eq!(universe.operator().balance(&backend.client).await, 2, "a failure is not refunded");
+    assert_eq!(node.operator().balance(&backend.client).await, 2, "a failure is not refunded");
 }
 
 #[tokio::test]
 async fn a_code_without_a_message_has_a_reason_nevertheless() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(7).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(7).await, node.identity_app());
     for code in ["301", "302", "303", "304", "305", "306", "307"] {
         let opened = backend.open(&["name"]).await;
-        assert_eq!(phone.fail(&opened, code, "").await.status, 200);
+        assert_eq!(identity_app.fail(&opened, code, "").await.status, 200);
         let result = backend.result(&opened.txn).await.ok();
         assert!(result["data"]["message"].as_str().unwrap().len() > 10, "{result}");
     }
@@ -59,32 +59,32 @@ async fn a_code_without_a_message_has_a_reason_nevertheless() {
 
 #[tokio::test]
 async fn code_308_is_not_terminal_and_the_credential_that_follows_is_accepted() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(2).await, universe.phone());
-    for form in Form::BOTH {
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    for form in CallbackFormat::BOTH {
         let opened = backend.open(&["name"]).await;
-        let answer = phone.post(&opened, form, form.failure(&opened.txn, "308", "Retry")).await;
+        let answer = identity_app.post(&opened, form, form.failure(&opened.txn, "308", "Retry")).await;
         form.reply(&answer, &opened.txn, 200);
         assert!(backend.is_pending(&opened.txn).await);
-        phone.approve(&opened, "asha").await;
+        identity_app.approve(&opened, "asha").await;
         assert_eq!(backend.result(&opened.txn).await.ok()["success"], true);
     }
 }
 
 #[tokio::test]
 async fn the_same_answer_again_is_a_200_that_changes_nothing() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(2).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let (verified, failed) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
-    let credential = phone.credential(&verified, "asha");
-    phone.present(&verified, &credential).await;
-    phone.fail(&failed, "301", "User Reject").await;
+    let credential = identity_app.credential(&verified, "asha");
+    identity_app.present(&verified, &credential).await;
+    identity_app.fail(&failed, "301", "User Reject").await;
     let before = (backend.result(&verified.txn).await.text, backend.result(&failed.txn).await.text);
-    for form in Form::BOTH {
+    for form in CallbackFormat::BOTH {
         for _ in 0..2 {
-            let again = phone.post(&verified, form, form.success(&verified.txn, &credential)).await;
+            let again = identity_app.post(&verified, form, form.success(&verified.txn, &credential)).await;
             form.reply(&again, &verified.txn, 200);
-            let again = phone.post(&failed, form, form.failure(&failed.txn, "301", "User Reject")).await;
+            let again = identity_app.post(&failed, form, form.failure(&failed.txn, "301", "User Reject")).await;
             form.reply(&again, &failed.txn, 200);
         }
     }
@@ -93,20 +93,20 @@ async fn the_same_answer_again_is_a_200_that_changes_nothing() {
 
 #[tokio::test]
 async fn a_different_answer_to_a_finished_transaction_is_a_409() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(2).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let (verified, failed) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
-    phone.approve(&verified, "asha").await;
-    phone.fail(&failed, "301", "User Reject").await;
-    for form in Form::BOTH {
+    identity_app.approve(&verified, "asha").await;
+    identity_app.fail(&failed, "301", "User Reject").await;
+    for form in CallbackFormat::BOTH {
         let answers = [
             (&verified, form.failure(&verified.txn, "301", "User Reject")),
-            (&verified, form.success(&verified.txn, &phone.credential(&verified, "vikram"))),
-            (&failed, form.success(&failed.txn, &phone.credential(&failed, "asha"))),
+            (&verified, form.success(&verified.txn, &identity_app.credential(&verified, "vikram"))),
+            (&failed, form.success(&failed.txn, &identity_app.credential(&failed, "asha"))),
             (&failed, form.failure(&failed.txn, "302", "Liveness")),
         ];
         for (opened, body) in answers {
-            form.reply(&phone.post(opened, form, body).await, &opened.txn, 409);
+            form.reply(&identity_app.post(opened, form, body).await, &opened.txn, 409);
         }
     }
     assert_eq!(backend.result(&verified.txn).await.ok()["data"]["verified_claims"]["residentName"], "Asha Rao");
@@ -115,14 +115,14 @@ async fn a_different_answer_to_a_finished_transaction_is_a_409() {
 
 #[tokio::test]
 async fn of_two_different_answers_at_once_one_wins() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(10).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(10).await, node.identity_app());
     for _ in 0..10 {
         let opened = backend.open(&["name"]).await;
-        let credentials = ["asha", "vikram", "asha", "vikram", "asha", "vikram"].map(|who| (who, phone.credential(&opened, who)));
+        let credentials = ["asha", "vikram", "asha", "vikram", "asha", "vikram"].map(|who| (who, identity_app.credential(&opened, who)));
         let sent = credentials.iter().map(|(who, credential)| {
-            let (opened, phone) = (&opened, &phone);
-            async move { (*who, phone.present(opened, credential).await.status) }
+            let (opened, identity_app) = (&opened, &identity_app);
+            async move { (*who, identity_app.present(opened, credential).await.status) }
         });
         let answers = join_all(sent).await;
         let winners: Vec<&str> = answers.iter().filter(|(_, status)| *status == 200).map(|(who, _)| *who).collect();
@@ -135,12 +135,12 @@ async fn of_two_different_answers_at_once_one_wins() {
 
 #[tokio::test]
 async fn one_answer_sent_several_times_at_once_is_accepted_each_time() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(5).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(5).await, node.identity_app());
     for _ in 0..5 {
         let opened = backend.open(&["name"]).await;
-        let credential = phone.credential(&opened, "asha");
-        let answers = join_all((0..6).map(|_| phone.present(&opened, &credential))).await;
+        let credential = identity_app.credential(&opened, "asha");
+        let answers = join_all((0..6).map(|_| identity_app.present(&opened, &credential))).await;
         let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
         assert_eq!(statuses, [200; 6], "an app that delivers again must not be told of a conflict");
     }
@@ -148,20 +148,20 @@ async fn one_answer_sent_several_times_at_once_is_accepted_each_time() {
 
 #[tokio::test]
 async fn a_result_returned_to_the_calling_app_is_accepted_from_its_backend() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open_with(&json!({"claims": ["name"], "channel": "app"})).await;
-    phone.approve(&opened, "asha").await;
+    identity_app.approve(&opened, "asha").await;
     assert_eq!(backend.result(&opened.txn).await.ok()["success"], true);
 }
 
 #[tokio::test]
 async fn a_large_photo_and_names_in_other_scripts_pass_unharmed() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(2).await, universe.phone());
-    for form in Form::BOTH {
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    for form in CallbackFormat::BOTH {
         let opened = backend.open(&["name", "local_name", "photo"]).await;
-        let answer = phone.post(&opened, form, form.success(&opened.txn, &phone.credential(&opened, "meena"))).await;
+        let answer = identity_app.post(&opened, form, form.success(&opened.txn, &identity_app.credential(&opened, "meena"))).await;
         form.reply(&answer, &opened.txn, 200);
         let claims = backend.result(&opened.txn).await.ok()["data"]["verified_claims"].clone();
         assert_eq!(claims["localResidentName"], "மீனா மாதிரி");
@@ -171,15 +171,15 @@ async fn a_large_photo_and_names_in_other_scripts_pass_unharmed() {
 
 #[tokio::test]
 async fn the_sandbox_app_answers_through_the_real_callback() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(2).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(2).await;
     for (action, passed) in [("approve", true), ("decline", false)] {
         let opened = backend.open(&["name", "dob"]).await;
         let body = json!({"intent": opened.answer["intentJwt"], "resident": "asha", "action": action});
-        let request = universe.http.post(universe.reach.public("/sandbox/app/answer")).json(&body);
+        let request = node.http.post(node.addresses.public("/sandbox/app/answer")).json(&body);
         let answer = sakshi_kit::answer::Answer::to(request).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
-        eventually("completion", PLENTY, || async { (!backend.is_pending(&opened.txn).await).then_some(()) }).await;
+        eventually("completion", TIMEOUT, || async { (!backend.is_pending(&opened.txn).await).then_some(()) }).await;
         assert_eq!(backend.result(&opened.txn).await.ok()["data"]["verification_passed"], passed, "{action}");
     }
 }

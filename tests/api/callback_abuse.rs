@@ -5,13 +5,13 @@ use reqwest::Body;
 use serde_json::json;
 
 use sakshi_kit::answer::Answer;
-use sakshi_kit::phone::Form;
-use sakshi_kit::universe::Universe;
+use sakshi_kit::identity_app::CallbackFormat;
+use sakshi_kit::node::TestNode;
 
 #[tokio::test]
 async fn garbage_is_a_400_and_the_transaction_stays_pending() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let txn = &opened.txn;
     let deep = format!("{}{}", "<a>".repeat(20_000), "</a>".repeat(20_000));
@@ -44,26 +44,26 @@ async fn garbage_is_a_400_and_the_transaction_stays_pending() {
         "[".repeat(50_000),
         format!("{{\"txn\":\"{txn}\",\"txn\":\"{txn}\",\"errCode\":\"301\"}}"),
     ];
-    for (form, bodies) in [(Form::Xml, xml.as_slice()), (Form::Json, json.as_slice())] {
+    for (form, bodies) in [(CallbackFormat::Xml, xml.as_slice()), (CallbackFormat::Json, json.as_slice())] {
         for body in bodies {
-            let answer = phone.post(&opened, form, body.clone()).await;
+            let answer = identity_app.post(&opened, form, body.clone()).await;
             let shown: String = body.chars().take(120).collect();
             assert_eq!(answer.status, 400, "{shown}: {}", answer.text);
             assert_eq!(answer.header("content-type"), Some(form.content_type()), "{shown}");
         }
     }
-    let binary = Answer::to(phone.request(&opened.callback_path(), "application/xml", vec![0xff, 0xfe, 0x00])).await;
+    let binary = Answer::to(identity_app.request(&opened.callback_path(), "application/xml", vec![0xff, 0xfe, 0x00])).await;
     assert_eq!(binary.status, 400);
     assert!(backend.is_pending(txn).await);
-    phone.approve(&opened, "asha").await;
+    identity_app.approve(&opened, "asha").await;
 }
 
 #[tokio::test]
 async fn entities_and_document_types_are_refused() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
-    let secret = universe.directory.path().join("secret.txt");
+    let secret = node.directory.path().join("secret.txt");
     std::fs::write(&secret, "content-of-a-local-file").unwrap();
     let report =
         |text: &str| format!("<Request><TxnID>{}</TxnID><ErrorCode>999</ErrorCode><ErrorMsg>{text}</ErrorMsg></Request>", opened.txn);
@@ -75,31 +75,31 @@ async fn entities_and_document_types_are_refused() {
         format!("<!DOCTYPE r SYSTEM \"http://127.0.0.1:1/evil.dtd\">{}", report("x")),
         report("&x;"),
     ] {
-        let answer = phone.post(&opened, Form::Xml, body).await;
-        let message = Form::Xml.reply(&answer, &opened.txn, 400);
+        let answer = identity_app.post(&opened, CallbackFormat::Xml, body).await;
+        let message = CallbackFormat::Xml.reply(&answer, &opened.txn, 400);
         assert!(!message.contains("content-of-a-local-file") && !message.contains("haha"), "{message}");
     }
     assert!(backend.is_pending(&opened.txn).await);
-    let escaped = phone.post(&opened, Form::Xml, report("&lt;b&gt; &amp; &#65;")).await;
-    Form::Xml.reply(&escaped, &opened.txn, 200);
+    let escaped = identity_app.post(&opened, CallbackFormat::Xml, report("&lt;b&gt; &amp; &#65;")).await;
+    CallbackFormat::Xml.reply(&escaped, &opened.txn, 200);
     assert_eq!(backend.result(&opened.txn).await.ok()["data"]["message"], "<b> & A");
 }
 
 #[tokio::test]
 async fn a_wrong_capability_and_an_unknown_transaction_are_the_same_404() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(2).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let (opened, other) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
     let capability = opened.intent.cb.rsplit('/').next().unwrap().to_owned();
     let others = other.intent.cb.rsplit('/').next().unwrap();
     let unknown = uuid::Uuid::new_v4().to_string();
     let cut = &capability[..capability.len() - 1];
-    for form in Form::BOTH {
+    for form in CallbackFormat::BOTH {
         let body = |txn: &str| form.failure(txn, "301", "User Reject");
         let mut messages = Vec::new();
         for (txn, capability) in [(&*opened.txn, others), (&opened.txn, cut), (&opened.txn, "x"), (&unknown, &capability)] {
             let path = format!("/cb/{txn}/{capability}");
-            let answer = Answer::to(phone.request(&path, form.content_type(), body(txn))).await;
+            let answer = Answer::to(identity_app.request(&path, form.content_type(), body(txn))).await;
             messages.push(form.reply(&answer, txn, 404));
         }
         assert!(messages.iter().all(|message| message == &messages[0]), "{messages:?}");
@@ -109,12 +109,12 @@ async fn a_wrong_capability_and_an_unknown_transaction_are_the_same_404() {
 
 #[tokio::test]
 async fn a_body_that_names_another_transaction_than_its_address_is_a_400() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(2).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let (opened, other) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
-    for form in Form::BOTH {
+    for form in CallbackFormat::BOTH {
         for txn in [&*other.txn, "seven", "&lt;b&gt;"] {
-            let answer = phone.post(&opened, form, form.failure(txn, "301", "User Reject")).await;
+            let answer = identity_app.post(&opened, form, form.failure(txn, "301", "User Reject")).await;
             form.reply(&answer, &opened.txn, 400);
         }
     }
@@ -123,42 +123,42 @@ async fn a_body_that_names_another_transaction_than_its_address_is_a_400() {
 
 #[tokio::test]
 async fn a_callback_beyond_four_mebibytes_is_a_413_and_one_just_below_is_read() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
-    for form in Form::BOTH {
+    for form in CallbackFormat::BOTH {
         let over = form.success(&opened.txn, &"a".repeat(4 * 1_024 * 1_024));
-        assert_eq!(phone.post(&opened, form, over).await.status, 413);
+        assert_eq!(identity_app.post(&opened, form, over).await.status, 413);
     }
     let chunks: Vec<_> = (0..80).map(|_| Ok::<_, std::io::Error>(vec![b'x'; 64 * 1_024])).collect();
     let endless = Body::wrap_stream(futures_util::stream::iter(chunks));
-    assert_eq!(Answer::to(phone.request(&opened.callback_path(), "application/xml", endless)).await.status, 413);
-    let below = Form::Json.success(&opened.txn, &"a".repeat(4 * 1_024 * 1_024 - 500));
-    assert_eq!(phone.post(&opened, Form::Json, below).await.status, 400);
+    assert_eq!(Answer::to(identity_app.request(&opened.callback_path(), "application/xml", endless)).await.status, 413);
+    let below = CallbackFormat::Json.success(&opened.txn, &"a".repeat(4 * 1_024 * 1_024 - 500));
+    assert_eq!(identity_app.post(&opened, CallbackFormat::Json, below).await.status, 400);
     assert!(backend.is_pending(&opened.txn).await);
 }
 
 #[tokio::test]
 async fn a_media_type_that_is_neither_xml_nor_json_is_a_415() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
-    let body = Form::Json.failure(&opened.txn, "301", "User Reject");
+    let body = CallbackFormat::Json.failure(&opened.txn, "301", "User Reject");
     for content_type in ["image/png", "application/x-www-form-urlencoded", "text/html"] {
-        let answer = Answer::to(phone.request(&opened.callback_path(), content_type, body.clone())).await;
+        let answer = Answer::to(identity_app.request(&opened.callback_path(), content_type, body.clone())).await;
         assert_eq!(answer.status, 415, "{content_type}: {}", answer.text);
     }
     assert!(backend.is_pending(&opened.txn).await);
-    let get = universe.get(&opened.callback_path()).await;
+    let get = node.get(&opened.callback_path()).await;
     assert_eq!((get.refusal(405), get.header("allow")), ("method_not_allowed".to_owned(), Some("POST")));
 }
 
 #[tokio::test]
 async fn what_the_app_says_is_cut_and_never_breaks_the_answer() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
-    let answer = phone.fail(&opened, &"9".repeat(5_000), &format!("\u{202e}\u{0}{}", "é".repeat(5_000))).await;
+    let answer = identity_app.fail(&opened, &"9".repeat(5_000), &format!("\u{202e}\u{0}{}", "é".repeat(5_000))).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     let data = backend.result(&opened.txn).await.ok()["data"].clone();
     assert!(data["message"].as_str().unwrap().chars().count() <= 200, "{data}");
@@ -168,12 +168,12 @@ async fn what_the_app_says_is_cut_and_never_breaks_the_answer() {
 
 #[tokio::test]
 async fn callbacks_of_one_address_are_limited_where_the_operator_says_so() {
-    let universe = Universe::with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "3")]).await;
-    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let node = TestNode::with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "3")]).await;
+    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let mut limited = None;
     for _ in 0..200 {
-        let answer = phone.post(&opened, Form::Json, "{".to_owned()).await;
+        let answer = identity_app.post(&opened, CallbackFormat::Json, "{".to_owned()).await;
         if answer.status == 429 {
             limited = Some(answer);
             break;

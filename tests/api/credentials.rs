@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-use sakshi_kit::forge::{self, Forge, now, with_disclosures, with_the_other_signature};
-use sakshi_kit::independent::{Library, issue};
-use sakshi_kit::universe::Universe;
+use sakshi_kit::issuer::{self, TestIssuer, now, with_disclosures, with_the_other_signature};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::other_issuers::{Library, issue};
 
 #[tokio::test]
 async fn a_requested_claim_that_is_missing_completes_the_transaction_as_failed() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name", "email", "mobile"]).await;
-    let forge = &universe.forge;
-    let credential = forge.sign(&forge.draft(&[("residentName", json!("Asha Rao")), ("email", json!(" "))]));
-    assert_eq!(phone.present(&opened, &credential).await.status, 200);
+    let issuer = &node.issuer;
+    let credential = issuer.sign(&issuer.draft(&[("residentName", json!("Asha Rao")), ("email", json!(" "))]));
+    assert_eq!(identity_app.present(&opened, &credential).await.status, 200);
     let result = backend.result(&opened.txn).await.ok();
     assert_eq!((&result["success"], &result["data"]["verification_passed"]), (&json!(false), &json!(false)));
     assert_eq!((&result["data"]["verified_claims"], &result["data"]["error_code"]), (&json!({}), &json!("claims_missing")));
@@ -21,13 +21,13 @@ async fn a_requested_claim_that_is_missing_completes_the_transaction_as_failed()
 
 #[tokio::test]
 async fn unrequested_claims_and_id_numbers_are_never_handed_on() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name", "address"]).await;
     let number = "999941057058";
-    universe.secrets.keep(number);
-    let forge = &universe.forge;
-    let credential = forge.sign(&forge.draft(&[
+    node.secrets.keep(number);
+    let issuer = &node.issuer;
+    let credential = issuer.sign(&issuer.draft(&[
         ("residentName", json!("Asha Rao")),
         ("uid", json!(number)),
         ("UID", json!(number)),
@@ -37,12 +37,12 @@ async fn unrequested_claims_and_id_numbers_are_never_handed_on() {
         ("pincode", json!("560000")),
         ("address", json!({"house": "7", "maskedUid": number, "street": "First Example Street"})),
     ]));
-    assert_eq!(phone.present(&opened, &credential).await.status, 200);
+    assert_eq!(identity_app.present(&opened, &credential).await.status, 200);
     let result = backend.result(&opened.txn).await;
     let expected = json!({"residentName": "Asha Rao", "address": {"house": "7", "street": "First Example Street"}});
     assert_eq!(result.ok()["data"]["verified_claims"], expected);
     assert!(!result.text.contains(number));
-    for file in std::fs::read_dir(universe.store()).unwrap().flatten().filter(|file| file.path().is_file()) {
+    for file in std::fs::read_dir(node.store()).unwrap().flatten().filter(|file| file.path().is_file()) {
         let bytes = std::fs::read(file.path()).unwrap();
         for text in [number, "Asha Rao", "First Example Street"] {
             let found = bytes.windows(text.len()).any(|window| window == text.as_bytes());
@@ -53,8 +53,8 @@ async fn unrequested_claims_and_id_numbers_are_never_handed_on() {
 
 #[tokio::test]
 async fn values_that_issuers_spell_differently_are_handed_on_in_one_spelling() {
-    let universe = Universe::start().await;
-    let (backend, phone, forge) = (universe.backend(20).await, universe.phone(), &universe.forge);
+    let node = TestNode::start().await;
+    let (backend, identity_app, issuer) = (node.backend(20).await, node.identity_app(), &node.issuer);
     for (claim, name, issued, handed_on) in [
         ("dob", "dob", json!("14-02-1990"), json!("1990-02-14")),
         ("dob", "dob", json!("14/02/1990"), json!("1990-02-14")),
@@ -67,8 +67,8 @@ async fn values_that_issuers_spell_differently_are_handed_on_in_one_spelling() {
         ("pincode", "Pincode", json!("560000"), json!("560000")),
     ] {
         let opened = backend.open(&[claim]).await;
-        let credential = forge.sign(&forge.draft(&[(name, issued.clone())]));
-        assert_eq!(phone.present(&opened, &credential).await.status, 200, "{issued}");
+        let credential = issuer.sign(&issuer.draft(&[(name, issued.clone())]));
+        assert_eq!(identity_app.present(&opened, &credential).await.status, 200, "{issued}");
         let claims = backend.result(&opened.txn).await.ok()["data"]["verified_claims"].clone();
         assert_eq!(claims.as_object().unwrap().values().next(), Some(&handed_on), "{issued}");
     }
@@ -76,8 +76,8 @@ async fn values_that_issuers_spell_differently_are_handed_on_in_one_spelling() {
 
 #[tokio::test]
 async fn a_claim_in_no_known_form_completes_the_transaction_as_failed_and_is_not_handed_on() {
-    let universe = Universe::start().await;
-    let (backend, phone, forge) = (universe.backend(20).await, universe.phone(), &universe.forge);
+    let node = TestNode::start().await;
+    let (backend, identity_app, issuer) = (node.backend(20).await, node.identity_app(), &node.issuer);
     for (claim, name, issued) in [
         ("dob", "dob", json!("31/02/1990")),
         ("dob", "dob", json!(19_900_102)),
@@ -89,8 +89,8 @@ async fn a_claim_in_no_known_form_completes_the_transaction_as_failed_and_is_not
         ("nri_status", "isNRI", json!("unknown")),
     ] {
         let opened = backend.open(&["name", claim]).await;
-        let credential = forge.sign(&forge.draft(&[("residentName", json!("Asha Rao")), (name, issued.clone())]));
-        assert_eq!(phone.present(&opened, &credential).await.status, 200, "{issued}");
+        let credential = issuer.sign(&issuer.draft(&[("residentName", json!("Asha Rao")), (name, issued.clone())]));
+        assert_eq!(identity_app.present(&opened, &credential).await.status, 200, "{issued}");
         let result = backend.result(&opened.txn).await.ok();
         assert_eq!((&result["success"], &result["data"]["verification_passed"]), (&json!(false), &json!(false)), "{issued}");
         assert_eq!((&result["data"]["verified_claims"], &result["data"]["error_code"]), (&json!({}), &json!("claims_malformed")));
@@ -100,40 +100,40 @@ async fn a_claim_in_no_known_form_completes_the_transaction_as_failed_and_is_not
 
 #[tokio::test]
 async fn an_issuers_key_is_good_for_that_issuer_alone() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
-    let mut draft = universe.forge.good();
+    let mut draft = node.issuer.good();
     draft.payload["iss"] = json!("https://issuer.sandbox.invalid");
-    assert_eq!(phone.present(&opened, &universe.forge.sign(&draft)).await.status, 400);
+    assert_eq!(identity_app.present(&opened, &node.issuer.sign(&draft)).await.status, 400);
     assert!(backend.is_pending(&opened.txn).await);
-    phone.approve(&opened, "asha").await;
+    identity_app.approve(&opened, "asha").await;
 }
 
 #[tokio::test]
 async fn a_bare_credential_is_refused_under_another_transaction() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(3).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let (first, second) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
-    let bare = phone.bare(first.intent.requested(), "asha");
-    assert_eq!(phone.present(&first, &bare).await.status, 200);
-    assert_eq!(phone.present(&second, &bare).await.status, 400);
+    let bare = identity_app.bare(first.intent.requested(), "asha");
+    assert_eq!(identity_app.present(&first, &bare).await.status, 200);
+    assert_eq!(identity_app.present(&second, &bare).await.status, 400);
     assert!(backend.is_pending(&second.txn).await);
-    assert_eq!(phone.present(&first, &bare).await.status, 200, "a redelivery is no replay");
-    let fresh = phone.bare(second.intent.requested(), "asha");
-    assert_eq!(phone.present(&second, &fresh).await.status, 200, "the same person may verify again");
+    assert_eq!(identity_app.present(&first, &bare).await.status, 200, "a redelivery is no replay");
+    let fresh = identity_app.bare(second.intent.requested(), "asha");
+    assert_eq!(identity_app.present(&second, &fresh).await.status, 200, "the same person may verify again");
 }
 
 #[tokio::test]
 async fn a_credential_is_refused_under_another_transaction_in_whatever_form_it_is_presented() {
-    let universe = Universe::start().await;
-    let (backend, phone, forge) = (universe.backend(8).await, universe.phone(), &universe.forge);
+    let node = TestNode::start().await;
+    let (backend, identity_app, issuer) = (node.backend(8).await, node.identity_app(), &node.issuer);
     for bound in [false, true] {
         let (first, second) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
-        let draft = forge.good();
-        let bare = forge.sign(&draft);
-        let accepted = if bound { forge.bind(&bare, &first, |_, _| ()) } else { bare.clone() };
-        assert_eq!(phone.present(&first, &accepted).await.status, 200);
+        let draft = issuer.good();
+        let bare = issuer.sign(&draft);
+        let accepted = if bound { issuer.bind(&bare, &first, |_, _| ()) } else { bare.clone() };
+        assert_eq!(identity_app.present(&first, &accepted).await.status, 200);
         let jws = bare.split('~').next().expect("a JWS");
         let reordered: Vec<String> = draft.disclosures.iter().rev().cloned().collect();
         for replay in [
@@ -144,22 +144,22 @@ async fn a_credential_is_refused_under_another_transaction_in_whatever_form_it_i
             with_the_other_signature(&bare),
             with_disclosures(with_the_other_signature(&format!("{jws}~")).trim_end_matches('~'), &reordered),
         ] {
-            assert_eq!(phone.present(&second, &replay).await.status, 400);
+            assert_eq!(identity_app.present(&second, &replay).await.status, 400);
             assert!(backend.is_pending(&second.txn).await);
         }
-        let renewed = forge.bind(&bare, &second, |_, _| ());
-        assert_eq!(phone.present(&second, &renewed).await.status, 200, "its holder may present it again");
+        let renewed = issuer.bind(&bare, &second, |_, _| ());
+        assert_eq!(identity_app.present(&second, &renewed).await.status, 200, "its holder may present it again");
     }
 }
 
 #[tokio::test]
 async fn a_bare_credential_presented_under_two_transactions_at_once_completes_one() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(20).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(20).await, node.identity_app());
     for _ in 0..5 {
         let (first, second) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
-        let bare = phone.bare(first.intent.requested(), "asha");
-        let (one, other) = tokio::join!(phone.present(&first, &bare), phone.present(&second, &bare));
+        let bare = identity_app.bare(first.intent.requested(), "asha");
+        let (one, other) = tokio::join!(identity_app.present(&first, &bare), identity_app.present(&second, &bare));
         let mut statuses = [one.status, other.status];
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 400]);
@@ -169,7 +169,7 @@ async fn a_bare_credential_presented_under_two_transactions_at_once_completes_on
 /// What both libraries are asked for, in the authority's own forms.
 fn request(given: &Value) -> Value {
     let mut request = json!({
-        "issuer": forge::ISSUER,
+        "issuer": issuer::ISSUER,
         "plain": {"id": uuid::Uuid::new_v4(), "status": "https://issuer.example/status/1"},
         "claims": {
             "residentName": "आशा राव", "dob": "28-02-1990", "gender": "F", "uid": "999941057058", "pincode": "560001",
@@ -184,19 +184,19 @@ fn request(given: &Value) -> Value {
 
 async fn completes_with_credentials_of(library: Library) {
     let issuer = issue(library, &request(&json!({})));
-    let universe = Universe::trusting(Forge::generate(), &issuer["jwks"], &[]).await;
-    let (backend, phone) = (universe.backend(4).await, universe.phone());
+    let node = TestNode::trusting(TestIssuer::generate(), &issuer["jwks"], &[]).await;
+    let (backend, identity_app) = (node.backend(4).await, node.identity_app());
     for with_kb in [false, true] {
         let opened = backend.open(&["name", "dob", "photo"]).await;
         let terms = json!({"private_jwk": issuer["private_jwk"], "with_kb": with_kb, "nonce": opened.txn, "aud": opened.intent.aud});
         let credential = issue(library, &request(&terms))["credential"].as_str().expect("a credential").to_owned();
-        assert_eq!(phone.present(&opened, &credential).await.status, 200, "{library:?}, key binding: {with_kb}");
+        assert_eq!(identity_app.present(&opened, &credential).await.status, 200, "{library:?}, key binding: {with_kb}");
         let claims = backend.result(&opened.txn).await.ok()["data"]["verified_claims"].clone();
         let expected = json!({"residentName": "आशा राव", "dob": "1990-02-28", "residentImage": "/9j/".repeat(10_000)});
         assert_eq!(claims, expected);
 
         let other = backend.open(&["name", "dob", "photo"]).await;
-        assert_eq!(phone.present(&other, &credential).await.status, 400, "{library:?}: another transaction's credential");
+        assert_eq!(identity_app.present(&other, &credential).await.status, 400, "{library:?}: another transaction's credential");
         assert!(backend.is_pending(&other.txn).await);
     }
 }
@@ -213,12 +213,12 @@ async fn credentials_of_an_independent_node_issuer_complete_transactions_bare_an
 
 #[tokio::test]
 async fn a_stranger_who_uses_the_same_library_is_refused() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
-    let stranger = issue(Library::Python, &request(&json!({"kid": forge::KID})));
-    assert_eq!(phone.present(&opened, stranger["credential"].as_str().unwrap()).await.status, 400);
+    let stranger = issue(Library::Python, &request(&json!({"kid": issuer::KID})));
+    assert_eq!(identity_app.present(&opened, stranger["credential"].as_str().unwrap()).await.status, 400);
     let stale = issue(Library::Python, &request(&json!({"iat": now() - 7_200, "exp": now() - 3_600})));
-    assert_eq!(phone.present(&opened, stale["credential"].as_str().unwrap()).await.status, 400);
+    assert_eq!(identity_app.present(&opened, stale["credential"].as_str().unwrap()).await.status, 400);
     assert!(backend.is_pending(&opened.txn).await);
 }

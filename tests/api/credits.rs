@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use sakshi_kit::universe::Universe;
+use sakshi_kit::node::TestNode;
 
 /// Checks that a statement adds up, entry by entry, and returns its final balance.
 fn balance_of(statement: &[Value]) -> i64 {
@@ -27,8 +27,8 @@ fn balance_of(statement: &[Value]) -> i64 {
 
 #[tokio::test]
 async fn of_eighty_concurrent_inits_on_twenty_five_credits_exactly_twenty_five_succeed() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(25).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(25).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
     let answers = join_all((0..80).map(|_| backend.init(&body))).await;
     let succeeded: Vec<String> =
@@ -36,7 +36,7 @@ async fn of_eighty_concurrent_inits_on_twenty_five_credits_exactly_twenty_five_s
     let refused = answers.iter().filter(|answer| answer.status == 402).count();
     assert_eq!((succeeded.len(), refused), (25, 55));
 
-    let operator = universe.operator();
+    let operator = node.operator();
     let statement = operator.statement(&backend.client).await;
     assert_eq!((balance_of(&statement), operator.balance(&backend.client).await, statement.len()), (0, 0, 26));
     for txn in &succeeded {
@@ -48,8 +48,8 @@ async fn of_eighty_concurrent_inits_on_twenty_five_credits_exactly_twenty_five_s
 
 #[tokio::test]
 async fn a_grant_counts_once_per_reference() {
-    let universe = Universe::start().await;
-    let (backend, operator) = (universe.backend(0).await, universe.operator());
+    let node = TestNode::start().await;
+    let (backend, operator) = (node.backend(0).await, node.operator());
     let path = format!("/admin/v1/clients/{}/credits", backend.client);
     let grant = json!({"amount": 10, "reference": "invoice-1"});
     let answers = join_all((0..8).map(|_| operator.post(&path, &grant))).await;
@@ -61,8 +61,8 @@ async fn a_grant_counts_once_per_reference() {
 
 #[tokio::test]
 async fn an_adjustment_never_takes_a_balance_below_zero() {
-    let universe = Universe::start().await;
-    let (backend, operator) = (universe.backend(3).await, universe.operator());
+    let node = TestNode::start().await;
+    let (backend, operator) = (node.backend(3).await, node.operator());
     let path = format!("/admin/v1/clients/{}/credits", backend.client);
     let adjust = |amount: i64, reference: &str| json!({"kind": "adjust", "amount": amount, "reference": reference});
     assert_eq!(operator.post(&path, &adjust(-2, "a")).await.ok()["balance"], 1);
@@ -79,20 +79,20 @@ async fn an_adjustment_never_takes_a_balance_below_zero() {
 
 #[tokio::test]
 async fn clients_do_not_draw_on_each_others_credits() {
-    let universe = Universe::start().await;
-    let (poor, rich) = (universe.backend(1).await, universe.backend(100).await);
+    let node = TestNode::start().await;
+    let (poor, rich) = (node.backend(1).await, node.backend(100).await);
     let body = json!({"claims": ["name"], "channel": "qr"});
     let (answers, others) = tokio::join!(join_all((0..20).map(|_| poor.init(&body))), join_all((0..20).map(|_| rich.init(&body))));
     assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1);
     assert!(others.iter().all(|answer| answer.status == 200));
-    let operator = universe.operator();
+    let operator = node.operator();
     assert_eq!((operator.balance(&poor.client).await, operator.balance(&rich.client).await), (0, 80));
 }
 
 #[tokio::test]
 async fn a_statement_is_paged_and_stays_in_order() {
-    let universe = Universe::start().await;
-    let (backend, operator) = (universe.backend(10).await, universe.operator());
+    let node = TestNode::start().await;
+    let (backend, operator) = (node.backend(10).await, node.operator());
     for _ in 0..10 {
         backend.open(&["name"]).await;
     }

@@ -7,8 +7,8 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-use sakshi_kit::universe::Universe;
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 /// 86 of these are left to the public, 86 to webhooks.
 const DESCRIPTORS: u32 = 400;
@@ -17,13 +17,13 @@ const WEBHOOKS: usize = 20;
 
 #[tokio::test]
 async fn strangers_who_take_every_connection_cost_no_webhook_and_leave_the_operator_his() {
-    let mut universe = Universe::unlaunched(&[]);
-    universe.launch_with_descriptors(DESCRIPTORS).await;
-    let warning = universe.log().into_iter().find(|line| line.contains("may open few files")).expect("a warning");
+    let mut node = TestNode::unlaunched(&[]);
+    node.launch_with_descriptors(DESCRIPTORS).await;
+    let warning = node.log().into_iter().find(|line| line.contains("may open few files")).expect("a warning");
     for figure in ["descriptors.limit=400", "descriptors.public=86", "descriptors.webhooks=86"] {
         assert!(warning.contains(figure), "{warning}");
     }
-    let (backend, phone, operator) = (universe.backend(20).await, universe.phone(), universe.operator());
+    let (backend, identity_app, operator) = (node.backend(20).await, node.identity_app(), node.operator());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     let mut all = Vec::new();
     for number in 0..WEBHOOKS {
@@ -31,7 +31,7 @@ async fn strangers_who_take_every_connection_cost_no_webhook_and_leave_the_opera
         all.push(backend.open_with(&request).await);
     }
 
-    let address = universe.reach.public("").trim_start_matches("http://").to_owned();
+    let address = node.addresses.public("").trim_start_matches("http://").to_owned();
     let mut strangers = Vec::new();
     for _ in 0..STRANGERS {
         let mut stranger = TcpStream::connect(&address).await.expect("a place in the queue");
@@ -39,15 +39,15 @@ async fn strangers_who_take_every_connection_cost_no_webhook_and_leave_the_opera
         strangers.push(stranger);
     }
     for path in ["/livez", "/readyz"] {
-        let asked = universe.http.get(universe.reach.internal(path)).timeout(Duration::from_secs(3)).send().await;
+        let asked = node.http.get(node.addresses.internal(path)).timeout(Duration::from_secs(3)).send().await;
         assert_eq!(asked.expect("an answer, for new connections too").status(), 200, "{path}");
     }
     // Whoever does not finish his request is hung up on after a while, and the next in the queue is served.
     for opened in &all {
-        assert_eq!(phone.fail(opened, "301", "User Reject").await.status, 200);
+        assert_eq!(identity_app.fail(opened, "301", "User Reject").await.status, 200);
     }
     for opened in &all {
-        let outcome = eventually("the attempt", PLENTY, || async {
+        let outcome = eventually("the attempt", TIMEOUT, || async {
             let delivery = operator.get(&format!("/admin/v1/transactions/{}/delivery", opened.txn)).await.ok();
             delivery["attempt"]["outcome"].as_str().map(str::to_owned)
         });

@@ -5,78 +5,78 @@ use reqwest::Method;
 use reqwest::header::{ACCEPT, ORIGIN, SET_COOKIE};
 
 use sakshi_kit::answer::Answer;
-use sakshi_kit::universe::Universe;
-use sakshi_kit::venue::{BROWSER, IDENTITY_APP, PROGRAM, Venue, cookie_of, led_to, terms};
+use sakshi_kit::event::{BROWSER, IDENTITY_APP, PROGRAM, TestEvent, cookie_of, led_to, terms};
+use sakshi_kit::node::TestNode;
 
 #[tokio::test]
 async fn looking_at_an_event_never_spends_a_credit() {
-    let universe = Universe::start().await;
-    let organiser = universe.backend(3).await;
-    let venue = Venue::open(&universe, &organiser, &terms(5)).await;
+    let node = TestNode::start().await;
+    let organiser = node.backend(3).await;
+    let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     for _ in 0..20 {
         for accept in [BROWSER, "*/*", PROGRAM] {
             for method in [Method::GET, Method::HEAD] {
-                let answer = Answer::to(venue.visit(method, accept).header("sec-purpose", "prefetch")).await;
+                let answer = Answer::to(event.visit(method, accept).header("sec-purpose", "prefetch")).await;
                 assert_eq!((answer.status, answer.header(SET_COOKIE.as_str())), (200, None), "{accept}");
             }
         }
-        assert_eq!(Answer::to(venue.visit(Method::HEAD, IDENTITY_APP)).await.status, 200);
+        assert_eq!(Answer::to(event.visit(Method::HEAD, IDENTITY_APP)).await.status, 200);
         for accept in ["application/jwt;q=0, text/html", "text/html, application/jwt;q=0.1", "text/html, application/jwt"] {
-            assert_eq!(Answer::to(venue.visit(Method::GET, accept)).await.header("content-type"), Some("text/html; charset=utf-8"));
+            assert_eq!(Answer::to(event.visit(Method::GET, accept)).await.header("content-type"), Some("text/html; charset=utf-8"));
         }
         for (name, purpose) in [("sec-purpose", "prefetch"), ("purpose", "prefetch"), ("x-moz", "prefetch")] {
-            let ahead = Answer::to(venue.visit(Method::GET, IDENTITY_APP).header(name, purpose)).await;
+            let ahead = Answer::to(event.visit(Method::GET, IDENTITY_APP).header(name, purpose)).await;
             assert_eq!((ahead.status, ahead.header("content-type")), (200, Some("text/html; charset=utf-8")), "{name}");
         }
     }
-    let get = universe.get(&format!("/e/{}/start", venue.id)).await;
-    let page = format!("/e/{}", venue.id);
+    let get = node.get(&format!("/e/{}/start", event.id)).await;
+    let page = format!("/e/{}", event.id);
     assert_eq!((get.status, get.header("location")), (303, Some(&*page)), "a link cannot press the button, it leads to it");
-    assert_eq!(venue.counts().await, ("active".to_owned(), 0, 0, 0));
-    assert_eq!(universe.operator().balance(&organiser.client).await, 3);
+    assert_eq!(event.counts().await, ("active".to_owned(), 0, 0, 0));
+    assert_eq!(node.operator().balance(&organiser.client).await, 3);
 }
 
 #[tokio::test]
 async fn without_credits_a_guest_reads_unavailable_with_200_and_a_program_gets_402() {
-    let universe = Universe::start().await;
-    let (organiser, phone) = (universe.backend(1).await, universe.phone());
-    let venue = Venue::open(&universe, &organiser, &terms(5)).await;
-    let paid = venue.scan().await;
-    for page in [venue.press(None).await, Answer::to(venue.visit(Method::GET, BROWSER)).await] {
+    let node = TestNode::start().await;
+    let (organiser, identity_app) = (node.backend(1).await, node.identity_app());
+    let event = TestEvent::open(&node, &organiser, &terms(5)).await;
+    let paid = event.scan().await;
+    for page in [event.press(None).await, Answer::to(event.visit(Method::GET, BROWSER)).await] {
         assert_eq!((page.status, page.header("location"), page.header(SET_COOKIE.as_str())), (200, None, None), "{}", page.text);
         assert!(page.text.contains("This event is not available") && !page.text.contains("<form"), "{}", page.text);
         for hint in ["credit", "balance", "billing", "payment"] {
             assert!(!page.text.to_lowercase().contains(hint), "{hint} is no concern of a guest");
         }
     }
-    let kiosk = universe.get(&format!("/e/{}/kiosk", venue.id)).await;
+    let kiosk = node.get(&format!("/e/{}/kiosk", event.id)).await;
     assert!(kiosk.status == 200 && kiosk.text.contains("data-state=\"unavailable\""), "{}", kiosk.text);
-    for refused in [venue.button(PROGRAM), venue.visit(Method::GET, PROGRAM), venue.visit(Method::GET, IDENTITY_APP)] {
+    for refused in [event.button(PROGRAM), event.visit(Method::GET, PROGRAM), event.visit(Method::GET, IDENTITY_APP)] {
         assert_eq!(Answer::to(refused).await.refusal(402), "insufficient_credits");
     }
-    assert_eq!(venue.counts().await, ("active".to_owned(), 0, 1, 0), "a scan that was not paid for is none");
-    phone.approve(&paid, "asha").await;
-    universe.operator().grant(&organiser.client, 1, "later").await;
-    phone.approve(&venue.scan().await, "asha").await;
-    assert_eq!(venue.counts().await, ("active".to_owned(), 2, 2, 0));
+    assert_eq!(event.counts().await, ("active".to_owned(), 0, 1, 0), "a scan that was not paid for is none");
+    identity_app.approve(&paid, "asha").await;
+    node.operator().grant(&organiser.client, 1, "later").await;
+    identity_app.approve(&event.scan().await, "asha").await;
+    assert_eq!(event.counts().await, ("active".to_owned(), 2, 2, 0));
 }
 
 #[tokio::test]
 async fn guests_who_race_for_the_last_credits_start_as_many_verifications_as_there_are_credits() {
-    let universe = Universe::start().await;
-    let organiser = universe.backend(7).await;
-    let venue = Venue::open(&universe, &organiser, &terms(50)).await;
-    let pressed = join_all((0..25).map(|_| Answer::to(venue.button(PROGRAM)))).await;
+    let node = TestNode::start().await;
+    let organiser = node.backend(7).await;
+    let event = TestEvent::open(&node, &organiser, &terms(50)).await;
+    let pressed = join_all((0..25).map(|_| Answer::to(event.button(PROGRAM)))).await;
     let started = pressed.iter().filter(|answer| answer.status == 303).count();
     assert_eq!((started, pressed.iter().filter(|answer| answer.status == 402).count()), (7, 18));
-    assert_eq!((venue.counts().await.2, universe.operator().balance(&organiser.client).await), (7, 0));
+    assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (7, 0));
 }
 
 #[tokio::test]
 async fn another_site_cannot_press_the_button() {
-    let universe = Universe::start().await;
-    let organiser = universe.backend(3).await;
-    let venue = Venue::open(&universe, &organiser, &terms(5)).await;
+    let node = TestNode::start().await;
+    let organiser = node.backend(3).await;
+    let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     let strangers: [&[(&str, &str)]; 5] = [
         &[("sec-fetch-site", "cross-site")],
         &[("sec-fetch-site", "same-site"), ("origin", "https://evil.example")],
@@ -86,69 +86,69 @@ async fn another_site_cannot_press_the_button() {
     ];
     for headers in strangers {
         let ask = |request: reqwest::RequestBuilder| headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-        let refused = Answer::to(ask(venue.bare_button()).header(ACCEPT, PROGRAM)).await;
+        let refused = Answer::to(ask(event.bare_button()).header(ACCEPT, PROGRAM)).await;
         assert_eq!(refused.refusal(403), "cross_site", "{headers:?}");
-        assert_eq!(Answer::to(ask(venue.bare_button()).header(ACCEPT, BROWSER)).await.status, 403, "{headers:?}");
-        let fetched = Answer::to(ask(venue.visit(Method::GET, IDENTITY_APP))).await;
+        assert_eq!(Answer::to(ask(event.bare_button()).header(ACCEPT, BROWSER)).await.status, 403, "{headers:?}");
+        let fetched = Answer::to(ask(event.visit(Method::GET, IDENTITY_APP))).await;
         assert_eq!(fetched.refusal(403), "cross_site", "{headers:?}");
     }
-    assert_eq!((venue.counts().await.2, universe.operator().balance(&organiser.client).await), (0, 3));
-    let own = universe.reach.public("");
-    assert_eq!(Answer::to(venue.button(BROWSER).header(ORIGIN, own)).await.status, 303, "the event's own page may");
+    assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (0, 3));
+    let own = node.addresses.public("");
+    assert_eq!(Answer::to(event.button(BROWSER).header(ORIGIN, own)).await.status, 303, "the event's own page may");
 }
 
 #[tokio::test]
 async fn the_same_browser_resumes_its_verification_and_pays_once() {
-    let universe = Universe::start().await;
-    let (organiser, phone) = (universe.backend(10).await, universe.phone());
-    let venue = Venue::open(&universe, &organiser, &terms(5)).await;
-    let first = venue.press(None).await;
+    let node = TestNode::start().await;
+    let (organiser, identity_app) = (node.backend(10).await, node.identity_app());
+    let event = TestEvent::open(&node, &organiser, &terms(5)).await;
+    let first = event.press(None).await;
     let cookie = cookie_of(&first);
     for _ in 0..3 {
-        let again = venue.press(Some(&cookie)).await;
+        let again = event.press(Some(&cookie)).await;
         assert_eq!((again.status, led_to(&again)), (303, led_to(&first)));
     }
-    let seen = Answer::to(venue.visit(Method::GET, BROWSER).header("cookie", &cookie)).await;
+    let seen = Answer::to(event.visit(Method::GET, BROWSER).header("cookie", &cookie)).await;
     assert!(seen.status == 200 && seen.text.contains(led_to(&first)), "the page leads on: {}", seen.text);
-    assert_eq!(universe.operator().balance(&organiser.client).await, 9);
+    assert_eq!(node.operator().balance(&organiser.client).await, 9);
 
-    let elsewhere = Venue::open(&universe, &organiser, &terms(5)).await;
+    let elsewhere = TestEvent::open(&node, &organiser, &terms(5)).await;
     assert_ne!(led_to(&elsewhere.press(Some(&cookie)).await), led_to(&first), "another event is another visit");
-    assert_ne!(led_to(&venue.press(None).await), led_to(&first), "another browser is another guest");
-    phone.approve(&venue.follow(&first).await, "asha").await;
-    let next = venue.press(Some(&cookie)).await;
+    assert_ne!(led_to(&event.press(None).await), led_to(&first), "another browser is another guest");
+    identity_app.approve(&event.follow(&first).await, "asha").await;
+    let next = event.press(Some(&cookie)).await;
     assert_ne!(led_to(&next), led_to(&first), "what is over is not resumed");
     assert_ne!(cookie_of(&next), cookie);
     for nonsense in ["sakshi_visit=", "sakshi_visit=seven", "sakshi_visit=\"", "other=1; sakshi_visit"] {
-        assert_eq!(venue.press(Some(nonsense)).await.status, 303, "{nonsense}");
+        assert_eq!(event.press(Some(nonsense)).await.status, 303, "{nonsense}");
     }
-    assert_eq!((venue.counts().await.2, elsewhere.counts().await.2), (7, 1));
-    assert_eq!(universe.operator().balance(&organiser.client).await, 2);
+    assert_eq!((event.counts().await.2, elsewhere.counts().await.2), (7, 1));
+    assert_eq!(node.operator().balance(&organiser.client).await, 2);
 }
 
 #[tokio::test]
 async fn the_identity_app_that_scans_the_code_itself_gets_an_intent() {
-    let universe = Universe::start().await;
-    let (organiser, phone) = (universe.backend(3).await, universe.phone());
-    let venue = Venue::open(&universe, &organiser, &terms(1)).await;
-    let handed = Answer::to(venue.visit(Method::GET, IDENTITY_APP)).await;
+    let node = TestNode::start().await;
+    let (organiser, identity_app) = (node.backend(3).await, node.identity_app());
+    let event = TestEvent::open(&node, &organiser, &terms(1)).await;
+    let handed = Answer::to(event.visit(Method::GET, IDENTITY_APP)).await;
     assert_eq!((handed.status, handed.header("content-type")), (200, Some(IDENTITY_APP)), "{}", handed.text);
     let intent = sakshi_authority::intent::decode_unverified(&handed.text).expect("an intent");
-    let opened = venue.intent(&intent.txn.to_string(), &handed.text);
-    assert_eq!((venue.counts().await.2, universe.operator().balance(&organiser.client).await), (1, 2));
-    phone.approve(&opened, "asha").await;
-    assert_eq!(venue.registered().await, [opened.txn]);
-    let late = Answer::to(venue.visit(Method::GET, IDENTITY_APP)).await;
+    let opened = event.intent(&intent.txn.to_string(), &handed.text);
+    assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (1, 2));
+    identity_app.approve(&opened, "asha").await;
+    assert_eq!(event.registered().await, [opened.txn]);
+    let late = Answer::to(event.visit(Method::GET, IDENTITY_APP)).await;
     assert_eq!(late.refusal(409), "event_full");
-    assert_eq!(universe.operator().balance(&organiser.client).await, 2);
+    assert_eq!(node.operator().balance(&organiser.client).await, 2);
 }
 
 #[tokio::test]
 async fn guests_of_one_address_start_no_more_than_the_operator_allows() {
-    let universe = Universe::with(&[("LIMITS__EVENT_STARTS_PER_SECOND_PER_ADDRESS", "2")]).await;
-    let organiser = universe.backend(500).await;
-    let venue = Venue::open(&universe, &organiser, &terms(500)).await;
-    let pressed = join_all((0..60).map(|_| Answer::to(venue.button(PROGRAM)))).await;
+    let node = TestNode::with(&[("LIMITS__EVENT_STARTS_PER_SECOND_PER_ADDRESS", "2")]).await;
+    let organiser = node.backend(500).await;
+    let event = TestEvent::open(&node, &organiser, &terms(500)).await;
+    let pressed = join_all((0..60).map(|_| Answer::to(event.button(PROGRAM)))).await;
     let limited: Vec<&Answer> = pressed.iter().filter(|answer| answer.status != 303).collect();
     assert!(!limited.is_empty() && limited.len() < 60);
     for answer in &limited {
@@ -156,6 +156,6 @@ async fn guests_of_one_address_start_no_more_than_the_operator_allows() {
         assert!(answer.header("retry-after").expect("a Retry-After").parse::<u32>().unwrap() >= 1);
     }
     let started = 60 - limited.len() as u64;
-    assert_eq!((venue.counts().await.2, universe.operator().balance(&organiser.client).await), (started, 500 - started));
-    assert_eq!(Answer::to(venue.visit(Method::GET, BROWSER)).await.status, 200, "looking is another limit");
+    assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (started, 500 - started));
+    assert_eq!(Answer::to(event.visit(Method::GET, BROWSER)).await.status, 200, "looking is another limit");
 }

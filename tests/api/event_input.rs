@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
-use sakshi_kit::universe::Universe;
-use sakshi_kit::venue::{BROWSER, EVENTS, PROGRAM, Venue, terms, within};
+use sakshi_kit::event::{BROWSER, EVENTS, PROGRAM, TestEvent, terms, within};
+use sakshi_kit::node::TestNode;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -22,8 +22,8 @@ fn but(field: &str, value: Value) -> Value {
 
 #[tokio::test]
 async fn an_event_that_cannot_be_is_refused_by_the_name_of_each_field() {
-    let universe = Universe::start().await;
-    let organiser = universe.backend(1).await;
+    let node = TestNode::start().await;
+    let organiser = node.backend(1).await;
     let cases = [
         (json!({}), vec!["name", "claims", "max_guests", "expires_at"]),
         (but("name", json!("")), vec!["name"]),
@@ -58,18 +58,18 @@ async fn an_event_that_cannot_be_is_refused_by_the_name_of_each_field() {
     for body in [but("max_guests", json!(1_000_000)), but("name", json!("é".repeat(200))), but("expires_at", json!(within(DAY * 365)))] {
         organiser.post(EVENTS, &body).await.ok();
     }
-    assert_eq!(universe.operator().balance(&organiser.client).await, 1, "events cost nothing");
+    assert_eq!(node.operator().balance(&organiser.client).await, 1, "events cost nothing");
 }
 
 #[tokio::test]
 async fn a_change_that_cannot_be_is_refused_by_the_name_of_each_field_and_changes_nothing() {
-    let universe = Universe::start().await;
-    let (organiser, phone) = (universe.backend(5).await, universe.phone());
-    let venue = Venue::open(&universe, &organiser, &terms(10)).await;
+    let node = TestNode::start().await;
+    let (organiser, identity_app) = (node.backend(5).await, node.identity_app());
+    let event = TestEvent::open(&node, &organiser, &terms(10)).await;
     for _ in 0..2 {
-        phone.approve(&venue.scan().await, "asha").await;
+        identity_app.approve(&event.scan().await, "asha").await;
     }
-    let before = venue.state().await;
+    let before = event.state().await;
     let cases = [
         (json!({"max_guests": 1}), vec!["max_guests"]),
         (json!({"max_guests": 0}), vec!["max_guests"]),
@@ -92,20 +92,20 @@ async fn a_change_that_cannot_be_is_refused_by_the_name_of_each_field_and_change
         (json!({"name": "", "expires_at": "later", "max_guests": 0}), vec!["max_guests", "expires_at", "name"]),
     ];
     for (change, fields) in cases {
-        assert_eq!(venue.patch(&change).await.refused_fields(), fields, "{change}");
-        assert_eq!(venue.state().await, before, "{change}");
+        assert_eq!(event.patch(&change).await.refused_fields(), fields, "{change}");
+        assert_eq!(event.state().await, before, "{change}");
     }
-    assert_eq!(venue.patch(&json!({})).await.ok(), before, "nothing changes nothing");
-    let full = venue.patch(&json!({"max_guests": 2, "name": "Last day"})).await.ok();
+    assert_eq!(event.patch(&json!({})).await.ok(), before, "nothing changes nothing");
+    let full = event.patch(&json!({"max_guests": 2, "name": "Last day"})).await.ok();
     assert_eq!((&full["status"], &full["name"]), (&json!("at_capacity"), &json!("Last day")), "a cap at the count is one");
 }
 
 #[tokio::test]
 async fn pages_out_of_bounds_are_refused_by_name() {
-    let universe = Universe::start().await;
-    let organiser = universe.backend(1).await;
-    let venue = Venue::open(&universe, &organiser, &terms(10)).await;
-    for path in [format!("{}/registrations", venue.path()), EVENTS.to_owned()] {
+    let node = TestNode::start().await;
+    let organiser = node.backend(1).await;
+    let event = TestEvent::open(&node, &organiser, &terms(10)).await;
+    for path in [format!("{}/registrations", event.path()), EVENTS.to_owned()] {
         for (query, field) in [
             ("page=0", "page"),
             ("page=-1", "page"),
@@ -129,12 +129,12 @@ async fn every_call(backend: &Backend, id: &str) -> Vec<Answer> {
 
 #[tokio::test]
 async fn another_apps_event_is_as_unknown_as_one_that_never_was() {
-    let universe = Universe::start().await;
-    let (organiser, stranger) = (universe.backend(1).await, universe.backend(1).await);
-    let sibling = organiser.presenting(&organiser.key, &universe.operator().create_app(&organiser.client).await);
-    let venue = Venue::open(&universe, &organiser, &terms(10)).await;
+    let node = TestNode::start().await;
+    let (organiser, stranger) = (node.backend(1).await, node.backend(1).await);
+    let sibling = organiser.with_credentials(&organiser.key, &node.operator().create_app(&organiser.client).await);
+    let event = TestEvent::open(&node, &organiser, &terms(10)).await;
     for (who, id) in
-        [(&stranger, venue.id.as_str()), (&sibling, &venue.id), (&organiser, "0000000000000"), (&organiser, "seven"), (&organiser, "%00")]
+        [(&stranger, event.id.as_str()), (&sibling, &event.id), (&organiser, "0000000000000"), (&organiser, "seven"), (&organiser, "%00")]
     {
         for answer in every_call(who, id).await {
             assert_eq!(answer.refusal(404), "not_found", "{id}");
@@ -144,17 +144,17 @@ async fn another_apps_event_is_as_unknown_as_one_that_never_was() {
     for who in [&stranger, &sibling] {
         assert_eq!(who.get(EVENTS).await.ok()["events"], json!([]));
     }
-    for answer in every_call(&organiser.presenting("wrong", &organiser.app), &venue.id).await {
+    for answer in every_call(&organiser.with_credentials("wrong", &organiser.app), &event.id).await {
         assert_eq!(answer.status, 401, "{}", answer.text);
     }
-    assert_eq!(venue.state().await["status"], "active");
+    assert_eq!(event.state().await["status"], "active");
 }
 
 #[tokio::test]
 async fn an_unknown_event_is_a_404_for_guests_too() {
-    let universe = Universe::start().await;
-    let organiser = universe.backend(1).await;
-    let mut nowhere = Venue::open(&universe, &organiser, &terms(10)).await;
+    let node = TestNode::start().await;
+    let organiser = node.backend(1).await;
+    let mut nowhere = TestEvent::open(&node, &organiser, &terms(10)).await;
     for id in ["0000000000000", "seven", "%3Cscript%3E"] {
         nowhere.id = id.to_owned();
         for request in [nowhere.visit(Method::GET, BROWSER), nowhere.button(BROWSER)] {
@@ -172,8 +172,8 @@ async fn create_once(backend: &Backend, key: &str, body: &Value) -> Answer {
 
 #[tokio::test]
 async fn an_event_is_created_once_under_one_key() {
-    let mut universe = Universe::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
-    let organiser = universe.backend(1).await;
+    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let organiser = node.backend(1).await;
     let body = terms(10);
     let answers = join_all((0..12).map(|_| create_once(&organiser, "fair-7", &body))).await;
     for answer in &answers {
@@ -181,8 +181,8 @@ async fn an_event_is_created_once_under_one_key() {
     }
     let other = terms(11);
     assert_eq!(create_once(&organiser, "fair-7", &other).await.refusal(422), "idempotency_key_reused");
-    universe.kill().await;
-    universe.launch().await;
+    node.kill().await;
+    node.launch().await;
     assert_eq!(create_once(&organiser, "fair-7", &body).await.text, answers[0].text);
     assert_eq!(organiser.get(EVENTS).await.ok()["total"], 1);
     create_once(&organiser, "fair-8", &body).await.ok();

@@ -7,66 +7,66 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Opened;
-use sakshi_kit::phone::{Form, Phone};
-use sakshi_kit::universe::Universe;
-use sakshi_kit::venue::{BROWSER, Venue};
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::event::{BROWSER, TestEvent};
+use sakshi_kit::identity_app::{CallbackFormat, IdentityApp};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 async fn receiver() -> WebhookReceiver {
     WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port")
 }
 
 /// Whether anything was ever queued to be sent for a transaction.
-async fn is_reported(universe: &Universe, txn: &str) -> bool {
-    let answer = universe.operator().get(&format!("/admin/v1/transactions/{txn}/delivery")).await;
+async fn is_reported(node: &TestNode, txn: &str) -> bool {
+    let answer = node.operator().get(&format!("/admin/v1/transactions/{txn}/delivery")).await;
     assert!(matches!(answer.status, 200 | 404), "{}", answer.text);
     answer.status == 200
 }
 
 /// The guest consents, and the answer is whatever it is.
-async fn consent(phone: &Phone, opened: &Opened) -> Answer {
-    phone.present(opened, &phone.credential(opened, "asha")).await
+async fn consent(identity_app: &IdentityApp, opened: &Opened) -> Answer {
+    identity_app.present(opened, &identity_app.credential(opened, "asha")).await
 }
 
 #[tokio::test]
 async fn of_forty_guests_who_race_for_ten_places_ten_are_registered_and_thirty_get_409() {
-    let universe = Universe::start().await;
-    let (organiser, phone, receiver) = (universe.backend(100).await, universe.phone(), receiver().await);
-    let venue = Venue::reported(&universe, &organiser, 10, &receiver.url("/hook")).await;
-    let scans = join_all((0..40).map(|_| venue.scan())).await;
-    assert_eq!(venue.counts().await, ("active".to_owned(), 0, 40, 0), "a scan takes no place");
+    let node = TestNode::start().await;
+    let (organiser, identity_app, receiver) = (node.backend(100).await, node.identity_app(), receiver().await);
+    let event = TestEvent::reported(&node, &organiser, 10, &receiver.url("/hook")).await;
+    let scans = join_all((0..40).map(|_| event.scan())).await;
+    assert_eq!(event.counts().await, ("active".to_owned(), 0, 40, 0), "a scan takes no place");
 
-    let answers = join_all(scans.iter().map(|opened| consent(&phone, opened))).await;
+    let answers = join_all(scans.iter().map(|opened| consent(&identity_app, opened))).await;
     let (mut registered, mut refused) = (Vec::new(), Vec::new());
     for (opened, answer) in scans.iter().zip(&answers) {
         match answer.status {
             200 => registered.push(opened.txn.clone()),
             status => {
-                assert_eq!(Form::Json.reply(answer, &opened.txn, 409), "The event is full", "{status}");
+                assert_eq!(CallbackFormat::Json.reply(answer, &opened.txn, 409), "The event is full", "{status}");
                 refused.push(opened.txn.clone());
             }
         }
     }
     assert_eq!((registered.len(), refused.len()), (10, 30));
-    assert_eq!(universe.operator().balance(&organiser.client).await, 60, "one credit for each scan, registered or not");
-    assert_eq!(venue.counts().await, ("at_capacity".to_owned(), 10, 40, 0));
+    assert_eq!(node.operator().balance(&organiser.client).await, 60, "one credit for each scan, registered or not");
+    assert_eq!(event.counts().await, ("at_capacity".to_owned(), 10, 40, 0));
 
-    let guests = venue.registrations().await;
+    let guests = event.registrations().await;
     for guest in &guests {
         assert_eq!(guest["verified_claims"], json!({"residentName": "Asha Rao", "gender": "F"}), "{guest}");
         assert_eq!(guest["verification_passed"], true, "{guest}");
     }
-    let mut listed = venue.registered().await;
+    let mut listed = event.registered().await;
     listed.sort_unstable();
     registered.sort_unstable();
     assert_eq!(listed, registered);
 
-    let arrived = receiver.wait_for(10, PLENTY).await;
+    let arrived = receiver.wait_for(10, TIMEOUT).await;
     let mut reported: Vec<String> = arrived.iter().map(|request| txn_of(&request.body)).collect();
     reported.sort_unstable();
     assert_eq!(reported, registered, "each registration is reported once");
     for txn in &refused {
-        assert!(!is_reported(&universe, txn).await, "{txn} was not registered");
+        assert!(!is_reported(&node, txn).await, "{txn} was not registered");
         let result = organiser.result(txn).await.ok();
         assert_eq!((&result["success"], &result["data"]["verification_passed"]), (&json!(false), &json!(false)), "{result}");
         assert_eq!((&result["data"]["error_code"], &result["data"]["verified_claims"]), (&json!("event_full"), &json!({})), "{result}");
@@ -76,121 +76,121 @@ async fn of_forty_guests_who_race_for_ten_places_ten_are_registered_and_thirty_g
 
 #[tokio::test]
 async fn guests_who_scan_and_answer_all_at_once_never_take_more_places_than_there_are() {
-    let universe = Universe::start().await;
-    let (organiser, phone, receiver) = (universe.backend(100).await, universe.phone(), receiver().await);
-    let venue = Venue::reported(&universe, &organiser, 10, &receiver.url("/hook")).await;
+    let node = TestNode::start().await;
+    let (organiser, identity_app, receiver) = (node.backend(100).await, node.identity_app(), receiver().await);
+    let event = TestEvent::reported(&node, &organiser, 10, &receiver.url("/hook")).await;
     let came = join_all((0..40).map(|_| async {
-        let pressed = venue.press(None).await;
+        let pressed = event.press(None).await;
         if pressed.status == 409 {
             return (0, 0);
         }
-        let opened = venue.follow(&pressed).await;
-        let answer = consent(&phone, &opened).await;
+        let opened = event.follow(&pressed).await;
+        let answer = consent(&identity_app, &opened).await;
         assert!(matches!(answer.status, 200 | 409), "{}", answer.text);
         (1, u64::from(answer.status == 200))
     }))
     .await;
     let (scans, registered) = came.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     assert_eq!(registered, 10);
-    assert_eq!(venue.counts().await, ("at_capacity".to_owned(), 10, scans, 0));
-    assert_eq!(universe.operator().balance(&organiser.client).await, 100 - scans, "turned away at the door costs nothing");
-    assert_eq!((receiver.wait_for(10, PLENTY).await.len(), venue.registrations().await.len()), (10, 10));
+    assert_eq!(event.counts().await, ("at_capacity".to_owned(), 10, scans, 0));
+    assert_eq!(node.operator().balance(&organiser.client).await, 100 - scans, "turned away at the door costs nothing");
+    assert_eq!((receiver.wait_for(10, TIMEOUT).await.len(), event.registrations().await.len()), (10, 10));
 }
 
 #[tokio::test]
 async fn a_raised_cap_opens_a_full_event_again_for_the_next_guests_and_not_for_those_turned_away() {
-    let universe = Universe::start().await;
-    let (organiser, phone, receiver) = (universe.backend(10).await, universe.phone(), receiver().await);
-    let venue = Venue::reported(&universe, &organiser, 1, &receiver.url("/hook")).await;
-    let (first, late) = (venue.scan().await, venue.scan().await);
-    phone.approve(&first, "asha").await;
-    let credential = phone.credential(&late, "asha");
-    assert_eq!(phone.present(&late, &credential).await.status, 409);
-    assert_eq!(Answer::to(venue.visit(Method::GET, BROWSER)).await.status, 409);
-    assert_eq!(venue.press(None).await.status, 409);
-    assert_eq!(universe.operator().balance(&organiser.client).await, 8);
+    let node = TestNode::start().await;
+    let (organiser, identity_app, receiver) = (node.backend(10).await, node.identity_app(), receiver().await);
+    let event = TestEvent::reported(&node, &organiser, 1, &receiver.url("/hook")).await;
+    let (first, late) = (event.scan().await, event.scan().await);
+    identity_app.approve(&first, "asha").await;
+    let credential = identity_app.credential(&late, "asha");
+    assert_eq!(identity_app.present(&late, &credential).await.status, 409);
+    assert_eq!(Answer::to(event.visit(Method::GET, BROWSER)).await.status, 409);
+    assert_eq!(event.press(None).await.status, 409);
+    assert_eq!(node.operator().balance(&organiser.client).await, 8);
 
-    let raised = venue.patch(&json!({"max_guests": 2})).await.ok();
+    let raised = event.patch(&json!({"max_guests": 2})).await.ok();
     assert_eq!((&raised["status"], &raised["remaining"], &raised["max_guests"]), (&json!("active"), &json!(1), &json!(2)));
-    assert_eq!(phone.present(&late, &credential).await.status, 409, "the same answer again is told the same");
-    phone.approve(&venue.scan().await, "asha").await;
-    assert_eq!(venue.counts().await, ("at_capacity".to_owned(), 2, 3, 0));
-    assert_eq!(receiver.wait_for(2, PLENTY).await.len(), 2);
+    assert_eq!(identity_app.present(&late, &credential).await.status, 409, "the same answer again is told the same");
+    identity_app.approve(&event.scan().await, "asha").await;
+    assert_eq!(event.counts().await, ("at_capacity".to_owned(), 2, 3, 0));
+    assert_eq!(receiver.wait_for(2, TIMEOUT).await.len(), 2);
 }
 
 #[tokio::test]
 async fn disabling_stops_the_next_scan_at_once_and_a_credential_that_is_under_way() {
-    let universe = Universe::start().await;
-    let (organiser, phone, receiver) = (universe.backend(10).await, universe.phone(), receiver().await);
-    let venue = Venue::reported(&universe, &organiser, 10, &receiver.url("/hook")).await;
-    let under_way = venue.scan().await;
-    assert_eq!(venue.patch(&json!({"is_active": false})).await.ok()["status"], "disabled");
-    assert_eq!(Answer::to(venue.visit(Method::GET, BROWSER)).await.status, 410);
-    assert_eq!(venue.press(None).await.status, 410);
-    let answer = consent(&phone, &under_way).await;
-    assert_eq!(Form::Json.reply(&answer, &under_way.txn, 410), "The event was disabled");
+    let node = TestNode::start().await;
+    let (organiser, identity_app, receiver) = (node.backend(10).await, node.identity_app(), receiver().await);
+    let event = TestEvent::reported(&node, &organiser, 10, &receiver.url("/hook")).await;
+    let under_way = event.scan().await;
+    assert_eq!(event.patch(&json!({"is_active": false})).await.ok()["status"], "disabled");
+    assert_eq!(Answer::to(event.visit(Method::GET, BROWSER)).await.status, 410);
+    assert_eq!(event.press(None).await.status, 410);
+    let answer = consent(&identity_app, &under_way).await;
+    assert_eq!(CallbackFormat::Json.reply(&answer, &under_way.txn, 410), "The event was disabled");
     let result = organiser.result(&under_way.txn).await.ok();
     assert_eq!((&result["success"], &result["data"]["error_code"]), (&json!(false), &json!("event_closed")), "{result}");
-    assert_eq!(venue.counts().await, ("disabled".to_owned(), 0, 1, 0));
-    assert!(venue.registrations().await.is_empty() && !is_reported(&universe, &under_way.txn).await);
-    assert_eq!(universe.operator().balance(&organiser.client).await, 9);
+    assert_eq!(event.counts().await, ("disabled".to_owned(), 0, 1, 0));
+    assert!(event.registrations().await.is_empty() && !is_reported(&node, &under_way.txn).await);
+    assert_eq!(node.operator().balance(&organiser.client).await, 9);
 
-    assert_eq!(venue.patch(&json!({"is_active": true})).await.ok()["status"], "active");
-    phone.approve(&venue.scan().await, "asha").await;
-    assert_eq!(receiver.wait_for(1, PLENTY).await.len(), 1);
+    assert_eq!(event.patch(&json!({"is_active": true})).await.ok()["status"], "active");
+    identity_app.approve(&event.scan().await, "asha").await;
+    assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1);
 }
 
 #[tokio::test]
 async fn an_abandoned_scan_costs_a_credit_and_takes_no_place() {
-    let universe = Universe::with(&[("OVSE__WINDOW_S", "8")]).await;
-    let (organiser, phone) = (universe.backend(10).await, universe.phone());
-    let venue = Venue::open(&universe, &organiser, &sakshi_kit::venue::terms(1)).await;
-    let abandoned = venue.scan().await;
-    let late = phone.credential(&abandoned, "asha");
-    eventually("the end of the window", PLENTY, || async { (venue.counts().await.3 == 1).then_some(()) }).await;
-    assert_eq!(venue.counts().await, ("active".to_owned(), 0, 1, 1));
-    assert_eq!(phone.present(&abandoned, &late).await.status, 410);
-    phone.approve(&venue.scan().await, "asha").await;
-    assert_eq!(venue.counts().await, ("at_capacity".to_owned(), 1, 2, 1));
-    assert_eq!(universe.operator().balance(&organiser.client).await, 8);
+    let node = TestNode::with(&[("OVSE__WINDOW_S", "8")]).await;
+    let (organiser, identity_app) = (node.backend(10).await, node.identity_app());
+    let event = TestEvent::open(&node, &organiser, &sakshi_kit::event::terms(1)).await;
+    let abandoned = event.scan().await;
+    let late = identity_app.credential(&abandoned, "asha");
+    eventually("the end of the window", TIMEOUT, || async { (event.counts().await.3 == 1).then_some(()) }).await;
+    assert_eq!(event.counts().await, ("active".to_owned(), 0, 1, 1));
+    assert_eq!(identity_app.present(&abandoned, &late).await.status, 410);
+    identity_app.approve(&event.scan().await, "asha").await;
+    assert_eq!(event.counts().await, ("at_capacity".to_owned(), 1, 2, 1));
+    assert_eq!(node.operator().balance(&organiser.client).await, 8);
 }
 
 #[tokio::test]
 async fn a_guest_who_declines_takes_no_place_and_is_not_reported() {
-    let universe = Universe::start().await;
-    let (organiser, phone, receiver) = (universe.backend(10).await, universe.phone(), receiver().await);
-    let venue = Venue::reported(&universe, &organiser, 1, &receiver.url("/hook")).await;
-    let declined = venue.scan().await;
-    assert_eq!(phone.fail(&declined, "301", "User Reject").await.status, 200);
+    let node = TestNode::start().await;
+    let (organiser, identity_app, receiver) = (node.backend(10).await, node.identity_app(), receiver().await);
+    let event = TestEvent::reported(&node, &organiser, 1, &receiver.url("/hook")).await;
+    let declined = event.scan().await;
+    assert_eq!(identity_app.fail(&declined, "301", "User Reject").await.status, 200);
     assert_eq!(organiser.result(&declined.txn).await.ok()["data"]["error_code"], "301");
-    assert_eq!(venue.counts().await, ("active".to_owned(), 0, 1, 0), "an answer is no abandonment");
-    phone.approve(&venue.scan().await, "asha").await;
-    assert_eq!(venue.counts().await, ("at_capacity".to_owned(), 1, 2, 0));
-    assert_eq!(receiver.wait_for(1, PLENTY).await.len(), 1);
-    assert!(!is_reported(&universe, &declined.txn).await);
-    assert_eq!(universe.operator().balance(&organiser.client).await, 8);
+    assert_eq!(event.counts().await, ("active".to_owned(), 0, 1, 0), "an answer is no abandonment");
+    identity_app.approve(&event.scan().await, "asha").await;
+    assert_eq!(event.counts().await, ("at_capacity".to_owned(), 1, 2, 0));
+    assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1);
+    assert!(!is_reported(&node, &declined.txn).await);
+    assert_eq!(node.operator().balance(&organiser.client).await, 8);
 }
 
 #[tokio::test]
 async fn a_registration_is_reported_as_a_single_verification_is_and_to_where_the_event_says_now() {
-    let universe = Universe::start().await;
-    let (organiser, phone) = (universe.backend(10).await, universe.phone());
+    let node = TestNode::start().await;
+    let (organiser, identity_app) = (node.backend(10).await, node.identity_app());
     let (before, after) = (receiver().await, receiver().await);
-    let venue = Venue::reported(&universe, &organiser, 10, &before.url("/hook")).await;
-    let (first, second, third) = (venue.scan().await, venue.scan().await, venue.scan().await);
-    phone.approve(&first, "asha").await;
-    let arrived = before.wait_for(1, PLENTY).await;
+    let event = TestEvent::reported(&node, &organiser, 10, &before.url("/hook")).await;
+    let (first, second, third) = (event.scan().await, event.scan().await, event.scan().await);
+    identity_app.approve(&first, "asha").await;
+    let arrived = before.wait_for(1, TIMEOUT).await;
     let sent: Value = serde_json::from_slice(&arrived[0].body).expect("JSON");
     assert_eq!(sent, organiser.result(&first.txn).await.ok());
     assert_eq!(arrived[0].path, "/hook");
 
-    venue.patch(&json!({"webhook_url": after.url("/new")})).await.ok();
-    phone.approve(&second, "asha").await;
-    assert_eq!(txn_of(&after.wait_for(1, PLENTY).await[0].body), second.txn);
-    assert_eq!(venue.patch(&json!({"webhook_url": null})).await.ok()["webhook_url"], Value::Null);
-    phone.approve(&third, "asha").await;
-    assert!(!is_reported(&universe, &third.txn).await, "no URL, no webhook, no error");
-    assert_eq!((before.received().len(), after.received().len(), venue.registrations().await.len()), (1, 1, 3));
+    event.patch(&json!({"webhook_url": after.url("/new")})).await.ok();
+    identity_app.approve(&second, "asha").await;
+    assert_eq!(txn_of(&after.wait_for(1, TIMEOUT).await[0].body), second.txn);
+    assert_eq!(event.patch(&json!({"webhook_url": null})).await.ok()["webhook_url"], Value::Null);
+    identity_app.approve(&third, "asha").await;
+    assert!(!is_reported(&node, &third.txn).await, "no URL, no webhook, no error");
+    assert_eq!((before.received().len(), after.received().len(), event.registrations().await.len()), (1, 1, 3));
 }
 
 fn txn_of(body: &[u8]) -> String {

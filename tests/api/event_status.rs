@@ -6,21 +6,21 @@ use reqwest::Method;
 use serde_json::json;
 
 use sakshi_kit::answer::Answer;
-use sakshi_kit::universe::Universe;
-use sakshi_kit::venue::{BROWSER, EVENTS, PROGRAM, Venue, cookie_of, led_to, terms, within};
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::event::{BROWSER, EVENTS, PROGRAM, TestEvent, cookie_of, led_to, terms, within};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 /// Status and code by which the page, the button and the status of the API refuse or let in.
-async fn stands(venue: &Venue, status: &str, refusal: Option<(u16, &str)>) {
-    assert_eq!(venue.state().await["status"], status);
+async fn stands(event: &TestEvent, status: &str, refusal: Option<(u16, &str)>) {
+    assert_eq!(event.state().await["status"], status);
     let Some((number, code)) = refusal else {
-        assert_eq!(Answer::to(venue.visit(Method::GET, BROWSER)).await.status, 200);
+        assert_eq!(Answer::to(event.visit(Method::GET, BROWSER)).await.status, 200);
         return;
     };
-    for request in [venue.visit(Method::GET, PROGRAM), venue.button(PROGRAM)] {
+    for request in [event.visit(Method::GET, PROGRAM), event.button(PROGRAM)] {
         assert_eq!(Answer::to(request).await.refusal(number), code, "{status}");
     }
-    for request in [venue.visit(Method::GET, BROWSER), venue.button(BROWSER)] {
+    for request in [event.visit(Method::GET, BROWSER), event.button(BROWSER)] {
         let page = Answer::to(request).await;
         assert_eq!(page.status, number, "{status}");
         assert!(page.header("content-type").unwrap().starts_with("text/html"), "{status}");
@@ -29,93 +29,93 @@ async fn stands(venue: &Venue, status: &str, refusal: Option<(u16, &str)>) {
 
 #[tokio::test]
 async fn the_first_that_holds_of_disabled_expired_at_capacity_active_is_told() {
-    let universe = Universe::start().await;
-    let (organiser, phone) = (universe.backend(5).await, universe.phone());
-    let venue = Venue::open(&universe, &organiser, &terms(1)).await;
-    stands(&venue, "active", None).await;
-    phone.approve(&venue.scan().await, "asha").await;
-    stands(&venue, "at_capacity", Some((409, "event_full"))).await;
-    let soon = venue.patch(&json!({"expires_at": within(Duration::from_secs(2))})).await.ok();
+    let node = TestNode::start().await;
+    let (organiser, identity_app) = (node.backend(5).await, node.identity_app());
+    let event = TestEvent::open(&node, &organiser, &terms(1)).await;
+    stands(&event, "active", None).await;
+    identity_app.approve(&event.scan().await, "asha").await;
+    stands(&event, "at_capacity", Some((409, "event_full"))).await;
+    let soon = event.patch(&json!({"expires_at": within(Duration::from_secs(2))})).await.ok();
     assert_eq!(soon["remaining"], 0);
-    eventually("the end", PLENTY, || async { (venue.state().await["status"] == "expired").then_some(()) }).await;
-    stands(&venue, "expired", Some((410, "event_closed"))).await;
-    assert_eq!(venue.patch(&json!({"is_active": false})).await.ok()["status"], "disabled");
-    stands(&venue, "disabled", Some((410, "event_closed"))).await;
+    eventually("the end", TIMEOUT, || async { (event.state().await["status"] == "expired").then_some(()) }).await;
+    stands(&event, "expired", Some((410, "event_closed"))).await;
+    assert_eq!(event.patch(&json!({"is_active": false})).await.ok()["status"], "disabled");
+    stands(&event, "disabled", Some((410, "event_closed"))).await;
 
-    assert_eq!(venue.patch(&json!({"is_active": true})).await.ok()["status"], "expired", "enabling does not extend");
-    let extended = venue.patch(&json!({"expires_at": within(Duration::from_secs(60))})).await.ok();
+    assert_eq!(event.patch(&json!({"is_active": true})).await.ok()["status"], "expired", "enabling does not extend");
+    let extended = event.patch(&json!({"expires_at": within(Duration::from_secs(60))})).await.ok();
     assert_eq!(extended["status"], "at_capacity", "extending makes no room");
-    stands(&venue, "at_capacity", Some((409, "event_full"))).await;
-    assert_eq!(venue.patch(&json!({"max_guests": 2})).await.ok()["status"], "active");
-    stands(&venue, "active", None).await;
-    assert_eq!(universe.operator().balance(&organiser.client).await, 4);
+    stands(&event, "at_capacity", Some((409, "event_full"))).await;
+    assert_eq!(event.patch(&json!({"max_guests": 2})).await.ok()["status"], "active");
+    stands(&event, "active", None).await;
+    assert_eq!(node.operator().balance(&organiser.client).await, 4);
 }
 
 #[tokio::test]
 async fn after_its_end_an_event_takes_no_scan_and_no_credential() {
-    let universe = Universe::start().await;
-    let (organiser, phone) = (universe.backend(5).await, universe.phone());
-    let venue = Venue::open(&universe, &organiser, &terms(5)).await;
-    let under_way = venue.scan().await;
-    let credential = phone.credential(&under_way, "asha");
-    venue.patch(&json!({"expires_at": within(Duration::from_secs(2))})).await.ok();
-    eventually("the end", PLENTY, || async { (venue.state().await["status"] == "expired").then_some(()) }).await;
-    stands(&venue, "expired", Some((410, "event_closed"))).await;
+    let node = TestNode::start().await;
+    let (organiser, identity_app) = (node.backend(5).await, node.identity_app());
+    let event = TestEvent::open(&node, &organiser, &terms(5)).await;
+    let under_way = event.scan().await;
+    let credential = identity_app.credential(&under_way, "asha");
+    event.patch(&json!({"expires_at": within(Duration::from_secs(2))})).await.ok();
+    eventually("the end", TIMEOUT, || async { (event.state().await["status"] == "expired").then_some(()) }).await;
+    stands(&event, "expired", Some((410, "event_closed"))).await;
     for _ in 0..2 {
-        assert_eq!(phone.present(&under_way, &credential).await.status, 410);
+        assert_eq!(identity_app.present(&under_way, &credential).await.status, 410);
     }
     assert_eq!(organiser.result(&under_way.txn).await.ok()["data"]["error_code"], "event_closed");
-    assert_eq!(venue.counts().await, ("expired".to_owned(), 0, 1, 0));
-    assert_eq!(universe.operator().balance(&organiser.client).await, 4);
+    assert_eq!(event.counts().await, ("expired".to_owned(), 0, 1, 0));
+    assert_eq!(node.operator().balance(&organiser.client).await, 4);
 }
 
 #[tokio::test]
 async fn an_event_ends_by_itself_when_it_was_created_to() {
-    let universe = Universe::start().await;
-    let organiser = universe.backend(1).await;
+    let node = TestNode::start().await;
+    let organiser = node.backend(1).await;
     let mut short = terms(5);
     short["expires_at"] = json!(within(Duration::from_secs(2)));
-    let venue = Venue::open(&universe, &organiser, &short).await;
-    eventually("the end", PLENTY, || async { (Answer::to(venue.visit(Method::GET, PROGRAM)).await.status == 410).then_some(()) }).await;
-    stands(&venue, "expired", Some((410, "event_closed"))).await;
+    let event = TestEvent::open(&node, &organiser, &short).await;
+    eventually("the end", TIMEOUT, || async { (Answer::to(event.visit(Method::GET, PROGRAM)).await.status == 410).then_some(()) }).await;
+    stands(&event, "expired", Some((410, "event_closed"))).await;
 }
 
 #[tokio::test]
 async fn the_status_shows_what_was_created() {
-    let universe = Universe::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
-    let organiser = universe.backend(1).await;
+    let node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let organiser = node.backend(1).await;
     let mut all = terms(250);
     all["language"] = json!("Hindi");
     all["webhook_url"] = json!("https://hooks.example/guests?venue=7");
-    let venue = Venue::open(&universe, &organiser, &all).await;
-    let state = venue.state().await;
+    let event = TestEvent::open(&node, &organiser, &all).await;
+    let state = event.state().await;
     let created_at = state["created_at"].clone();
     let expected = json!({
-        "event_id": venue.id, "name": "Open day", "status": "active", "is_active": true, "claims": ["name", "gender"],
+        "event_id": event.id, "name": "Open day", "status": "active", "is_active": true, "claims": ["name", "gender"],
         "language": "hindi", "max_guests": 250, "registration_count": 0, "remaining": 250, "scan_count": 0, "abandoned_count": 0,
-        "webhook_url": "https://hooks.example/guests?venue=7", "qr_url": format!("https://verify.example/e/{}", venue.id),
+        "webhook_url": "https://hooks.example/guests?venue=7", "qr_url": format!("https://verify.example/e/{}", event.id),
         "created_at": created_at, "expires_at": all["expires_at"],
     });
     assert_eq!(state, expected);
-    assert!(venue.id.len() >= 11 && venue.id.chars().all(|letter| letter.is_ascii_alphanumeric()), "{}", venue.id);
+    assert!(event.id.len() >= 11 && event.id.chars().all(|letter| letter.is_ascii_alphanumeric()), "{}", event.id);
     let list = organiser.get(EVENTS).await.ok();
     assert_eq!((&list["total"], &list["events"]), (&json!(1), &json!([state])));
 }
 
 #[tokio::test]
 async fn pages_of_registrations_stay_as_they_are_while_guests_are_added() {
-    let universe = Universe::start().await;
-    let (organiser, phone) = (universe.backend(20).await, universe.phone());
-    let venue = Venue::open(&universe, &organiser, &terms(20)).await;
+    let node = TestNode::start().await;
+    let (organiser, identity_app) = (node.backend(20).await, node.identity_app());
+    let event = TestEvent::open(&node, &organiser, &terms(20)).await;
     let (mut came, mut read) = (Vec::new(), Vec::new());
     let mut pages = Vec::new();
     for number in 1..=4 {
         for _ in 0..3 {
-            let opened = venue.scan().await;
-            phone.approve(&opened, "asha").await;
+            let opened = event.scan().await;
+            identity_app.approve(&opened, "asha").await;
             came.push(json!(opened.txn));
         }
-        let page = venue.page(number, 2).await;
+        let page = event.page(number, 2).await;
         assert_eq!((&page["page"], &page["page_size"], &page["total"]), (&json!(number), &json!(2), &json!(came.len())));
         let rows = page["registrations"].as_array().expect("registrations").clone();
         read.extend(rows.iter().map(|row| row["txn_id"].clone()));
@@ -123,11 +123,11 @@ async fn pages_of_registrations_stay_as_they_are_while_guests_are_added() {
     }
     assert_eq!(read, came[..8], "nobody is left out and nobody comes twice, oldest first");
     for (number, rows) in (1..).zip(&pages) {
-        assert_eq!(venue.page(number, 2).await["registrations"].as_array(), Some(rows));
+        assert_eq!(event.page(number, 2).await["registrations"].as_array(), Some(rows));
     }
-    let beyond = venue.page(7, 2).await;
+    let beyond = event.page(7, 2).await;
     assert_eq!((&beyond["total"], &beyond["registrations"]), (&json!(12), &json!([])));
-    let by_default = organiser.get(&format!("{}/registrations", venue.path())).await.ok();
+    let by_default = organiser.get(&format!("{}/registrations", event.path())).await.ok();
     assert_eq!((&by_default["page"], &by_default["page_size"]), (&json!(1), &json!(20)));
     let listed: Vec<_> = by_default["registrations"].as_array().unwrap().iter().map(|row| row["txn_id"].clone()).collect();
     assert_eq!(listed, came);
@@ -135,25 +135,25 @@ async fn pages_of_registrations_stay_as_they_are_while_guests_are_added() {
 
 #[tokio::test]
 async fn a_kill_changes_nothing_of_an_event() {
-    let mut universe = Universe::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
-    let (organiser, phone) = (universe.backend(10).await, universe.phone());
-    let venue = Venue::open(&universe, &organiser, &terms(1)).await;
-    let disabled = Venue::open(&universe, &organiser, &terms(1)).await;
+    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let (organiser, identity_app) = (node.backend(10).await, node.identity_app());
+    let event = TestEvent::open(&node, &organiser, &terms(1)).await;
+    let disabled = TestEvent::open(&node, &organiser, &terms(1)).await;
     for _ in 0..2 {
-        let scan = venue.scan().await;
-        phone.approve(&scan, "asha").await;
-        venue.patch(&json!({"max_guests": 3})).await.ok();
+        let scan = event.scan().await;
+        identity_app.approve(&scan, "asha").await;
+        event.patch(&json!({"max_guests": 3})).await.ok();
     }
-    let pressed = venue.press(None).await;
+    let pressed = event.press(None).await;
     disabled.patch(&json!({"is_active": false, "name": "Cancelled"})).await.ok();
-    let before = (venue.state().await, venue.registrations().await, disabled.state().await);
-    universe.kill().await;
-    universe.launch().await;
-    assert_eq!((venue.state().await, venue.registrations().await, disabled.state().await), before);
+    let before = (event.state().await, event.registrations().await, disabled.state().await);
+    node.kill().await;
+    node.launch().await;
+    assert_eq!((event.state().await, event.registrations().await, disabled.state().await), before);
     stands(&disabled, "disabled", Some((410, "event_closed"))).await;
-    assert_eq!(led_to(&venue.press(Some(&cookie_of(&pressed))).await), led_to(&pressed), "a guest under way continues");
-    phone.approve(&venue.follow(&pressed).await, "asha").await;
-    assert_eq!(venue.counts().await, ("at_capacity".to_owned(), 3, 3, 0));
-    stands(&venue, "at_capacity", Some((409, "event_full"))).await;
-    assert_eq!(universe.operator().balance(&organiser.client).await, 7);
+    assert_eq!(led_to(&event.press(Some(&cookie_of(&pressed))).await), led_to(&pressed), "a guest under way continues");
+    identity_app.approve(&event.follow(&pressed).await, "asha").await;
+    assert_eq!(event.counts().await, ("at_capacity".to_owned(), 3, 3, 0));
+    stands(&event, "at_capacity", Some((409, "event_full"))).await;
+    assert_eq!(node.operator().balance(&organiser.client).await, 7);
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::flow::{CONSENT_TEXT, Flow, PDF};
-use sakshi_kit::universe::Universe;
+use sakshi_kit::node::TestNode;
 use sakshi_kit::upstream::{Order, TOKEN, Upstream};
 
 /// The names of an object's members.
@@ -25,11 +25,11 @@ fn assert_ordered(order: &Order, flow: Flow, body: &Value) {
 #[tokio::test]
 async fn an_esign_request_is_ordered_and_each_signer_gets_a_place_to_sign() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let backend = universe.backend(0).await;
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let backend = node.backend(0).await;
     let body = Flow::Esign.body();
-    let begun = backend.begin_with(Flow::Esign, &body).await;
-    let answer = &begun.answer;
+    let opened = backend.open_flow_with(Flow::Esign, &body).await;
+    let answer = &opened.answer;
     assert_eq!(members(answer), ["documentId", "documentReferenceId", "signerInfo"]);
     assert_eq!(answer["documentReferenceId"], "loan-agreement-7");
     let signers = answer["signerInfo"].as_array().expect("signers");
@@ -47,7 +47,7 @@ async fn an_esign_request_is_ordered_and_each_signer_gets_a_place_to_sign() {
                "invitationExpireTimeStamp": body["signerInfo"][index]["invitationExpireTimeStamp"]})
     };
     let expected = json!({
-        "documentId": begun.id, "app_id": backend.app, "request_id": "req-1", "documentReferenceId": "loan-agreement-7",
+        "documentId": opened.id, "app_id": backend.app, "request_id": "req-1", "documentReferenceId": "loan-agreement-7",
         "document": {"name": "Loan agreement of Asha", "content": PDF}, "signerInfo": [invited(0), invited(1)],
     });
     assert_ordered(&upstream.last(), Flow::Esign, &expected);
@@ -56,16 +56,16 @@ async fn an_esign_request_is_ordered_and_each_signer_gets_a_place_to_sign() {
 #[tokio::test]
 async fn each_signer_gets_the_place_that_the_upstream_named_for_them_in_any_order() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let backend = universe.backend(0).await;
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let backend = node.backend(0).await;
     let mut body = Flow::Esign.body_with(&[("/documentReferenceId", None)]);
     let many: Vec<Value> = (0..20).map(|number| json!({"signerName": format!("Signer Number {number}")})).collect();
     body["signerInfo"] = json!(many);
-    let begun = backend.begin_with(Flow::Esign, &json!({"documentInfo": body["documentInfo"], "signerInfo": many})).await;
-    assert_eq!(begun.answer["documentReferenceId"], Value::Null);
+    let opened = backend.open_flow_with(Flow::Esign, &json!({"documentInfo": body["documentInfo"], "signerInfo": many})).await;
+    assert_eq!(opened.answer["documentReferenceId"], Value::Null);
     let order = upstream.last().body;
     let ordered = order["signerInfo"].as_array().expect("signers");
-    let answered = begun.answer["signerInfo"].as_array().expect("signers");
+    let answered = opened.answer["signerInfo"].as_array().expect("signers");
     assert_eq!((ordered.len(), answered.len()), (20, 20));
     for (number, (asked, told)) in ordered.iter().zip(answered).enumerate() {
         assert_eq!(asked["signerName"], format!("Signer Number {number}"), "in the order of signing");
@@ -77,12 +77,12 @@ async fn each_signer_gets_the_place_that_the_upstream_named_for_them_in_any_orde
 #[tokio::test]
 async fn a_document_locker_request_is_ordered_with_the_consent_that_was_given() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let backend = universe.backend(0).await;
-    let begun = backend.begin(Flow::DocLocker).await;
-    assert_eq!(members(&begun.answer), ["requestUrl", "transactionId"]);
-    assert!(begun.answer["requestUrl"].as_str().expect("a URL").starts_with("https://upstream.example/"), "{}", begun.answer);
-    let expected = json!({"transactionId": begun.id, "app_id": backend.app, "request_id": "req-1",
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let backend = node.backend(0).await;
+    let opened = backend.open_flow(Flow::DocLocker).await;
+    assert_eq!(members(&opened.answer), ["requestUrl", "transactionId"]);
+    assert!(opened.answer["requestUrl"].as_str().expect("a URL").starts_with("https://upstream.example/"), "{}", opened.answer);
+    let expected = json!({"transactionId": opened.id, "app_id": backend.app, "request_id": "req-1",
                           "docs": ["driving_licence", "class_x_marksheet"], "consent_text": CONSENT_TEXT});
     assert_ordered(&upstream.last(), Flow::DocLocker, &expected);
 }
@@ -90,12 +90,12 @@ async fn a_document_locker_request_is_ordered_with_the_consent_that_was_given() 
 #[tokio::test]
 async fn both_kinds_of_e_stamp_are_ordered_by_their_name() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let backend = universe.backend(0).await;
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let backend = node.backend(0).await;
     for api_type in ["RegistryEStamp", "PhysicalEStamp"] {
-        let begun = backend.begin_with(Flow::EStamp, &Flow::EStamp.body_with(&[("/apiType", Some(json!(api_type)))])).await;
-        assert_eq!(begun.answer, json!({"eStampId": begun.id}));
-        let expected = json!({"eStampId": begun.id, "app_id": backend.app, "request_id": "req-1", "apiType": api_type,
+        let opened = backend.open_flow_with(Flow::EStamp, &Flow::EStamp.body_with(&[("/apiType", Some(json!(api_type)))])).await;
+        assert_eq!(opened.answer, json!({"eStampId": opened.id}));
+        let expected = json!({"eStampId": opened.id, "app_id": backend.app, "request_id": "req-1", "apiType": api_type,
                               "document": {"documentName": "lease.pdf", "base64FileData": PDF},
                               "signatoriesInfo": [{"name": "Asha Rao", "emailID": "asha@example.com", "signType": "electronic"}]});
         assert_ordered(&upstream.last(), Flow::EStamp, &expected);
@@ -105,30 +105,30 @@ async fn both_kinds_of_e_stamp_are_ordered_by_their_name() {
 #[tokio::test]
 async fn a_wealth_consent_is_ordered_and_answered_with_its_handle() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let backend = universe.backend(0).await;
-    let begun = backend.begin(Flow::Wealth).await;
-    assert_eq!((&begun.answer["uniqueIdentifier"], &begun.answer["consentHandle"]), (&json!(begun.id), &json!("handle-1")));
-    let expected = json!({"uniqueIdentifier": begun.id, "app_id": backend.app, "request_id": "req-1", "consent_text": CONSENT_TEXT});
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let backend = node.backend(0).await;
+    let opened = backend.open_flow(Flow::Wealth).await;
+    assert_eq!((&opened.answer["uniqueIdentifier"], &opened.answer["consentHandle"]), (&json!(opened.id), &json!("handle-1")));
+    let expected = json!({"uniqueIdentifier": opened.id, "app_id": backend.app, "request_id": "req-1", "consent_text": CONSENT_TEXT});
     assert_ordered(&upstream.last(), Flow::Wealth, &expected);
 }
 
 #[tokio::test]
 async fn every_flow_is_opened_without_credits_and_costs_none() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let backend = universe.backend(3).await;
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let backend = node.backend(3).await;
     for flow in Flow::ALL {
-        backend.begin(flow).await;
+        backend.open_flow(flow).await;
     }
-    assert_eq!(universe.operator().balance(&backend.client).await, 3);
+    assert_eq!(node.operator().balance(&backend.client).await, 3);
 }
 
 #[tokio::test]
 async fn members_in_the_other_spelling_order_the_same() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let backend = universe.backend(0).await;
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let backend = node.backend(0).await;
     let camel = Flow::Esign.body();
     let until = &camel["signerInfo"][0]["invitationExpireTimeStamp"];
     let cases = [
@@ -153,7 +153,7 @@ async fn members_in_the_other_spelling_order_the_same() {
         (Flow::Wealth, json!({"consent": "Y", "consentText": CONSENT_TEXT}), json!({"consent_text": CONSENT_TEXT})),
     ];
     for (flow, body, expected) in cases {
-        backend.begin_as(flow, &body).await.ok();
+        backend.try_open_flow(flow, &body).await.ok();
         let mut order = upstream.last().body;
         if let Some(signers) = order["signerInfo"].as_array_mut() {
             signers.iter_mut().for_each(|signer| drop(signer.as_object_mut().expect("a signer").remove("signerId")));
@@ -167,8 +167,8 @@ async fn members_in_the_other_spelling_order_the_same() {
 #[tokio::test]
 async fn a_correlation_id_in_the_body_goes_with_the_order() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let backend = universe.backend(0).await;
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let backend = node.backend(0).await;
     for flow in Flow::ALL {
         let body = flow.body_with(&[("/request_id", Some(json!("order-7")))]);
         let answer = Answer::to(backend.request(Method::POST, flow.path()).json(&body)).await;
@@ -180,29 +180,29 @@ async fn a_correlation_id_in_the_body_goes_with_the_order() {
 #[tokio::test]
 async fn a_repeat_under_the_same_key_gets_the_first_answer_and_orders_nothing() {
     let upstream = Upstream::start().await;
-    let mut universe = Universe::ordering_from(&upstream, &[]).await;
-    let backend = universe.backend(0).await;
+    let mut node = TestNode::ordering_from(&upstream, &[]).await;
+    let backend = node.backend(0).await;
     let bodies = Flow::ALL.map(|flow| (flow, flow.body()));
     let mut first = Vec::new();
     for (flow, body) in &bodies {
-        first.push(backend.begin_once(&format!("key-{}", flow.name()), *flow, body).await);
+        first.push(backend.open_flow_once(&format!("key-{}", flow.name()), *flow, body).await);
     }
     assert_eq!(upstream.orders().len(), 4);
     for life in 0..2 {
         for ((flow, body), first) in bodies.iter().zip(&first) {
             first.ok();
-            let again = backend.begin_once(&format!("key-{}", flow.name()), *flow, body).await;
+            let again = backend.open_flow_once(&format!("key-{}", flow.name()), *flow, body).await;
             assert_eq!((again.status, &again.text), (200, &first.text), "{}", flow.name());
         }
         if life == 0 {
-            universe.kill().await;
-            universe.launch().await;
+            node.kill().await;
+            node.launch().await;
         }
     }
     assert_eq!(upstream.orders().len(), 4, "a replay orders nothing, not even after the process was killed");
     for flow in Flow::ALL {
         let other = flow.body_with(&[("/request_id", Some(json!("another-body")))]);
-        let answer = backend.begin_once(&format!("key-{}", flow.name()), flow, &other).await;
+        let answer = backend.open_flow_once(&format!("key-{}", flow.name()), flow, &other).await;
         assert_eq!(answer.refusal(422), "idempotency_key_reused", "{}", flow.name());
     }
     assert_eq!(upstream.orders().len(), 4);
@@ -211,10 +211,10 @@ async fn a_repeat_under_the_same_key_gets_the_first_answer_and_orders_nothing() 
 #[tokio::test]
 async fn a_key_that_opened_another_kind_of_flow_is_a_422() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let backend = universe.backend(1).await;
-    backend.begin_once("order-1", Flow::Wealth, &Flow::Wealth.body()).await.ok();
-    let locker = backend.begin_once("order-1", Flow::DocLocker, &Flow::DocLocker.body()).await;
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let backend = node.backend(1).await;
+    backend.open_flow_once("order-1", Flow::Wealth, &Flow::Wealth.body()).await.ok();
+    let locker = backend.open_flow_once("order-1", Flow::DocLocker, &Flow::DocLocker.body()).await;
     assert_eq!(locker.refusal(422), "idempotency_key_reused");
     let init = backend.init_once("order-1", &json!({"claims": ["name"], "channel": "qr"})).await;
     assert_eq!(init.refusal(422), "idempotency_key_reused");
@@ -224,14 +224,14 @@ async fn a_key_that_opened_another_kind_of_flow_is_a_422() {
 #[tokio::test]
 async fn requests_at_once_under_one_key_open_one_flow() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let backend = universe.backend(0).await;
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let backend = node.backend(0).await;
     let body = Flow::DocLocker.body();
-    let answers = join_all((0..16).map(|_| backend.begin_once("order-1", Flow::DocLocker, &body))).await;
+    let answers = join_all((0..16).map(|_| backend.open_flow_once("order-1", Flow::DocLocker, &body))).await;
     for answer in &answers {
         assert_eq!((answer.status, &answer.text), (200, &answers[0].text));
     }
-    let connector = universe.connector();
+    let connector = node.connector();
     let mut known = Vec::new();
     for order in upstream.orders() {
         let id = order.body["transactionId"].as_str().expect("an id").to_owned();
@@ -248,9 +248,9 @@ async fn requests_at_once_under_one_key_open_one_flow() {
 #[tokio::test]
 async fn a_key_belongs_to_one_app() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let (one, other) = (universe.backend(0).await, universe.backend(0).await);
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let (one, other) = (node.backend(0).await, node.backend(0).await);
     let body = Flow::EStamp.body();
-    let first = one.begin_once("order-1", Flow::EStamp, &body).await.ok();
-    assert_ne!(other.begin_once("order-1", Flow::EStamp, &body).await.ok()["eStampId"], first["eStampId"]);
+    let first = one.open_flow_once("order-1", Flow::EStamp, &body).await.ok();
+    assert_ne!(other.open_flow_once("order-1", Flow::EStamp, &body).await.ok()["eStampId"], first["eStampId"]);
 }

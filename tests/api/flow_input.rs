@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
+use sakshi_kit::event::within;
 use sakshi_kit::flow::{CONSENT_TEXT, Flow};
-use sakshi_kit::universe::Universe;
+use sakshi_kit::node::TestNode;
 use sakshi_kit::upstream::Upstream;
-use sakshi_kit::venue::within;
 
 const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
 
@@ -26,11 +26,11 @@ const fn without(pointer: &'static str, path: &'static str) -> Case {
 /// Every case is refused with its path, and nothing of it reaches the upstream.
 async fn assert_refused(flow: Flow, cases: Vec<Case>) {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let backend = node.backend(1).await;
     for (pointer, value, path) in cases {
         let shown = value.as_ref().map_or_else(|| "none".to_owned(), |value| value.to_string().chars().take(80).collect());
-        let answer = backend.begin_as(flow, &flow.body_with(&[(pointer, value)])).await;
+        let answer = backend.try_open_flow(flow, &flow.body_with(&[(pointer, value)])).await;
         let fields = answer.refused_fields();
         assert!(fields == [path], "{path} is not what {fields:?} names for {pointer} = {shown}");
     }
@@ -161,13 +161,13 @@ async fn every_bad_field_of_an_e_stamp_request_is_a_400_that_names_its_path() {
 #[tokio::test]
 async fn all_problems_are_named_at_once() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let backend = node.backend(1).await;
     let body = json!({
         "documentInfo": {"name": " ", "content": "no Base64!", "colour": "red"},
         "signerInfo": [{}, {"signerName": 7, "hat": "grey"}], "responseUrl": "nowhere", "shoe_size": 43,
     });
-    let fields = backend.begin_as(Flow::Esign, &body).await.refused_fields();
+    let fields = backend.try_open_flow(Flow::Esign, &body).await.refused_fields();
     for field in [
         "documentInfo.name",
         "documentInfo.content",
@@ -186,8 +186,8 @@ async fn all_problems_are_named_at_once() {
 #[tokio::test]
 async fn the_same_field_in_both_spellings_is_a_400_at_every_depth() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let backend = node.backend(1).await;
     let cases = [
         (Flow::Esign, "", "documentInfo", "document_info"),
         (Flow::Esign, "", "signerInfo", "signer_info"),
@@ -212,7 +212,7 @@ async fn the_same_field_in_both_spellings_is_a_400_at_every_depth() {
         object[snake] = value;
         let path = place.trim_start_matches('/').replace("/0", "[0]").replace("/1", "[1]");
         let path = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-        let fields = backend.begin_as(flow, &body).await.refused_fields();
+        let fields = backend.try_open_flow(flow, &body).await.refused_fields();
         assert!(fields == [path(camel)] || fields == [path(snake)], "{fields:?} for {place}/{camel}");
     }
     assert!(upstream.orders().is_empty());
@@ -222,10 +222,10 @@ async fn the_same_field_in_both_spellings_is_a_400_at_every_depth() {
 async fn an_esign_http_response_url_is_refused_where_the_operator_does_not_allow_it() {
     let upstream = Upstream::start().await;
     let settings = [("WEBHOOKS__ALLOW_HTTP", "false"), ("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false")];
-    let universe = Universe::ordering_from(&upstream, &settings).await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::ordering_from(&upstream, &settings).await;
+    let backend = node.backend(1).await;
     for url in ["http://client.example/hook", "https://127.0.0.1/hook", "https://[::1]/hook", "https://10.0.0.1/hook"] {
-        let answer = backend.begin_as(Flow::Esign, &Flow::Esign.body_with(&[("/responseUrl", Some(json!(url)))])).await;
+        let answer = backend.try_open_flow(Flow::Esign, &Flow::Esign.body_with(&[("/responseUrl", Some(json!(url)))])).await;
         assert_eq!(answer.refused_fields(), ["responseUrl"], "{url}");
     }
     assert!(upstream.orders().is_empty());
@@ -239,8 +239,8 @@ async fn post(backend: &Backend, flow: Flow, content_type: &str, body: impl Into
 #[tokio::test]
 async fn what_is_no_json_object_is_a_400_and_no_json_at_all_a_415() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let backend = node.backend(1).await;
     for flow in Flow::ALL {
         for body in ["", "{", "[]", "null", "\"text\"", "{\"consent\":\"Y\"}{}", "{\"consent\":\"Y\",\"consent\":\"Y\"}"] {
             let answer = post(&backend, flow, "application/json", body).await;
@@ -261,8 +261,8 @@ async fn what_is_no_json_object_is_a_400_and_no_json_at_all_a_415() {
 #[tokio::test]
 async fn a_body_beyond_what_its_flow_may_carry_is_a_413() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let backend = node.backend(1).await;
     for (flow, bytes) in [(Flow::Esign, 14 << 20), (Flow::EStamp, 14 << 20), (Flow::DocLocker, 65_537), (Flow::Wealth, 65_537)] {
         // Whitespace alone, so that nothing but the length can be wrong.
         let mut body = flow.body().to_string().into_bytes();
@@ -278,13 +278,13 @@ async fn a_body_beyond_what_its_flow_may_carry_is_a_413() {
 #[tokio::test]
 async fn without_the_two_headers_every_flow_is_a_401() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let (backend, other) = (universe.backend(1).await, universe.backend(1).await);
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let (backend, other) = (node.backend(1).await, node.backend(1).await);
     for flow in Flow::ALL {
-        let bare = Answer::to(universe.http.post(universe.reach.public(flow.path())).json(&flow.body())).await;
+        let bare = Answer::to(node.http.post(node.addresses.public(flow.path())).json(&flow.body())).await;
         assert_eq!(bare.refusal(401), "unauthorized", "{flow:?}");
-        let foreign = backend.presenting(&backend.key, &other.app);
-        assert_eq!(foreign.begin_as(flow, &flow.body()).await.refusal(401), "unauthorized", "{flow:?}");
+        let foreign = backend.with_credentials(&backend.key, &other.app);
+        assert_eq!(foreign.try_open_flow(flow, &flow.body()).await.refusal(401), "unauthorized", "{flow:?}");
     }
     assert!(upstream.orders().is_empty());
 }
@@ -292,14 +292,14 @@ async fn without_the_two_headers_every_flow_is_a_401() {
 #[tokio::test]
 async fn flows_share_the_rate_of_inits() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[("LIMITS__INIT_PER_SECOND_PER_APP", "2")]).await;
-    let backend = universe.backend(200).await;
+    let node = TestNode::ordering_from(&upstream, &[("LIMITS__INIT_PER_SECOND_PER_APP", "2")]).await;
+    let backend = node.backend(200).await;
     let body = json!({"docs": ["driving_licence"], "consent": "Y", "consent_text": CONSENT_TEXT});
     let mut limited = 0;
     for round in 0..60 {
         let flow = [Flow::DocLocker, Flow::Wealth][round % 2];
         let body = if flow == Flow::DocLocker { body.clone() } else { flow.body() };
-        let answer = backend.begin_as(flow, &body).await;
+        let answer = backend.try_open_flow(flow, &body).await;
         if answer.status == 429 {
             assert_eq!(answer.refusal(429), "rate_limited");
             assert!(answer.header("retry-after").is_some());

@@ -8,12 +8,12 @@ use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
-use sakshi_kit::connector::told;
-use sakshi_kit::flow::{Begun, Flow};
+use sakshi_kit::connector::result_of;
+use sakshi_kit::flow::{Flow, OpenedFlow};
+use sakshi_kit::flow_fixture::{FlowFixture, body_of};
 use sakshi_kit::goldens::*;
-use sakshi_kit::office::{Office, body_of};
-use sakshi_kit::upstream::Manner;
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::upstream::UpstreamBehaviour;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 /// The largest file: 10 MiB before Base64.
 const FILE_BYTES: usize = 10 * 1_024 * 1_024;
@@ -25,8 +25,8 @@ fn file(seed: u8) -> String {
 }
 
 /// The bytes of a golden payload that holds another file.
-fn sent_with(begun: &Begun, golden: &str, file: &str) -> String {
-    begun.sent(golden).replace(sakshi_kit::flow::PDF, file)
+fn sent_with(opened: &OpenedFlow, golden: &str, file: &str) -> String {
+    opened.sent(golden).replace(sakshi_kit::flow::PDF, file)
 }
 
 /// Compares without printing ten megabytes.
@@ -36,56 +36,59 @@ fn assert_same(one: &str, other: &str) {
 
 #[tokio::test]
 async fn ten_megabytes_of_signed_pdf_arrive_byte_for_byte_in_webhook_and_poll() {
-    let office = Office::registered().await;
+    let fixture = FlowFixture::registered().await;
     let file = file(7);
     let body = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(file)))]);
-    let begun = office.backend.begin_with(Flow::Esign, &body).await;
-    assert_same(office.upstream.last().body["document"]["content"].as_str().expect("a document"), &file);
-    office.connector.tell("esign", &begun.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).await;
-    let expected = sent_with(&begun, ESIGN_COMPLETED, &file);
-    assert_same(body_of(&office.webhooks(1).await[0]), &expected);
-    assert_same(&office.backend.poll(&begun).await.text, &expected);
-    assert_eq!(office.universe.operator().outcomes(&begun.id).await, ["delivered"]);
+    let opened = fixture.backend.open_flow_with(Flow::Esign, &body).await;
+    assert_same(fixture.upstream.last().body["document"]["content"].as_str().expect("a document"), &file);
+    fixture.connector.report_new("esign", &opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).await;
+    let expected = sent_with(&opened, ESIGN_COMPLETED, &file);
+    assert_same(body_of(&fixture.webhooks(1).await[0]), &expected);
+    assert_same(&fixture.backend.poll(&opened).await.text, &expected);
+    assert_eq!(fixture.node.operator().outcomes(&opened.id).await, ["delivered"]);
 }
 
 #[tokio::test]
 async fn the_other_flows_carry_files_of_the_same_size() {
-    let office = Office::registered().await;
+    let fixture = FlowFixture::registered().await;
     let file = file(11);
     let stamp_body = Flow::EStamp.body_with(&[("/document/base64FileData", Some(json!(file)))]);
-    let stamp = office.backend.begin_with(Flow::EStamp, &stamp_body).await;
-    assert_same(office.upstream.last().body["document"]["base64FileData"].as_str().expect("a document"), &file);
-    office.connector.tell("estamp", &stamp.report_with(ESTAMP_COMPLETED, &[("/data/fileList/0/base64FileData", Some(json!(file)))])).await;
-    assert_same(body_of(&office.webhooks(1).await[0]), &sent_with(&stamp, ESTAMP_COMPLETED, &file));
+    let stamp = fixture.backend.open_flow_with(Flow::EStamp, &stamp_body).await;
+    assert_same(fixture.upstream.last().body["document"]["base64FileData"].as_str().expect("a document"), &file);
+    fixture
+        .connector
+        .report_new("estamp", &stamp.report_with(ESTAMP_COMPLETED, &[("/data/fileList/0/base64FileData", Some(json!(file)))]))
+        .await;
+    assert_same(body_of(&fixture.webhooks(1).await[0]), &sent_with(&stamp, ESTAMP_COMPLETED, &file));
 
-    let locker = office.backend.begin(Flow::DocLocker).await;
-    office.connector.tell("doclocker", &locker.report_with(DOCLOCKER_FETCHED, &[("/data/docs/0/dataPdf", Some(json!(file)))])).await;
+    let locker = fixture.backend.open_flow(Flow::DocLocker).await;
+    fixture.connector.report_new("doclocker", &locker.report_with(DOCLOCKER_FETCHED, &[("/data/docs/0/dataPdf", Some(json!(file)))])).await;
     let expected = sent_with(&locker, DOCLOCKER_FETCHED, &file);
-    assert_same(&ordered_details(body_of(&office.webhooks(2).await[1])), &expected);
-    assert_same(&ordered_details(&office.backend.poll(&locker).await.text), &expected);
+    assert_same(&ordered_details(body_of(&fixture.webhooks(2).await[1])), &expected);
+    assert_same(&ordered_details(&fixture.backend.poll(&locker).await.text), &expected);
 }
 
 #[tokio::test]
 async fn a_file_one_byte_too_large_is_refused_in_orders_and_reports() {
-    let office = Office::registered().await;
+    let fixture = FlowFixture::registered().await;
     let file = STANDARD.encode(vec![b'%'; FILE_BYTES + 1]);
-    let orders = office.upstream.orders().len();
+    let orders = fixture.upstream.orders().len();
     let body = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(file)))]);
-    assert_eq!(office.backend.begin_as(Flow::Esign, &body).await.refused_fields(), ["documentInfo.content"]);
-    assert_eq!(office.upstream.orders().len(), orders);
-    let begun = office.backend.begin(Flow::Esign).await;
-    let report = begun.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))]);
-    assert_eq!(office.connector.report("esign", &report).await.refused_fields(), ["content"]);
-    assert!(office.universe.operator().deliveries(&begun.id).await.is_empty());
+    assert_eq!(fixture.backend.try_open_flow(Flow::Esign, &body).await.refused_fields(), ["documentInfo.content"]);
+    assert_eq!(fixture.upstream.orders().len(), orders);
+    let opened = fixture.backend.open_flow(Flow::Esign).await;
+    let report = opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))]);
+    assert_eq!(fixture.connector.report("esign", &report).await.refused_fields(), ["content"]);
+    assert!(fixture.node.operator().deliveries(&opened.id).await.is_empty());
 }
 
 /// Reports until there is room: a connector is told when to come again.
-async fn tell_when_there_is_room(office: &Office, begun: &Begun, report: &Value) {
-    let result = eventually("room for a report", 3 * PLENTY, || async {
+async fn tell_when_there_is_room(fixture: &FlowFixture, opened: &OpenedFlow, report: &Value) {
+    let result = eventually("room for a report", 3 * TIMEOUT, || async {
         // Who is refused in the middle of a large body may find the connection closed before the answer.
-        let answer = office.connector.attempt(begun.flow.kind(), report).await.ok()?;
+        let answer = fixture.connector.attempt(opened.flow.kind(), report).await.ok()?;
         if answer.status != 503 {
-            return Some(told(&answer));
+            return Some(result_of(&answer));
         }
         answer.refusal(503);
         assert!(answer.header("retry-after").is_some(), "{}", answer.text);
@@ -96,9 +99,9 @@ async fn tell_when_there_is_room(office: &Office, begun: &Begun, report: &Value)
 }
 
 /// Reports two at a time, as many as there is room for; all of their webhooks are on their way at once.
-async fn tell_all(office: &Office, flows: &[Begun], reports: &[Value]) {
+async fn tell_all(fixture: &FlowFixture, flows: &[OpenedFlow], reports: &[Value]) {
     for (flows, reports) in flows.chunks(2).zip(reports.chunks(2)) {
-        join_all(flows.iter().zip(reports).map(|(begun, report)| tell_when_there_is_room(office, begun, report))).await;
+        join_all(flows.iter().zip(reports).map(|(opened, report)| tell_when_there_is_room(fixture, opened, report))).await;
     }
 }
 
@@ -111,80 +114,80 @@ const RESIDENT_BYTES_MAX: u64 = 384 * 1_024 * 1_024;
 #[tokio::test]
 async fn a_dozen_large_webhooks_to_a_hanging_receiver_hold_up_nobody_and_fill_no_memory() {
     // The first webhook is under way from its start to the end of the test, however slow the machine is.
-    let office = Office::with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("WEBHOOKS__TIMEOUT_MS", "600000")]).await;
+    let fixture = FlowFixture::with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("WEBHOOKS__TIMEOUT_MS", "600000")]).await;
     let hanging = WebhookReceiver::start(Behaviour::Hang).await.expect("a port");
-    let neighbour = office.universe.backend(0).await;
-    neighbour.register("ESign", &office.hook("ESign")).await;
-    office.backend.register("ESign", &hanging.url("/secret-path/ESign")).await;
-    let before = office.universe.process().resident_at_most();
+    let neighbour = fixture.node.backend(0).await;
+    neighbour.register("ESign", &fixture.hook("ESign")).await;
+    fixture.backend.register("ESign", &hanging.url("/secret-path/ESign")).await;
+    let before = fixture.node.process().resident_at_most();
     let file = file(3);
     let mut large = Vec::new();
     for _ in 0..12 {
-        large.push(office.backend.begin(Flow::Esign).await);
+        large.push(fixture.backend.open_flow(Flow::Esign).await);
     }
-    let reports: Vec<Value> = large.iter().map(|begun| begun.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).collect();
-    tell_all(&office, &large, &reports).await;
-    assert_eq!(hanging.wait_for(1, PLENTY).await.len(), 1, "the first is under way");
+    let reports: Vec<Value> = large.iter().map(|opened| opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).collect();
+    tell_all(&fixture, &large, &reports).await;
+    assert_eq!(hanging.wait_for(1, TIMEOUT).await.len(), 1, "the first is under way");
     for number in 1..=5 {
-        let begun = neighbour.begin(Flow::Esign).await;
-        office.connector.tell("esign", &begun.report(ESIGN_COMPLETED)).await;
-        office.webhooks(number).await;
+        let opened = neighbour.open_flow(Flow::Esign).await;
+        fixture.connector.report_new("esign", &opened.report(ESIGN_COMPLETED)).await;
+        fixture.webhooks(number).await;
     }
-    let large_too = neighbour.begin(Flow::Esign).await;
-    office.connector.tell("esign", &large_too.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).await;
-    assert_same(body_of(&office.webhooks(6).await[5]), &sent_with(&large_too, ESIGN_COMPLETED, &file));
-    for begun in &large {
-        assert_same(&office.backend.poll(begun).await.text, &sent_with(begun, ESIGN_COMPLETED, &file));
+    let large_too = neighbour.open_flow(Flow::Esign).await;
+    fixture.connector.report_new("esign", &large_too.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).await;
+    assert_same(body_of(&fixture.webhooks(6).await[5]), &sent_with(&large_too, ESIGN_COMPLETED, &file));
+    for opened in &large {
+        assert_same(&fixture.backend.poll(opened).await.text, &sent_with(opened, ESIGN_COMPLETED, &file));
     }
     assert_eq!(hanging.received().len(), 1, "one large file at a time for one origin, and the others are not in memory");
-    let most = office.universe.process().resident_at_most();
+    let most = fixture.node.process().resident_at_most();
     eprintln!("resident: {} MiB before, {} MiB at most", before >> 20, most >> 20);
     assert!(most < RESIDENT_BYTES_MAX, "{} MiB were resident", most >> 20);
 }
 
 #[tokio::test]
 async fn a_dozen_large_webhooks_to_a_healthy_receiver_all_arrive() {
-    let office = Office::registered().await;
+    let fixture = FlowFixture::registered().await;
     let file = file(5);
     let mut large = Vec::new();
     for _ in 0..12 {
-        large.push(office.backend.begin(Flow::Esign).await);
+        large.push(fixture.backend.open_flow(Flow::Esign).await);
     }
-    let reports: Vec<Value> = large.iter().map(|begun| begun.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).collect();
-    tell_all(&office, &large, &reports).await;
-    let arrived = office.webhooks(12).await;
-    for begun in &large {
-        let expected = sent_with(begun, ESIGN_COMPLETED, &file);
+    let reports: Vec<Value> = large.iter().map(|opened| opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).collect();
+    tell_all(&fixture, &large, &reports).await;
+    let arrived = fixture.webhooks(12).await;
+    for opened in &large {
+        let expected = sent_with(opened, ESIGN_COMPLETED, &file);
         assert_eq!(arrived.iter().filter(|one| body_of(one) == expected).count(), 1, "each arrives once and whole");
     }
-    let most = office.universe.process().resident_at_most();
+    let most = fixture.node.process().resident_at_most();
     assert!(most < RESIDENT_BYTES_MAX, "{} MiB were resident", most >> 20);
 }
 
 #[tokio::test]
 async fn large_orders_at_a_hanging_upstream_leave_room_for_one_of_every_other_client_while_there_is_any() {
-    let office = Office::with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("UPSTREAMS__TIMEOUT_MS", "60000")]).await;
+    let fixture = FlowFixture::with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("UPSTREAMS__TIMEOUT_MS", "60000")]).await;
     let large = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(file(9))))]);
-    let (second, third) = (office.universe.backend(0).await, office.universe.backend(0).await);
-    let fourth = office.universe.backend(0).await;
-    office.upstream.answer(Manner::Never);
+    let (second, third) = (fixture.node.backend(0).await, fixture.node.backend(0).await);
+    let fourth = fixture.node.backend(0).await;
+    fixture.upstream.answer(UpstreamBehaviour::Hang);
     let mut hanging = Vec::new();
-    for (number, backend) in (1..).zip([&office.backend, &office.backend, &second, &third]) {
-        let request = backend.beginning(Flow::Esign, &large);
+    for (number, backend) in (1..).zip([&fixture.backend, &fixture.backend, &second, &third]) {
+        let request = backend.flow_request(Flow::Esign, &large);
         hanging.push(tokio::spawn(async move { Answer::attempt(request).await.is_ok() }));
-        office.upstream.ordered(number).await;
+        fixture.upstream.ordered(number).await;
     }
-    for backend in [&office.backend, &second, &fourth] {
+    for backend in [&fixture.backend, &second, &fourth] {
         // Who is refused in the middle of a large body may find the connection closed before the answer.
         let refused =
-            eventually("a refusal", PLENTY, || async { Answer::attempt(backend.beginning(Flow::Esign, &large)).await.ok() }).await;
+            eventually("a refusal", TIMEOUT, || async { Answer::attempt(backend.flow_request(Flow::Esign, &large)).await.ok() }).await;
         assert_eq!(refused.refusal(503), "no_room");
         assert!(refused.header("retry-after").is_some());
     }
-    office.upstream.answer(Manner::Well);
-    office.backend.begin(Flow::DocLocker).await;
-    fourth.begin(Flow::Esign).await;
-    let most = office.universe.process().resident_at_most();
+    fixture.upstream.answer(UpstreamBehaviour::Accept);
+    fixture.backend.open_flow(Flow::DocLocker).await;
+    fourth.open_flow(Flow::Esign).await;
+    let most = fixture.node.process().resident_at_most();
     eprintln!("resident with four large orders under way: {} MiB at most", most >> 20);
     assert!(most < RESIDENT_BYTES_MAX, "{} MiB were resident", most >> 20);
     hanging.iter().for_each(tokio::task::JoinHandle::abort);

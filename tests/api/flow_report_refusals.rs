@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::connector::{CONNECTOR_TOKEN, KINDS};
-use sakshi_kit::flow::{Begun, Flow};
+use sakshi_kit::flow::{Flow, OpenedFlow};
+use sakshi_kit::flow_fixture::FlowFixture;
 use sakshi_kit::goldens::*;
-use sakshi_kit::office::Office;
 use sakshi_kit::operator::ADMIN_TOKEN;
 use sakshi_kit::upstream;
 
 /// A flow of each kind with a report that would be accepted.
-async fn each_kind(office: &Office) -> Vec<(&'static str, Begun, &'static str)> {
+async fn each_kind(fixture: &FlowFixture) -> Vec<(&'static str, OpenedFlow, &'static str)> {
     let mut all = Vec::new();
     for (kind, flow, golden) in [
         ("esign", Flow::Esign, ESIGN_COMPLETED),
@@ -23,65 +23,65 @@ async fn each_kind(office: &Office) -> Vec<(&'static str, Begun, &'static str)> 
         ("wealth-data", Flow::Wealth, DATA_RAW),
         ("wealth-historical", Flow::Wealth, HISTORICAL),
     ] {
-        all.push((kind, office.backend.begin(flow).await, golden));
+        all.push((kind, fixture.backend.open_flow(flow).await, golden));
     }
     all
 }
 
 /// Checks that nothing was sent, and that the report as it should be is still awaited.
-async fn assert_untouched(office: &Office, kinds: &[(&str, Begun, &str)]) {
-    assert!(office.receiver.received().is_empty());
-    for (number, (kind, begun, golden)) in kinds.iter().enumerate() {
-        let mut report = begun.report(golden);
+async fn assert_untouched(fixture: &FlowFixture, kinds: &[(&str, OpenedFlow, &str)]) {
+    assert!(fixture.receiver.received().is_empty());
+    for (number, (kind, opened, golden)) in kinds.iter().enumerate() {
+        let mut report = opened.report(golden);
         // Three of the flows are of one app and would share their consent's keys otherwise.
         for member in ["consentId", "txnId"] {
             if report.get(member).is_some() {
                 report[member] = json!(format!("{member}-{number}"));
             }
         }
-        office.connector.tell(kind, &report).await;
+        fixture.connector.report_new(kind, &report).await;
     }
-    office.webhooks(kinds.len()).await;
+    fixture.webhooks(kinds.len()).await;
 }
 
 #[tokio::test]
 async fn reports_need_the_connectors_token_and_the_admin_api_its_own() {
-    let office = Office::registered().await;
-    let kinds = each_kind(&office).await;
-    for (kind, begun, golden) in &kinds {
-        let report = begun.report(golden);
-        for token in [ADMIN_TOKEN, upstream::TOKEN, "", "x", &CONNECTOR_TOKEN[1..], &format!("{CONNECTOR_TOKEN}x"), &office.backend.key] {
-            let answer = office.connector.presenting(token).report(kind, &report).await;
+    let fixture = FlowFixture::registered().await;
+    let kinds = each_kind(&fixture).await;
+    for (kind, opened, golden) in &kinds {
+        let report = opened.report(golden);
+        for token in [ADMIN_TOKEN, upstream::TOKEN, "", "x", &CONNECTOR_TOKEN[1..], &format!("{CONNECTOR_TOKEN}x"), &fixture.backend.key] {
+            let answer = fixture.connector.with_token(token).report(kind, &report).await;
             assert_eq!(answer.status, 401, "{kind} with {token}: {}", answer.text);
             assert_eq!(answer.refusal(401), "unauthorized", "{kind}");
         }
-        let bare = office.universe.http.post(office.universe.reach.internal(&format!("/internal/v1/flows/{kind}"))).json(&report);
+        let bare = fixture.node.http.post(fixture.node.addresses.internal(&format!("/internal/v1/flows/{kind}"))).json(&report);
         assert_eq!(Answer::to(bare).await.refusal(401), "unauthorized");
-        let basic = office.universe.http.post(office.universe.reach.internal(&format!("/internal/v1/flows/{kind}")));
+        let basic = fixture.node.http.post(fixture.node.addresses.internal(&format!("/internal/v1/flows/{kind}")));
         let basic = basic.header(AUTHORIZATION, format!("Basic {CONNECTOR_TOKEN}")).json(&report);
         assert_eq!(Answer::to(basic).await.status, 401);
-        let public = office.universe.reach.public(&format!("/internal/v1/flows/{kind}"));
-        let public = office.universe.http.post(public).bearer_auth(CONNECTOR_TOKEN).json(&report);
+        let public = fixture.node.addresses.public(&format!("/internal/v1/flows/{kind}"));
+        let public = fixture.node.http.post(public).bearer_auth(CONNECTOR_TOKEN).json(&report);
         assert_eq!(Answer::to(public).await.refusal(404), "not_found", "the public listener has no such route");
     }
-    let admin = office.universe.reach.internal("/admin/v1/clients");
-    let connector = office.universe.http.get(&admin).bearer_auth(CONNECTOR_TOKEN);
+    let admin = fixture.node.addresses.internal("/admin/v1/clients");
+    let connector = fixture.node.http.get(&admin).bearer_auth(CONNECTOR_TOKEN);
     assert_eq!(Answer::to(connector).await.refusal(401), "unauthorized");
-    assert_untouched(&office, &kinds).await;
+    assert_untouched(&fixture, &kinds).await;
 }
 
 #[tokio::test]
 async fn a_report_of_no_flow_of_this_app_is_a_404() {
-    let office = Office::registered().await;
-    let kinds = each_kind(&office).await;
-    let neighbour = office.universe.backend(0).await;
-    for (kind, begun, golden) in &kinds {
-        let id = format!("/{}", begun.flow.id());
-        let id = if begun.report(golden).get("data").is_some() { format!("/data{id}") } else { id };
+    let fixture = FlowFixture::registered().await;
+    let kinds = each_kind(&fixture).await;
+    let neighbour = fixture.node.backend(0).await;
+    for (kind, opened, golden) in &kinds {
+        let id = format!("/{}", opened.flow.id());
+        let id = if opened.report(golden).get("data").is_some() { format!("/data{id}") } else { id };
         let unknown = json!(uuid::Uuid::new_v4());
         for (pointer, value) in [("/app_id", json!(neighbour.app)), ("/app_id", json!("app_of_nobody")), (&*id, unknown)] {
-            let report = begun.report_with(golden, &[(pointer, Some(value.clone()))]);
-            let answer = office.connector.report(kind, &report).await;
+            let report = opened.report_with(golden, &[(pointer, Some(value.clone()))]);
+            let answer = fixture.connector.report(kind, &report).await;
             assert!(matches!(answer.status, 400 | 404), "{kind} {pointer}: {} {}", answer.status, answer.text);
             if value != json!("app_of_nobody") {
                 assert_eq!(answer.refusal(404), "not_found", "{kind} {pointer}");
@@ -90,19 +90,19 @@ async fn a_report_of_no_flow_of_this_app_is_a_404() {
     }
     let (_, esign, _) = &kinds[0];
     let locker = esign.report(DOCLOCKER_FAILED);
-    assert_eq!(office.connector.report("doclocker", &locker).await.refusal(404), "not_found", "an id of another kind of flow");
+    assert_eq!(fixture.connector.report("doclocker", &locker).await.refusal(404), "not_found", "an id of another kind of flow");
     let stamp = esign.report(ESTAMP_REJECTED);
-    assert_eq!(office.connector.report("estamp", &stamp).await.refusal(404), "not_found");
+    assert_eq!(fixture.connector.report("estamp", &stamp).await.refusal(404), "not_found");
     for kind in ["ovse", "wealth", "pan", "ESIGN", "esign/", "%65sign%2f"] {
-        assert_eq!(office.connector.report(kind, &esign.report(ESIGN_COMPLETED)).await.refusal(404), "not_found", "{kind}");
+        assert_eq!(fixture.connector.report(kind, &esign.report(ESIGN_COMPLETED)).await.refusal(404), "not_found", "{kind}");
     }
-    assert_untouched(&office, &kinds).await;
+    assert_untouched(&fixture, &kinds).await;
 }
 
 #[tokio::test]
 async fn a_report_in_another_form_is_a_400_that_names_the_path() {
-    let office = Office::registered().await;
-    let kinds = each_kind(&office).await;
+    let fixture = FlowFixture::registered().await;
+    let kinds = each_kind(&fixture).await;
     let cases: [(&str, &str, Option<Value>, &str); 26] = [
         ("esign", "/documentStatus", Some(json!("Signed")), "documentStatus"),
         ("esign", "/documentStatus", None, "documentStatus"),
@@ -132,47 +132,46 @@ async fn a_report_in_another_form_is_a_400_that_names_the_path() {
         ("wealth-historical", "/fromDate", Some(json!("2020-04-31")), "fromDate"),
     ];
     for (kind, pointer, value, path) in cases {
-        let (_, begun, golden) = kinds.iter().find(|known| known.0 == kind).expect("a kind");
-        let fields = office.connector.report(kind, &begun.report_with(golden, &[(pointer, value)])).await.refused_fields();
+        let (_, opened, golden) = kinds.iter().find(|known| known.0 == kind).expect("a kind");
+        let fields = fixture.connector.report(kind, &opened.report_with(golden, &[(pointer, value)])).await.refused_fields();
         assert!(fields.iter().any(|named| named == path), "{kind}: {path} is not among {fields:?}");
     }
     for kind in KINDS {
         for body in ["", "{", "[]", "null", "\"text\"", "{}{}", "{\"app_id\":\"a\",\"app_id\":\"a\"}"] {
-            let answer = Answer::to(office.connector.request(kind).body(body)).await;
+            let answer = Answer::to(fixture.connector.request(kind).body(body)).await;
             assert_eq!(answer.status, 400, "{kind} {body}: {}", answer.text);
             answer.refusal(400);
         }
         let deep = format!("{{\"data\":{}{}}}", "[".repeat(20_000), "]".repeat(20_000));
-        assert_eq!(Answer::to(office.connector.request(kind).body(deep)).await.status, 400, "{kind}");
+        assert_eq!(Answer::to(fixture.connector.request(kind).body(deep)).await.status, 400, "{kind}");
         let wide = format!("{{\"data\":[{}0]}}", "0,".repeat(500_000));
-        assert_eq!(Answer::to(office.connector.request(kind).body(wide)).await.status, 400, "{kind}");
-        assert_eq!(Answer::to(office.connector.request(kind).body(vec![b'{', 0xff, b'}'])).await.status, 400, "{kind}");
+        assert_eq!(Answer::to(fixture.connector.request(kind).body(wide)).await.status, 400, "{kind}");
+        assert_eq!(Answer::to(fixture.connector.request(kind).body(vec![b'{', 0xff, b'}'])).await.status, 400, "{kind}");
     }
-    assert_untouched(&office, &kinds).await;
+    assert_untouched(&fixture, &kinds).await;
 }
 
 #[tokio::test]
 async fn another_method_is_a_405_and_a_report_beyond_sixteen_mebibytes_a_413() {
-    let office = Office::registered().await;
-    let kinds = each_kind(&office).await;
+    let fixture = FlowFixture::registered().await;
+    let kinds = each_kind(&fixture).await;
     let path = "/internal/v1/flows/esign";
-    let get =
-        Answer::to(office.universe.http.request(Method::GET, office.universe.reach.internal(path)).bearer_auth(CONNECTOR_TOKEN)).await;
+    let get = Answer::to(fixture.node.http.request(Method::GET, fixture.node.addresses.internal(path)).bearer_auth(CONNECTOR_TOKEN)).await;
     assert_eq!(get.refusal(405), "method_not_allowed");
-    for (kind, begun, golden) in &kinds {
-        let mut body = begun.report(golden).to_string().into_bytes();
+    for (kind, opened, golden) in &kinds {
+        let mut body = opened.report(golden).to_string().into_bytes();
         body.resize(16 * 1_024 * 1_024 + 1, b' ');
         let chunks: Vec<_> = body.chunks(1 << 20).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect();
-        assert_eq!(Answer::to(office.connector.request(kind).body(body)).await.refusal(413), "body_too_large", "{kind}");
+        assert_eq!(Answer::to(fixture.connector.request(kind).body(body)).await.refusal(413), "body_too_large", "{kind}");
         let streamed = Body::wrap_stream(futures_util::stream::iter(chunks));
-        assert_eq!(Answer::to(office.connector.request(kind).body(streamed)).await.refusal(413), "body_too_large", "{kind}");
+        assert_eq!(Answer::to(fixture.connector.request(kind).body(streamed)).await.refusal(413), "body_too_large", "{kind}");
     }
-    assert_untouched(&office, &kinds).await;
+    assert_untouched(&fixture, &kinds).await;
 }
 
 /// Reports something that contradicts what is known, which must stay as it is.
-async fn assert_contradicts(office: &Office, kind: &str, report: &Value, sentence: &str) {
-    let answer = office.connector.report(kind, report).await;
+async fn assert_contradicts(fixture: &FlowFixture, kind: &str, report: &Value, sentence: &str) {
+    let answer = fixture.connector.report(kind, report).await;
     assert_eq!(answer.refusal(409), "report_refused", "{report}");
     let message = answer.json()["message"].as_str().expect("a message").to_owned();
     assert!(message.to_lowercase().contains(sentence), "{message} does not say {sentence}");
@@ -180,7 +179,7 @@ async fn assert_contradicts(office: &Office, kind: &str, report: &Value, sentenc
 
 #[tokio::test]
 async fn a_flow_that_has_ended_is_not_reported_otherwise() {
-    let office = Office::registered().await;
+    let fixture = FlowFixture::registered().await;
     let ended = [
         (Flow::Esign, ESIGN_COMPLETED, ESIGN_REJECTED),
         (Flow::Esign, ESIGN_REJECTED, ESIGN_COMPLETED),
@@ -188,19 +187,19 @@ async fn a_flow_that_has_ended_is_not_reported_otherwise() {
         (Flow::EStamp, ESTAMP_COMPLETED, ESTAMP_REJECTED),
     ];
     for (flow, first, other) in ended {
-        let begun = office.backend.begin(flow).await;
-        office.connector.tell(flow.kind(), &begun.report(first)).await;
-        assert_contradicts(&office, flow.kind(), &begun.report(other), "").await;
-        office.connector.tell_again(flow.kind(), &begun.report(first)).await;
-        assert_eq!(office.universe.operator().outcomes(&begun.id).await, ["delivered"]);
+        let opened = fixture.backend.open_flow(flow).await;
+        fixture.connector.report_new(flow.kind(), &opened.report(first)).await;
+        assert_contradicts(&fixture, flow.kind(), &opened.report(other), "").await;
+        fixture.connector.report_again(flow.kind(), &opened.report(first)).await;
+        assert_eq!(fixture.node.operator().outcomes(&opened.id).await, ["delivered"]);
     }
-    office.webhooks(4).await;
+    fixture.webhooks(4).await;
 }
 
 #[tokio::test]
 async fn a_report_that_contradicts_its_flow_is_a_409_that_names_the_field() {
-    let office = Office::registered().await;
-    let kinds = each_kind(&office).await;
+    let fixture = FlowFixture::registered().await;
+    let kinds = each_kind(&fixture).await;
     let signers = kinds[0].1.report(ESIGN_COMPLETED)["signerInfo"].as_array().expect("signers").clone();
     let cases = [
         ("esign", "/documentReferenceId", json!("loan-8"), "documentReferenceId"),
@@ -213,29 +212,29 @@ async fn a_report_that_contradicts_its_flow_is_a_409_that_names_the_field() {
         ("wealth-historical", "/consentHandleId", json!("handle-2"), "consentHandleId"),
     ];
     for (kind, pointer, value, field) in cases {
-        let (_, begun, golden) = kinds.iter().find(|known| known.0 == kind).expect("a kind");
-        assert_contradicts(&office, kind, &begun.report_with(golden, &[(pointer, Some(value))]), &field.to_lowercase()).await;
+        let (_, opened, golden) = kinds.iter().find(|known| known.0 == kind).expect("a kind");
+        assert_contradicts(&fixture, kind, &opened.report_with(golden, &[(pointer, Some(value))]), &field.to_lowercase()).await;
     }
-    assert_untouched(&office, &kinds).await;
+    assert_untouched(&fixture, &kinds).await;
 }
 
 #[tokio::test]
 async fn a_consent_moves_forward_only_and_its_data_is_of_one_consent() {
-    let office = Office::registered().await;
-    let begun = office.backend.begin(Flow::Wealth).await;
-    let moved = |status: &str| begun.report_with(CONSENT_ACCEPTED, &[("/status", Some(json!(status)))]);
-    office.connector.tell("wealth-consent", &moved("Accepted")).await;
-    assert_contradicts(&office, "wealth-consent", &moved("Rejected"), "rejected").await;
-    let otherwise = begun.report_with(CONSENT_ACCEPTED, &[("/userSessionId", Some(json!("session-9")))]);
-    assert_contradicts(&office, "wealth-consent", &otherwise, "").await;
-    let foreign = begun.report_with(DATA_RAW, &[("/consentId", Some(json!("consent-2")))]);
-    assert_contradicts(&office, "wealth-data", &foreign, "consentid").await;
-    office.connector.tell("wealth-consent", &moved("Expired")).await;
+    let fixture = FlowFixture::registered().await;
+    let opened = fixture.backend.open_flow(Flow::Wealth).await;
+    let moved = |status: &str| opened.report_with(CONSENT_ACCEPTED, &[("/status", Some(json!(status)))]);
+    fixture.connector.report_new("wealth-consent", &moved("Accepted")).await;
+    assert_contradicts(&fixture, "wealth-consent", &moved("Rejected"), "rejected").await;
+    let otherwise = opened.report_with(CONSENT_ACCEPTED, &[("/userSessionId", Some(json!("session-9")))]);
+    assert_contradicts(&fixture, "wealth-consent", &otherwise, "").await;
+    let foreign = opened.report_with(DATA_RAW, &[("/consentId", Some(json!("consent-2")))]);
+    assert_contradicts(&fixture, "wealth-data", &foreign, "consentid").await;
+    fixture.connector.report_new("wealth-consent", &moved("Expired")).await;
     for late in ["Expiring Soon", "Revoked"] {
-        assert_contradicts(&office, "wealth-consent", &moved(late), &late.to_lowercase()).await;
+        assert_contradicts(&fixture, "wealth-consent", &moved(late), &late.to_lowercase()).await;
     }
-    office.connector.tell("wealth-data", &begun.report(DATA_RAW)).await;
-    assert_contradicts(&office, "wealth-data", &begun.report(DATA_FAILED), "").await;
-    assert_eq!(office.universe.operator().outcomes(&begun.id).await, ["delivered"; 3]);
-    office.webhooks(3).await;
+    fixture.connector.report_new("wealth-data", &opened.report(DATA_RAW)).await;
+    assert_contradicts(&fixture, "wealth-data", &opened.report(DATA_FAILED), "").await;
+    assert_eq!(fixture.node.operator().outcomes(&opened.id).await, ["delivered"; 3]);
+    fixture.webhooks(3).await;
 }

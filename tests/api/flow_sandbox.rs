@@ -7,39 +7,39 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
-use sakshi_kit::flow::{Begun, Flow};
-use sakshi_kit::office::{API_TYPES, STREAMS};
-use sakshi_kit::universe::Universe;
-use sakshi_kit::waiting::PLENTY;
+use sakshi_kit::flow::{Flow, OpenedFlow};
+use sakshi_kit::flow_fixture::{API_TYPES, STREAMS};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::TIMEOUT;
 
 /// A client of a sandbox node that has registered everything.
 struct Visit {
-    universe: Universe,
+    node: TestNode,
     backend: Backend,
     receiver: WebhookReceiver,
 }
 
 impl Visit {
     async fn begin() -> Self {
-        let universe = Universe::start().await;
-        let backend = universe.backend(0).await;
+        let node = TestNode::start().await;
+        let backend = node.backend(0).await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
         for api_type in API_TYPES {
             backend.register(api_type, &receiver.url(&format!("/secret-path/{api_type}"))).await;
         }
         let urls = STREAMS.map(|stream| Some(receiver.url(&format!("/secret-path/{stream}"))));
-        universe.operator().wealth_urls(&backend.app, urls).await;
-        Self { universe, backend, receiver }
+        node.operator().wealth_urls(&backend.app, urls).await;
+        Self { node, backend, receiver }
     }
 
-    async fn drive(&self, begun: &Begun, outcome: &str) -> Answer {
-        let url = self.universe.reach.public(&format!("/sandbox/flows/{}/{}", begun.flow.name(), begun.id));
-        Answer::to(self.universe.http.request(Method::POST, url).json(&json!({"outcome": outcome}))).await
+    async fn drive(&self, opened: &OpenedFlow, outcome: &str) -> Answer {
+        let url = self.node.addresses.public(&format!("/sandbox/flows/{}/{}", opened.flow.name(), opened.id));
+        Answer::to(self.node.http.request(Method::POST, url).json(&json!({"outcome": outcome}))).await
     }
 
     /// The kinds of the reports that an outcome made, each of which must have been taken.
-    async fn reported(&self, begun: &Begun, outcome: &str) -> Vec<String> {
-        let answer = self.drive(begun, outcome).await.ok();
+    async fn reported(&self, opened: &OpenedFlow, outcome: &str) -> Vec<String> {
+        let answer = self.drive(opened, outcome).await.ok();
         let rows = answer["reported"].as_array().expect("reports");
         assert!(rows.iter().all(|row| row["status"] == 200), "{outcome}: {answer}");
         rows.iter().map(|row| row["kind"].as_str().expect("a kind").to_owned()).collect()
@@ -47,7 +47,7 @@ impl Visit {
 
     /// The webhooks once there are so many, which must be all.
     async fn webhooks(&self, count: usize) -> Vec<Value> {
-        let arrived = self.receiver.wait_for(count, PLENTY).await;
+        let arrived = self.receiver.wait_for(count, TIMEOUT).await;
         assert_eq!(arrived.len(), count);
         arrived.iter().map(|one| serde_json::from_slice(&one.body).expect("JSON")).collect()
     }
@@ -68,18 +68,18 @@ async fn each_word_ends_its_flow_as_it_says() {
         (Flow::EStamp, "expired", "/data/workflowStatus", json!("Expired")),
     ];
     for (number, (flow, outcome, pointer, value)) in (1..).zip(cases) {
-        let begun = visit.backend.begin(flow).await;
-        visit.reported(&begun, outcome).await;
+        let opened = visit.backend.open_flow(flow).await;
+        visit.reported(&opened, outcome).await;
         let body = &visit.webhooks(number).await[number - 1];
         assert_eq!(body.pointer(pointer), Some(&value), "{outcome}: {body}");
         if matches!(flow, Flow::Esign | Flow::DocLocker) {
-            assert_eq!(&visit.backend.poll(&begun).await.ok(), body);
+            assert_eq!(&visit.backend.poll(&opened).await.ok(), body);
         }
     }
     for (flow, outcome) in [(Flow::Esign, "signed-once"), (Flow::EStamp, "pending")] {
-        let begun = visit.backend.begin(flow).await;
-        visit.reported(&begun, outcome).await;
-        assert!(visit.universe.operator().deliveries(&begun.id).await.is_empty(), "{outcome} ends nothing");
+        let opened = visit.backend.open_flow(flow).await;
+        visit.reported(&opened, outcome).await;
+        assert!(visit.node.operator().deliveries(&opened.id).await.is_empty(), "{outcome} ends nothing");
     }
     visit.webhooks(9).await;
 }
@@ -87,15 +87,15 @@ async fn each_word_ends_its_flow_as_it_says() {
 #[tokio::test]
 async fn signers_sign_in_their_order() {
     let visit = Visit::begin().await;
-    let begun = visit.backend.begin(Flow::Esign).await;
-    visit.reported(&begun, "signed-once").await;
-    let poll = visit.backend.poll(&begun).await.ok();
+    let opened = visit.backend.open_flow(Flow::Esign).await;
+    visit.reported(&opened, "signed-once").await;
+    let poll = visit.backend.poll(&opened).await.ok();
     let statuses = |body: &Value| -> Vec<String> {
         let signers = body["signerInfo"].as_array().expect("signers");
         signers.iter().map(|signer| signer["signerStatus"].as_str().expect("a status").to_owned()).collect()
     };
     assert_eq!((&poll["pending"], statuses(&poll["data"])), (&json!(true), vec!["Completed".to_owned(), "Pending".to_owned()]));
-    visit.reported(&begun, "signed-once").await;
+    visit.reported(&opened, "signed-once").await;
     let body = &visit.webhooks(1).await[0];
     assert_eq!((&body["documentStatus"], statuses(body)), (&json!("Completed"), vec!["Completed".to_owned(); 2]));
 }
@@ -117,17 +117,17 @@ async fn the_words_of_wealth_data_send_the_webhooks_of_their_streams() {
         ("historical-partial", "wealth-historical", "status", "HISTORICAL_DATA_FETCH_PARTIAL_SUCCESS"),
         ("historical-failed", "wealth-historical", "status", "HISTORICAL_DATA_FETCH_FAILED"),
     ] {
-        let begun = visit.backend.begin(Flow::Wealth).await;
-        let kinds = visit.reported(&begun, outcome).await;
+        let opened = visit.backend.open_flow(Flow::Wealth).await;
+        let kinds = visit.reported(&opened, outcome).await;
         assert_eq!(kinds.last().map(String::as_str), Some(kind), "{outcome}");
         arrived += kinds.len();
         let bodies = visit.webhooks(arrived).await;
         let of_this: Vec<&Value> = bodies[arrived - kinds.len()..].iter().collect();
         assert!(of_this.iter().any(|body| body[member] == value), "{outcome}: {of_this:?}");
-        assert!(of_this.iter().all(|body| body["uniqueIdentifier"] == begun.id), "{outcome}");
+        assert!(of_this.iter().all(|body| body["uniqueIdentifier"] == opened.id), "{outcome}");
     }
-    let begun = visit.backend.begin(Flow::Wealth).await;
-    let kinds = visit.reported(&begun, "all").await;
+    let opened = visit.backend.open_flow(Flow::Wealth).await;
+    let kinds = visit.reported(&opened, "all").await;
     for kind in STREAMS {
         assert!(kinds.iter().any(|reported| reported == kind), "all has no {kind}: {kinds:?}");
     }
@@ -137,38 +137,38 @@ async fn the_words_of_wealth_data_send_the_webhooks_of_their_streams() {
 #[tokio::test]
 async fn unknown_words_and_flows_are_refused_and_report_nothing() {
     let visit = Visit::begin().await;
-    let begun = visit.backend.begin(Flow::Esign).await;
+    let opened = visit.backend.open_flow(Flow::Esign).await;
     for outcome in ["fetched", "", "COMPLETED", "signed"] {
-        assert_eq!(visit.drive(&begun, outcome).await.status, 400, "{outcome}");
+        assert_eq!(visit.drive(&opened, outcome).await.status, 400, "{outcome}");
     }
-    let mut other = begun.clone();
+    let mut other = opened.clone();
     other.flow = Flow::EStamp;
     assert_eq!(visit.drive(&other, "completed").await.status, 404, "an id of another flow");
     other.flow = Flow::Esign;
     other.id = uuid::Uuid::new_v4().to_string();
     assert_eq!(visit.drive(&other, "completed").await.status, 404);
-    assert_eq!(visit.backend.poll(&begun).await.ok()["pending"], true);
+    assert_eq!(visit.backend.poll(&opened).await.ok()["pending"], true);
     assert!(visit.receiver.received().is_empty());
 }
 
 #[tokio::test]
 async fn what_a_person_is_given_is_a_page_of_the_node_without_scripts() {
     let visit = Visit::begin().await;
-    let (esign, locker) = (visit.backend.begin(Flow::Esign).await, visit.backend.begin(Flow::DocLocker).await);
-    let stamp = visit.backend.begin(Flow::EStamp).await;
-    let wealth = visit.backend.begin(Flow::Wealth).await;
+    let (esign, locker) = (visit.backend.open_flow(Flow::Esign).await, visit.backend.open_flow(Flow::DocLocker).await);
+    let stamp = visit.backend.open_flow(Flow::EStamp).await;
+    let wealth = visit.backend.open_flow(Flow::Wealth).await;
     let url = |value: &Value| value.as_str().expect("a URL").to_owned();
     let pages = [
         url(&esign.answer["signerInfo"][0]["signingUrl"]),
         url(&esign.answer["signerInfo"][1]["signingUrl"]),
         url(&locker.answer["requestUrl"]),
-        visit.universe.reach.public(&format!("/sandbox/estamp/{}", stamp.id)),
-        visit.universe.reach.public(&format!("/sandbox/wealth/{}", wealth.id)),
-        visit.universe.reach.public("/sandbox/flows"),
+        visit.node.addresses.public(&format!("/sandbox/estamp/{}", stamp.id)),
+        visit.node.addresses.public(&format!("/sandbox/wealth/{}", wealth.id)),
+        visit.node.addresses.public("/sandbox/flows"),
     ];
     for page in pages {
-        assert!(page.starts_with(&visit.universe.reach.public("/sandbox/")), "{page}");
-        let answer = Answer::to(visit.universe.http.get(&page)).await;
+        assert!(page.starts_with(&visit.node.addresses.public("/sandbox/")), "{page}");
+        let answer = Answer::to(visit.node.http.get(&page)).await;
         assert_eq!(answer.status, 200, "{page}");
         assert!(answer.header("content-type").is_some_and(|kind| kind.starts_with("text/html")), "{page}");
         assert!(!answer.text.contains("<script"), "{page}");

@@ -10,9 +10,9 @@ use crate::profiles::{intent_key, production};
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::connector::Connector;
-use sakshi_kit::flow::{Begun, Flow};
-use sakshi_kit::universe::Universe;
-use sakshi_kit::upstream::{CAPABILITY, Manner, Upstream};
+use sakshi_kit::flow::{Flow, OpenedFlow};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::upstream::{CAPABILITY, Upstream, UpstreamBehaviour};
 
 const ESIGN_COMPLETED: &str = include_str!("../../src/domain/tests/golden/esign_completed.json");
 const DOCLOCKER_FAILED: &str = include_str!("../../src/domain/tests/golden/doclocker_failed.json");
@@ -20,22 +20,22 @@ const ESTAMP_REJECTED: &str = include_str!("../../src/domain/tests/golden/estamp
 const CONSENT_REJECTED: &str = include_str!("../../src/domain/tests/golden/wealth_consent_rejected.json");
 
 /// The flow that an order would have opened, as the upstream knows it.
-fn ordered(upstream: &Upstream, flow: Flow, backend: &Backend) -> Begun {
+fn ordered(upstream: &Upstream, flow: Flow, backend: &Backend) -> OpenedFlow {
     let order = upstream.last().body;
-    Begun::read(flow, &backend.app, &order, &order)
+    OpenedFlow::read(flow, &backend.app, &order, &order)
 }
 
 /// Checks that nobody knows a flow.
-async fn assert_not_opened(begun: &Begun, backend: &Backend, connector: &Connector) {
-    let golden = match begun.flow {
+async fn assert_not_opened(opened: &OpenedFlow, backend: &Backend, connector: &Connector) {
+    let golden = match opened.flow {
         Flow::Esign => ESIGN_COMPLETED,
         Flow::DocLocker => DOCLOCKER_FAILED,
         Flow::EStamp => ESTAMP_REJECTED,
         Flow::Wealth => CONSENT_REJECTED,
     };
-    assert_eq!(connector.report(begun.flow.kind(), &begun.report(golden)).await.refusal(404), "not_found");
-    if matches!(begun.flow, Flow::Esign | Flow::DocLocker) {
-        assert_eq!(backend.poll(begun).await.refusal(404), "not_found");
+    assert_eq!(connector.report(opened.flow.kind(), &opened.report(golden)).await.refusal(404), "not_found");
+    if matches!(opened.flow, Flow::Esign | Flow::DocLocker) {
+        assert_eq!(backend.poll(opened).await.refusal(404), "not_found");
     }
 }
 
@@ -47,42 +47,42 @@ fn assert_discreet(answer: &Answer) {
 #[tokio::test]
 async fn an_upstream_that_fails_is_a_502_that_opens_nothing_and_leaves_the_key_unused() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let (backend, connector) = (universe.backend(0).await, universe.connector());
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let (backend, connector) = (node.backend(0).await, node.connector());
     let manners = [
-        Manner::Status(500),
-        Manner::Status(201),
-        Manner::Status(404),
-        Manner::Saying(String::new()),
-        Manner::Saying("null".to_owned()),
-        Manner::Saying("[]".to_owned()),
-        Manner::Saying("<html>".to_owned()),
-        Manner::Saying("{".to_owned()),
-        Manner::HangingUp,
+        UpstreamBehaviour::Status(500),
+        UpstreamBehaviour::Status(201),
+        UpstreamBehaviour::Status(404),
+        UpstreamBehaviour::Body(String::new()),
+        UpstreamBehaviour::Body("null".to_owned()),
+        UpstreamBehaviour::Body("[]".to_owned()),
+        UpstreamBehaviour::Body("<html>".to_owned()),
+        UpstreamBehaviour::Body("{".to_owned()),
+        UpstreamBehaviour::Drop,
     ];
     for flow in Flow::ALL {
         let body = flow.body();
         for manner in &manners {
             upstream.answer(manner.clone());
-            let answer = backend.begin_once(flow.name(), flow, &body).await;
+            let answer = backend.open_flow_once(flow.name(), flow, &body).await;
             assert_eq!(answer.status, 502, "{flow:?} {manner:?}: {}", answer.text);
             assert_eq!(answer.refusal(502), "upstream_failed");
             assert_discreet(&answer);
             assert_not_opened(&ordered(&upstream, flow, &backend), &backend, &connector).await;
         }
-        upstream.answer(Manner::Well);
-        let first = backend.begin_once(flow.name(), flow, &body).await;
+        upstream.answer(UpstreamBehaviour::Accept);
+        let first = backend.open_flow_once(flow.name(), flow, &body).await;
         first.ok();
-        upstream.answer(Manner::Status(500));
-        assert_eq!(backend.begin_once(flow.name(), flow, &body).await.text, first.text, "now the key is used, and nothing is ordered");
+        upstream.answer(UpstreamBehaviour::Status(500));
+        assert_eq!(backend.open_flow_once(flow.name(), flow, &body).await.text, first.text, "now the key is used, and nothing is ordered");
     }
 }
 
 #[tokio::test]
 async fn an_answer_against_the_contract_is_a_502_that_opens_nothing() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let (backend, connector) = (universe.backend(0).await, universe.connector());
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let (backend, connector) = (node.backend(0).await, node.connector());
     let url = format!("https://upstream.example/{CAPABILITY}");
     let cases = [
         (Flow::Esign, json!({})),
@@ -99,8 +99,8 @@ async fn an_answer_against_the_contract_is_a_502_that_opens_nothing() {
         (Flow::Wealth, json!({"consentHandle": "handle-1", "requestUrl": "javascript:alert(1)"})),
     ];
     for (flow, said) in cases {
-        upstream.answer(Manner::Saying(said.to_string()));
-        let answer = backend.begin_as(flow, &flow.body()).await;
+        upstream.answer(UpstreamBehaviour::Body(said.to_string()));
+        let answer = backend.try_open_flow(flow, &flow.body()).await;
         assert_eq!(answer.refusal(502), "upstream_failed", "{said}");
         assert_discreet(&answer);
         assert_not_opened(&ordered(&upstream, flow, &backend), &backend, &connector).await;
@@ -110,40 +110,40 @@ async fn an_answer_against_the_contract_is_a_502_that_opens_nothing() {
 #[tokio::test]
 async fn an_upstream_that_does_not_answer_in_time_is_a_504_that_opens_nothing() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
-    let (backend, connector) = (universe.backend(0).await, universe.connector());
+    let node = TestNode::ordering_from(&upstream, &[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
+    let (backend, connector) = (node.backend(0).await, node.connector());
     for flow in Flow::ALL {
-        upstream.answer(Manner::Never);
+        upstream.answer(UpstreamBehaviour::Hang);
         let started = Instant::now();
-        let answer = backend.begin_as(flow, &flow.body()).await;
+        let answer = backend.try_open_flow(flow, &flow.body()).await;
         assert_eq!(answer.refusal(504), "upstream_timed_out", "{flow:?}");
         assert!((Duration::from_millis(350)..Duration::from_secs(5)).contains(&started.elapsed()), "{:?}", started.elapsed());
         assert_not_opened(&ordered(&upstream, flow, &backend), &backend, &connector).await;
-        upstream.answer(Manner::Slowly(Duration::from_millis(50)));
-        backend.begin(flow).await;
+        upstream.answer(UpstreamBehaviour::SlowAnswer(Duration::from_millis(50)));
+        backend.open_flow(flow).await;
     }
 }
 
 #[tokio::test]
 async fn an_upstream_that_is_not_there_is_a_502() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let backend = universe.backend(0).await;
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let backend = node.backend(0).await;
     drop(upstream);
     for flow in Flow::ALL {
-        assert_eq!(backend.begin_as(flow, &flow.body()).await.refusal(502), "upstream_failed");
+        assert_eq!(backend.try_open_flow(flow, &flow.body()).await.refusal(502), "upstream_failed");
     }
 }
 
 #[tokio::test]
 async fn an_order_is_not_sent_on_to_where_an_upstream_redirects() {
     let upstream = Upstream::start().await;
-    let universe = Universe::ordering_from(&upstream, &[]).await;
-    let backend = universe.backend(0).await;
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let backend = node.backend(0).await;
     let elsewhere = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
-    upstream.answer(Manner::Redirect(elsewhere.url("/orders")));
+    upstream.answer(UpstreamBehaviour::Redirect(elsewhere.url("/orders")));
     for flow in Flow::ALL {
-        assert_eq!(backend.begin_as(flow, &flow.body()).await.refusal(502), "upstream_failed");
+        assert_eq!(backend.try_open_flow(flow, &flow.body()).await.refusal(502), "upstream_failed");
     }
     assert!(elsewhere.received().is_empty(), "the token and the person's data stay with the upstream");
 }
@@ -151,23 +151,23 @@ async fn an_order_is_not_sent_on_to_where_an_upstream_redirects() {
 #[tokio::test]
 async fn a_slow_upstream_of_one_flow_does_not_hold_up_the_others() {
     let (slow, healthy) = (Upstream::start().await, Upstream::start().await);
-    let mut universe = Universe::unlaunched(&[("SERVER__WORKERS", "1"), ("SERVER__DRAIN_TIMEOUT_S", "1")]);
+    let mut node = TestNode::unlaunched(&[("SERVER__WORKERS", "1"), ("SERVER__DRAIN_TIMEOUT_S", "1")]);
     for (key, value) in healthy.settings() {
-        universe.set(&key, &value);
+        node.set(&key, &value);
     }
-    universe.set("UPSTREAMS__WEALTH_URL", &slow.url("wealth"));
-    universe.launch().await;
-    let backend = universe.backend(1).await;
-    slow.answer(Manner::Never);
+    node.set("UPSTREAMS__WEALTH_URL", &slow.url("wealth"));
+    node.launch().await;
+    let backend = node.backend(1).await;
+    slow.answer(UpstreamBehaviour::Hang);
     let hanging: Vec<_> = (0..64)
         .map(|_| {
             let backend = backend.clone();
-            tokio::spawn(async move { Answer::attempt(backend.beginning(Flow::Wealth, &Flow::Wealth.body())).await.is_ok() })
+            tokio::spawn(async move { Answer::attempt(backend.flow_request(Flow::Wealth, &Flow::Wealth.body())).await.is_ok() })
         })
         .collect();
     slow.ordered(64).await;
     let started = Instant::now();
-    backend.begin(Flow::DocLocker).await;
+    backend.open_flow(Flow::DocLocker).await;
     backend.open(&["name"]).await;
     assert!(started.elapsed() < Duration::from_secs(2), "it took {:?}", started.elapsed());
     hanging.iter().for_each(tokio::task::JoinHandle::abort);
@@ -179,10 +179,10 @@ async fn a_flow_without_an_upstream_is_a_501_outside_the_sandbox() {
     let mut settings = production(&intent_key(keys.path()));
     settings[0].1 = "stage".to_owned();
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    let universe = Universe::with(&settings).await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::with(&settings).await;
+    let backend = node.backend(1).await;
     for flow in Flow::ALL {
-        assert_eq!(backend.begin_as(flow, &flow.body()).await.refusal(501), "not_offered", "{flow:?}");
+        assert_eq!(backend.try_open_flow(flow, &flow.body()).await.refusal(501), "not_offered", "{flow:?}");
     }
     let pan = json!({"pan": "ABCPE1234F", "consent": "Y", "consent_text": "I agree."});
     assert_eq!(backend.post("/api/v1/pan/verify", &pan).await.refusal(501), "not_offered");

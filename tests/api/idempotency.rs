@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use sakshi_kit::universe::Universe;
+use sakshi_kit::node::TestNode;
 
 fn body() -> Value {
     json!({"claims": ["name"], "channel": "qr"})
@@ -11,8 +11,8 @@ fn body() -> Value {
 
 #[tokio::test]
 async fn a_repeat_under_the_same_key_gets_the_first_answer_byte_for_byte() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(5).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(5).await;
     let first = backend.init_once("order-1", &body()).await;
     first.ok();
     for _ in 0..3 {
@@ -21,23 +21,23 @@ async fn a_repeat_under_the_same_key_gets_the_first_answer_byte_for_byte() {
     }
     let other = backend.init_once("order-2", &body()).await;
     assert_ne!(other.ok()["txnId"], first.json()["txnId"]);
-    assert_eq!(universe.operator().balance(&backend.client).await, 3);
+    assert_eq!(node.operator().balance(&backend.client).await, 3);
 }
 
 #[tokio::test]
 async fn the_same_key_with_another_body_is_a_422() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(5).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(5).await;
     backend.init_once("order-1", &body()).await.ok();
     let other = json!({"claims": ["name", "dob"], "channel": "qr"});
     assert_eq!(backend.init_once("order-1", &other).await.refusal(422), "idempotency_key_reused");
-    assert_eq!(universe.operator().balance(&backend.client).await, 4);
+    assert_eq!(node.operator().balance(&backend.client).await, 4);
 }
 
 #[tokio::test]
 async fn concurrent_requests_under_one_key_open_one_transaction() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(50).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(50).await;
     let answers = join_all((0..24).map(|_| {
         let backend = backend.clone();
         async move { backend.init_once("order-1", &body()).await }
@@ -46,43 +46,43 @@ async fn concurrent_requests_under_one_key_open_one_transaction() {
     for answer in &answers {
         assert_eq!((answer.status, &answer.text), (200, &answers[0].text));
     }
-    assert_eq!(universe.operator().balance(&backend.client).await, 49);
+    assert_eq!(node.operator().balance(&backend.client).await, 49);
 }
 
 #[tokio::test]
 async fn a_key_belongs_to_one_app() {
-    let universe = Universe::start().await;
-    let (one, other) = (universe.backend(1).await, universe.backend(1).await);
+    let node = TestNode::start().await;
+    let (one, other) = (node.backend(1).await, node.backend(1).await);
     let first = one.init_once("order-1", &body()).await.ok();
     assert_ne!(other.init_once("order-1", &body()).await.ok()["txnId"], first["txnId"]);
 }
 
 #[tokio::test]
 async fn a_refused_request_does_not_use_its_key_up() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(0).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(0).await;
     assert_eq!(backend.init_once("order-1", &json!({"channel": "qr"})).await.status, 400);
     assert_eq!(backend.init_once("order-1", &body()).await.refusal(402), "insufficient_credits");
-    universe.operator().grant(&backend.client, 1, "later").await;
+    node.operator().grant(&backend.client, 1, "later").await;
     backend.init_once("order-1", &body()).await.ok();
 }
 
 #[tokio::test]
 async fn a_kept_answer_outlives_the_process() {
-    let mut universe = Universe::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
-    let backend = universe.backend(2).await;
+    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let backend = node.backend(2).await;
     let first = backend.init_once("order-1", &body()).await;
-    universe.kill().await;
-    universe.launch().await;
+    node.kill().await;
+    node.launch().await;
     let again = backend.init_once("order-1", &body()).await;
     assert_eq!((again.status, &again.text), (200, &first.text));
-    assert_eq!(universe.operator().balance(&backend.client).await, 1);
+    assert_eq!(node.operator().balance(&backend.client).await, 1);
 }
 
 #[tokio::test]
 async fn a_key_that_is_no_key_is_a_400() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
     for key in ["two words", "", &"x".repeat(256)] {
         assert_eq!(backend.init_once(key, &body()).await.refused_fields(), ["Idempotency-Key"], "{key}");
     }

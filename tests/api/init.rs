@@ -5,7 +5,7 @@ use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::time::Timestamp;
 use serde_json::{Value, json};
 
-use sakshi_kit::universe::Universe;
+use sakshi_kit::node::TestNode;
 
 /// The members of an answer, sorted.
 fn members(answer: &Value) -> Vec<&str> {
@@ -21,12 +21,12 @@ fn signature_of_an_app() -> String {
 
 #[tokio::test]
 async fn channels_web_and_qr_answer_with_a_request_url() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(2).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(2).await;
     for channel in ["web", "qr"] {
         let opened = backend.open_with(&json!({"claims": ["name", "dob"], "channel": channel})).await;
         assert_eq!(members(&opened.answer), ["expiresAt", "intentJwt", "requestUrl", "txnId"]);
-        assert_eq!(opened.answer["requestUrl"], universe.reach.public(&format!("/v/{}", opened.txn)));
+        assert_eq!(opened.answer["requestUrl"], node.addresses.public(&format!("/v/{}", opened.txn)));
         assert_eq!(opened.intent.ch, channel);
         let uuid: uuid::Uuid = opened.txn.parse().expect("a UUID");
         assert_eq!(uuid.get_version_num(), 4);
@@ -35,8 +35,8 @@ async fn channels_web_and_qr_answer_with_a_request_url() {
 
 #[tokio::test]
 async fn channel_app_answers_with_an_intent_uri_on_android_and_without_on_ios() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(2).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(2).await;
     let body = json!({"claims": ["name"], "channel": "app", "app_id": "com.example.bank", "app_signature": signature_of_an_app()});
     let android = backend.open_with(&body).await;
     assert_eq!(members(&android.answer), ["expiresAt", "intentJwt", "nationalIdAppUri", "txnId"]);
@@ -53,21 +53,21 @@ async fn channel_app_answers_with_an_intent_uri_on_android_and_without_on_ios() 
 
 #[tokio::test]
 async fn a_transaction_expires_fifteen_minutes_after_its_init() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(1).await;
-    let before = sakshi_kit::forge::now();
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
+    let before = sakshi_kit::issuer::now();
     let opened = backend.open(&["name"]).await;
     let text = opened.answer["expiresAt"].as_str().unwrap();
     assert!(text.ends_with('Z') && text.len() == "2026-01-01T00:00:00.000Z".len(), "{text}");
     let expires = Timestamp::parse_rfc3339(text).unwrap().seconds();
-    assert!((before + 900..=sakshi_kit::forge::now() + 900).contains(&expires), "{text}");
+    assert!((before + 900..=sakshi_kit::issuer::now() + 900).contains(&expires), "{text}");
     assert!(opened.intent.exp <= expires);
 }
 
 #[tokio::test]
 async fn the_intent_says_what_was_asked_for() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(2).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(2).await;
     let body =
         json!({"claims": ["name", "dob", "gender"], "channel": "qr", "language": "tamil", "face_auth": false, "name_hint": "A. Rao"});
     let opened = backend.open_with(&body).await;
@@ -76,8 +76,8 @@ async fn the_intent_says_what_was_asked_for() {
     assert_eq!((&*intent.txn, &*intent.i, &*intent.lang, intent.pop, intent.m), (&*opened.txn, "credential", "20", 1, 0));
     assert_eq!((&*intent.ac, &*intent.sa, &*intent.iss), ("sandbox-verifier", "SANDBOX-0001", "sakshi"));
     assert_eq!(intent.ht.as_deref(), Some("A. Rao"));
-    assert!(intent.cb.starts_with(&universe.reach.public(&format!("/cb/{}/", opened.txn))), "one address per transaction");
-    assert_eq!(intent.aud, universe.reach.public(""));
+    assert!(intent.cb.starts_with(&node.addresses.public(&format!("/cb/{}/", opened.txn))), "one address per transaction");
+    assert_eq!(intent.aud, node.addresses.public(""));
     assert!(intent.cb.rsplit('/').next().unwrap().len() >= 22, "128 bits of capability");
 
     let plain = backend.open(&["name"]).await.intent;
@@ -87,8 +87,8 @@ async fn the_intent_says_what_was_asked_for() {
 
 #[tokio::test]
 async fn every_claim_of_the_specification_can_be_requested() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(31).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(31).await;
     let names: Vec<&str> = Claim::ALL.iter().map(|claim| claim.name()).collect();
     assert_eq!(names.len(), 30);
     for name in &names {
@@ -101,8 +101,8 @@ async fn every_claim_of_the_specification_can_be_requested() {
 
 #[tokio::test]
 async fn languages_are_accepted_by_name_in_any_case_and_by_code() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(100).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(100).await;
     let named = [
         ("english", "23"),
         ("hindi", "6"),
@@ -133,8 +133,8 @@ async fn languages_are_accepted_by_name_in_any_case_and_by_code() {
 
 #[tokio::test]
 async fn fields_are_accepted_in_both_spellings() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(2).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(2).await;
     let signature = signature_of_an_app();
     let snake = json!({
         "claims": ["name"], "channel": "app", "face_auth": false, "webhook_url": "https://client.example/hook", "app_id": "com.example.bank",
@@ -152,11 +152,11 @@ async fn fields_are_accepted_in_both_spellings() {
 
 #[tokio::test]
 async fn one_credit_is_debited_when_a_transaction_opens() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(3).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(3).await;
     let opened = backend.open(&["name"]).await;
-    assert_eq!(universe.operator().balance(&backend.client).await, 2);
-    let statement = universe.operator().statement(&backend.client).await;
+    assert_eq!(node.operator().balance(&backend.client).await, 2);
+    let statement = node.operator().statement(&backend.client).await;
     let debit = statement.last().unwrap();
     assert_eq!((&debit["kind"], &debit["amount"], &debit["balance_after"]), (&json!("debit"), &json!(1), &json!(2)));
     assert!(debit["reference"].as_str().unwrap().contains(&opened.txn), "{debit}");
@@ -164,11 +164,11 @@ async fn one_credit_is_debited_when_a_transaction_opens() {
 
 #[tokio::test]
 async fn without_credits_init_answers_402_and_leaves_no_trace() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(0).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(0).await;
     let answer = backend.init(&json!({"claims": ["name"], "channel": "qr"})).await;
     assert_eq!(answer.refusal(402), "insufficient_credits");
-    let operator = universe.operator();
+    let operator = node.operator();
     assert_eq!(operator.statement(&backend.client).await, Vec::<Value>::new());
     let tree = operator.get("/admin/v1/tree").await.ok();
     assert_eq!(live_transactions(&tree), 0, "{tree:#}");

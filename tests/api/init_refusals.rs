@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::INIT;
-use sakshi_kit::universe::Universe;
+use sakshi_kit::node::TestNode;
 
 fn with(change: &Value) -> Value {
     let mut body = json!({"claims": ["name"], "channel": "qr"});
@@ -17,8 +17,8 @@ fn with(change: &Value) -> Value {
 
 #[tokio::test]
 async fn every_bad_field_is_a_400_that_names_it_and_costs_nothing() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(10).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(10).await;
     let signature = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=";
     let long = "x".repeat(2_100);
     let cases = [
@@ -71,13 +71,13 @@ async fn every_bad_field_is_a_400_that_names_it_and_costs_nothing() {
         let fields = backend.init(&body).await.refused_fields();
         assert!(fields.iter().any(|named| named == field), "{field} is not among {fields:?} for {body}");
     }
-    assert_eq!(universe.operator().balance(&backend.client).await, 10);
+    assert_eq!(node.operator().balance(&backend.client).await, 10);
 }
 
 #[tokio::test]
 async fn the_same_field_in_both_spellings_is_a_400() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
     for (snake, camel, value) in [
         ("face_auth", "faceAuth", json!(true)),
         ("webhook_url", "webhookUrl", json!("https://client.example/")),
@@ -86,7 +86,7 @@ async fn the_same_field_in_both_spellings_is_a_400() {
         let fields = backend.init(&with(&json!({snake: value, camel: value}))).await.refused_fields();
         assert!(fields == [snake] || fields == [camel], "{fields:?}");
     }
-    assert_eq!(universe.operator().balance(&backend.client).await, 1);
+    assert_eq!(node.operator().balance(&backend.client).await, 1);
 }
 
 const LANGUAGE: &str = "must be english, hindi, marathi, gujarati, tamil, telugu, bengali, kannada, malayalam, punjabi, urdu, assamese, \
@@ -98,8 +98,8 @@ const A_CLAIM: &str = "is not a known claim; the claims are name, local_name, ph
 
 #[tokio::test]
 async fn each_problem_is_told_in_a_sentence_that_says_what_would_be_accepted() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
     for (body, told) in [
         (
             r#"{"claims":["zz"],"channel":"fax","face_auth":"x"}"#,
@@ -142,13 +142,13 @@ async fn each_problem_is_told_in_a_sentence_that_says_what_would_be_accepted() {
         let told: Vec<Value> = told.into_iter().map(|(field, message)| json!({"field": field, "message": message})).collect();
         assert_eq!(answer.json()["errors"], json!(told), "{body}");
     }
-    assert_eq!(universe.operator().balance(&backend.client).await, 1);
+    assert_eq!(node.operator().balance(&backend.client).await, 1);
 }
 
 #[tokio::test]
 async fn all_problems_are_named_at_once() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
     let body = json!({"claims": ["shoe_size", "name", "hat_size"], "channel": "fax", "language": "klingon", "webhook_url": "nowhere"});
     let fields = backend.init(&body).await.refused_fields();
     for field in ["claims[0]", "claims[2]", "channel", "language", "webhook_url"] {
@@ -158,8 +158,8 @@ async fn all_problems_are_named_at_once() {
 
 #[tokio::test]
 async fn an_http_webhook_is_refused_where_the_operator_does_not_allow_it() {
-    let universe = Universe::with(&[("WEBHOOKS__ALLOW_HTTP", "false")]).await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::with(&[("WEBHOOKS__ALLOW_HTTP", "false")]).await;
+    let backend = node.backend(1).await;
     let fields = backend.init(&with(&json!({"webhook_url": "http://client.example/"}))).await.refused_fields();
     assert_eq!(fields, ["webhook_url"]);
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::json;
 
-use sakshi_kit::forge::Forge;
+use sakshi_kit::issuer::TestIssuer;
+use sakshi_kit::node::{TestNode, environment};
 use sakshi_kit::process::{Ending, Process};
-use sakshi_kit::universe::{Universe, environment};
 
 /// An RSA key of 1,024 bits, made for this test.
 const SMALL_KEY: &str = include_str!("golden/rsa_1024.pem");
@@ -33,7 +33,7 @@ fn a_key_file_that_serve_refuses_is_refused_by_check_config_in_the_same_words_an
         ("AUTHORITY__JWKS_PATH", "authority.jwks_path", None, "the file cannot be read"),
     ] {
         let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join("jwks.json"), Forge::generate().jwks().to_string()).unwrap();
+        std::fs::write(directory.path().join("jwks.json"), TestIssuer::generate().jwks().to_string()).unwrap();
         let path = directory.path().join("the-file");
         if let Some(content) = content {
             std::fs::write(&path, content).unwrap();
@@ -49,15 +49,15 @@ fn a_key_file_that_serve_refuses_is_refused_by_check_config_in_the_same_words_an
 
 #[tokio::test]
 async fn a_sandbox_whose_key_is_lost_or_another_is_refused_and_nothing_is_made_in_its_place() {
-    let mut universe = Universe::start().await;
-    if universe.redis.is_some() {
+    let mut node = TestNode::start().await;
+    if node.redis.is_some() {
         // Nodes on one Redis are given their key; none of them makes one.
         return;
     }
-    universe.stop();
-    let key = universe.store().join("sandbox-keys/encryption.key");
+    node.stop();
+    let key = node.store().join("sandbox-keys/encryption.key");
     let good = std::fs::read(&key).unwrap();
-    let run = |command: &str| Process::run(&[command], universe.environment(), universe.directory.path());
+    let run = |command: &str| Process::run(&[command], node.environment(), node.directory.path());
     assert_eq!(run("check-config").status.code(), Some(0));
 
     std::fs::remove_file(&key).unwrap();
@@ -72,20 +72,20 @@ async fn a_sandbox_whose_key_is_lost_or_another_is_refused_and_nothing_is_made_i
     assert!(ending.status.code() == Some(1) && ending.err.contains("store.encryption_key"), "{}", ending.err);
 
     std::fs::write(&key, good).unwrap();
-    universe.launch().await;
+    node.launch().await;
 }
 
 #[tokio::test]
 async fn a_store_is_not_opened_under_a_key_that_did_not_write_it() {
     let (one, other) = ("MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=");
-    let mut universe = Universe::with(&[("STORE__ENCRYPTION_KEY", one)]).await;
-    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let mut node = TestNode::with(&[("STORE__ENCRYPTION_KEY", one)]).await;
+    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
-    universe.stop();
-    universe.set("STORE__ENCRYPTION_KEY", other);
-    let refused = Process::run(&["serve"], universe.environment(), universe.directory.path());
+    node.stop();
+    node.set("STORE__ENCRYPTION_KEY", other);
+    let refused = Process::run(&["serve"], node.environment(), node.directory.path());
     assert!(refused.status.code() == Some(1) && refused.err.contains("store.encryption_key"), "{}", refused.err);
-    universe.set("STORE__PREVIOUS_ENCRYPTION_KEYS", one);
-    universe.launch().await;
-    assert_eq!(phone.fail(&opened, "301", "User Reject").await.status, 200);
+    node.set("STORE__PREVIOUS_ENCRYPTION_KEYS", one);
+    node.launch().await;
+    assert_eq!(identity_app.fail(&opened, "301", "User Reject").await.status, 200);
 }

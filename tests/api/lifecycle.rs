@@ -5,15 +5,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use sakshi_kit::backend::result_path;
+use sakshi_kit::node::TestNode;
 use sakshi_kit::process::Process;
-use sakshi_kit::universe::Universe;
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 #[tokio::test]
 async fn stdout_gets_one_line_and_logs_go_to_stderr() {
-    let mut universe = Universe::start().await;
-    universe.backend(1).await.open(&["name"]).await;
-    let ending = universe.stop();
+    let mut node = TestNode::start().await;
+    node.backend(1).await.open(&["name"]).await;
+    let ending = node.stop();
     assert_eq!(ending.out.lines().count(), 1, "{}", ending.out);
     let line: Value = serde_json::from_str(&ending.out).unwrap();
     let mut members: Vec<&str> = line.as_object().unwrap().keys().map(String::as_str).collect();
@@ -24,75 +24,75 @@ async fn stdout_gets_one_line_and_logs_go_to_stderr() {
 
 #[tokio::test]
 async fn sigterm_answers_what_is_under_way_and_ends_with_zero() {
-    let mut universe = Universe::with(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
-    let backend = universe.backend(1).await;
+    let mut node = TestNode::with(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
+    let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
     let (caller, path) = (backend.clone(), format!("{}?wait=30", result_path(&opened.txn)));
     let mut poll = tokio::spawn(async move { caller.get(&path).await });
     assert!(tokio::time::timeout(Duration::from_millis(300), &mut poll).await.is_err(), "the poll waits");
-    let process = universe.take_process();
+    let process = node.take_process();
     process.signal("TERM");
     let answer = tokio::time::timeout(Duration::from_secs(5), poll).await.expect("the poll is answered").expect("and not cut off");
     assert_eq!(answer.ok()["pending"], true);
     process.ended(Duration::from_secs(15)).await;
-    universe.conclude(&process);
+    node.conclude(&process);
 }
 
 #[tokio::test]
 async fn a_draining_process_is_not_ready_and_finishes_its_webhooks() {
-    let mut universe = Universe::with(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
-    let (backend, phone, operator) = (universe.backend(1).await, universe.phone(), universe.operator());
+    let mut node = TestNode::with(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
+    let (backend, identity_app, operator) = (node.backend(1).await, node.identity_app(), node.operator());
     let slow = sakshi_sandbox::receiver::Behaviour::SlowAnswer(Duration::from_millis(1_500));
     let receiver = sakshi_sandbox::receiver::WebhookReceiver::start(slow).await.unwrap();
     let opened = backend.open_reported(&["name"], &receiver.url("/")).await;
-    phone.approve(&opened, "asha").await;
-    assert_eq!(receiver.wait_for(1, PLENTY).await.len(), 1, "the attempt is under way");
-    let process = universe.take_process();
+    identity_app.approve(&opened, "asha").await;
+    assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1, "the attempt is under way");
+    let process = node.take_process();
     process.signal("TERM");
     eventually("unreadiness", Duration::from_secs(5), || async { (operator.probe("/readyz").await.status == 503).then_some(()) }).await;
     assert_eq!(operator.probe("/livez").await.status, 200, "it drains, it does not hang");
     process.ended(Duration::from_secs(15)).await;
-    universe.conclude(&process);
-    universe.launch().await;
-    assert_eq!(universe.operator().delivery(&opened.txn).await["attempt"]["outcome"], "delivered");
+    node.conclude(&process);
+    node.launch().await;
+    assert_eq!(node.operator().delivery(&opened.txn).await["attempt"]["outcome"], "delivered");
 }
 
 #[tokio::test]
 async fn a_good_end_says_nothing_that_would_wake_an_operator() {
     for _ in 0..3 {
-        let mut universe = Universe::start().await;
-        universe.backend(1).await.open(&["name"]).await;
-        universe.stop();
-        let errors: Vec<String> = universe.log().into_iter().filter(|line| line.contains(" ERROR ")).collect();
+        let mut node = TestNode::start().await;
+        node.backend(1).await.open(&["name"]).await;
+        node.stop();
+        let errors: Vec<String> = node.log().into_iter().filter(|line| line.contains(" ERROR ")).collect();
         assert!(errors.is_empty(), "{errors:#?}");
     }
 }
 
 #[tokio::test]
 async fn what_was_answered_is_there_after_a_restart_in_good_order() {
-    let mut universe = Universe::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
-    let (backend, phone) = (universe.backend(3).await, universe.phone());
+    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let (pending, completed) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
-    phone.approve(&completed, "asha").await;
+    identity_app.approve(&completed, "asha").await;
     let before = backend.result(&completed.txn).await.text;
-    universe.stop();
-    universe.launch().await;
+    node.stop();
+    node.launch().await;
     assert_eq!(backend.result(&completed.txn).await.text, before);
     assert!(backend.is_pending(&pending.txn).await);
-    phone.approve(&pending, "vikram").await;
+    identity_app.approve(&pending, "vikram").await;
     assert_eq!(backend.result(&pending.txn).await.ok()["success"], true);
-    assert_eq!(universe.operator().balance(&backend.client).await, 1);
+    assert_eq!(node.operator().balance(&backend.client).await, 1);
 }
 
 #[tokio::test]
 async fn a_second_process_on_the_same_store_gets_a_clear_error() {
-    let universe = Universe::start().await;
-    if universe.redis.is_some() {
+    let node = TestNode::start().await;
+    if node.redis.is_some() {
         // Redis is there for many processes; only the embedded store has one at a time.
         return;
     }
-    let backend = universe.backend(1).await;
-    let second = Process::run(&["serve"], universe.environment(), universe.directory.path());
+    let backend = node.backend(1).await;
+    let second = Process::run(&["serve"], node.environment(), node.directory.path());
     assert_eq!(second.status.code(), Some(1), "{}", second.err);
     assert!(second.out.is_empty(), "{}", second.out);
     let error = second.err.lines().last().unwrap_or_default();
@@ -102,36 +102,36 @@ async fn a_second_process_on_the_same_store_gets_a_clear_error() {
 
 #[tokio::test]
 async fn a_port_that_is_taken_is_named() {
-    let universe = Universe::start().await;
-    let mut environment = universe.environment().clone();
-    let taken = universe.reach.public("").replace("http://", "");
+    let node = TestNode::start().await;
+    let mut environment = node.environment().clone();
+    let taken = node.addresses.public("").replace("http://", "");
     environment.insert("SAKSHI__SERVER__PUBLIC_ADDR".to_owned(), taken.clone());
-    environment.insert("SAKSHI__STORE__PATH".to_owned(), universe.directory.path().join("other").display().to_string());
-    let second = Process::run(&["serve"], &environment, universe.directory.path());
+    environment.insert("SAKSHI__STORE__PATH".to_owned(), node.directory.path().join("other").display().to_string());
+    let second = Process::run(&["serve"], &environment, node.directory.path());
     assert_eq!(second.status.code(), Some(1));
     assert!(second.err.contains(&taken), "{}", second.err);
 }
 
 #[tokio::test]
 async fn healthcheck_says_by_its_exit_code_whether_the_service_is_ready() {
-    let mut universe = Universe::start().await;
-    let url = universe.reach.internal("");
-    let check = |universe: &Universe| Process::run(&["healthcheck", "--url", &url], universe.environment(), universe.directory.path());
-    let ready = check(&universe);
+    let mut node = TestNode::start().await;
+    let url = node.addresses.internal("");
+    let check = |node: &TestNode| Process::run(&["healthcheck", "--url", &url], node.environment(), node.directory.path());
+    let ready = check(&node);
     assert_eq!((ready.status.code(), ready.out.trim()), (Some(0), "ready"));
-    universe.stop();
-    let gone = check(&universe);
+    node.stop();
+    let gone = check(&node);
     assert_eq!(gone.status.code(), Some(1), "{}", gone.err);
     assert!(gone.out.contains("not reachable"), "{}", gone.out);
 }
 
 #[tokio::test]
 async fn the_operators_commands_do_what_the_admin_api_does() {
-    let universe = Universe::start().await;
-    let url = universe.reach.internal("");
+    let node = TestNode::start().await;
+    let url = node.addresses.internal("");
     let admin = |words: &[&str]| {
         let words = [&["admin", "--url", &url, "--json"], words].concat();
-        let ending = Process::run(&words, universe.environment(), universe.directory.path());
+        let ending = Process::run(&words, node.environment(), node.directory.path());
         assert_eq!(ending.status.code(), Some(0), "{words:?}: {}", ending.err);
         serde_json::from_str::<Value>(&ending.out).expect("JSON")
     };
@@ -139,7 +139,7 @@ async fn the_operators_commands_do_what_the_admin_api_does() {
     let app = admin(&["apps", "create", &client, "App"])["app_id"].as_str().unwrap().to_owned();
     let key = admin(&["keys", "issue", &client])["api_key"].as_str().unwrap().to_owned();
     assert_eq!(admin(&["credits", "grant", &client, "3", "--reference", "invoice-1"])["balance"], 3);
-    universe.backend(0).await.presenting(&key, &app).open(&["name"]).await;
+    node.backend(0).await.with_credentials(&key, &app).open(&["name"]).await;
     assert_eq!(admin(&["credits", "balance", &client])["balance"], 2);
     assert_eq!(admin(&["credits", "statement", &client])["total"], 2);
     assert_eq!(admin(&["credits", "audit"])["clean"], true);

@@ -6,16 +6,16 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
-use sakshi_kit::universe::Universe;
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 #[tokio::test]
 async fn the_admin_api_needs_its_token() {
-    let universe = Universe::start().await;
+    let node = TestNode::start().await;
     let connector = "sandbox-connector-token-never-in-production";
     for path in ["/admin/v1/clients", "/admin/v1/tree", "/admin/v1/credits/audit", "/admin/v1/keys/key_1"] {
         for header in [None, Some("Bearer "), Some("Bearer wrong"), Some("Basic c2FuZGJveA=="), Some(&*format!("Bearer {connector}"))] {
-            let mut request = universe.http.get(universe.reach.internal(path));
+            let mut request = node.http.get(node.addresses.internal(path));
             if let Some(value) = header {
                 request = request.header("authorization", value);
             }
@@ -32,16 +32,16 @@ async fn the_admin_api_needs_its_token() {
 
 #[tokio::test]
 async fn a_rotated_key_and_its_successor_both_work_during_the_overlap() {
-    let universe = Universe::start().await;
-    let (backend, operator) = (universe.backend(10).await, universe.operator());
+    let node = TestNode::start().await;
+    let (backend, operator) = (node.backend(10).await, node.operator());
     let rotate = |overlap: u64| {
         let (operator, path) = (operator.clone(), format!("/admin/v1/keys/{}/rotate", backend.key_id));
         async move { operator.post(&path, &json!({"overlap_s": overlap})).await }
     };
     let rotated = rotate(3_600).await.ok();
     let successor = rotated["api_key"].as_str().unwrap();
-    universe.secrets.keep(successor);
-    let fresh = backend.presenting(successor, &backend.app);
+    node.secrets.keep(successor);
+    let fresh = backend.with_credentials(successor, &backend.app);
     backend.open(&["name"]).await;
     fresh.open(&["name"]).await;
     operator.delete(&format!("/admin/v1/keys/{}", backend.key_id)).await.ok();
@@ -59,12 +59,12 @@ async fn a_rotated_key_and_its_successor_both_work_during_the_overlap() {
 
 #[tokio::test]
 async fn a_revoked_key_is_refused_on_every_worker_within_a_second() {
-    let universe = Universe::with(&[("SERVER__WORKERS", "4")]).await;
-    let (backend, operator) = (universe.backend(10).await, universe.operator());
+    let node = TestNode::with(&[("SERVER__WORKERS", "4")]).await;
+    let (backend, operator) = (node.backend(10).await, node.operator());
     // A connection belongs to one worker, so each request takes a new one.
-    let fresh = || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).timeout(PLENTY).build().unwrap();
+    let fresh = || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).timeout(TIMEOUT).build().unwrap();
     let ask = || {
-        let request = fresh().get(universe.reach.public("/api/v1/nationalid-ovse/result/x"));
+        let request = fresh().get(node.addresses.public("/api/v1/nationalid-ovse/result/x"));
         Answer::to(request.header("X-API-KEY", &backend.key).header("X-API-APP-ID", &backend.app))
     };
     for _ in 0..24 {
@@ -84,8 +84,8 @@ async fn a_revoked_key_is_refused_on_every_worker_within_a_second() {
 
 #[tokio::test]
 async fn keys_are_listed_without_the_keys_themselves() {
-    let universe = Universe::start().await;
-    let (backend, operator) = (universe.backend(0).await, universe.operator());
+    let node = TestNode::start().await;
+    let (backend, operator) = (node.backend(0).await, node.operator());
     let path = format!("/admin/v1/clients/{}/keys", backend.client);
     let listed = operator.get(&path).await;
     assert!(listed.ok()["keys"][0]["key_id"] == json!(backend.key_id) && !listed.text.contains(&backend.key));
@@ -110,8 +110,8 @@ fn find<'a>(node: &'a Value, wanted: &dyn Fn(&Value) -> bool, found: &mut Vec<&'
 
 #[tokio::test]
 async fn the_tree_shows_every_supervised_actor_and_counts_live_transactions() {
-    let universe = Universe::start().await;
-    let (backend, phone, operator) = (universe.backend(6).await, universe.phone(), universe.operator());
+    let node = TestNode::start().await;
+    let (backend, identity_app, operator) = (node.backend(6).await, node.identity_app(), node.operator());
     let mut opened = Vec::new();
     for _ in 0..6 {
         opened.push(backend.open(&["name"]).await);
@@ -129,9 +129,9 @@ async fn the_tree_shows_every_supervised_actor_and_counts_live_transactions() {
     assert!(named("ledger") >= 1 && named("dispatcher") >= 1 && named("transactions-") == 2, "{tree:#}");
     assert_eq!(live(&tree), 6, "{tree:#}");
     for opened in &opened {
-        phone.approve(opened, "asha").await;
+        identity_app.approve(opened, "asha").await;
     }
-    eventually("the end of completed actors", PLENTY, || async { (live(&operator.get("/admin/v1/tree").await.ok()) == 0).then_some(()) })
+    eventually("the end of completed actors", TIMEOUT, || async { (live(&operator.get("/admin/v1/tree").await.ok()) == 0).then_some(()) })
         .await;
 }
 
@@ -145,10 +145,10 @@ fn live(tree: &Value) -> u64 {
 
 #[tokio::test]
 async fn the_audit_covers_every_client() {
-    let universe = Universe::start().await;
-    let (one, other) = (universe.backend(5).await, universe.backend(7).await);
+    let node = TestNode::start().await;
+    let (one, other) = (node.backend(5).await, node.backend(7).await);
     one.open(&["name"]).await;
-    let audit = universe.operator().get("/admin/v1/credits/audit").await.ok();
+    let audit = node.operator().get("/admin/v1/credits/audit").await.ok();
     assert_eq!(audit["clean"], true);
     let rows = audit["clients"].as_array().unwrap();
     for (client, balance) in [(&one.client, 4), (&other.client, 7)] {
@@ -159,29 +159,29 @@ async fn the_audit_covers_every_client() {
 
 #[tokio::test]
 async fn probes_and_metrics_need_no_token_and_are_not_public() {
-    let universe = Universe::start().await;
-    let operator = universe.operator();
+    let node = TestNode::start().await;
+    let operator = node.operator();
     for path in ["/livez", "/readyz"] {
         assert_eq!(operator.probe(path).await.ok()["status"], "ok");
-        assert_eq!(universe.get(path).await.status, 404);
+        assert_eq!(node.get(path).await.status, 404);
     }
     assert!(operator.probe("/metrics").await.header("content-type").unwrap().starts_with("text/plain"));
-    assert_eq!(universe.get("/metrics").await.status, 404);
+    assert_eq!(node.get("/metrics").await.status, 404);
 }
 
 #[tokio::test]
 async fn metrics_hold_no_ids_no_urls_and_nothing_personal() {
-    let universe = Universe::start().await;
-    let (backend, phone, operator) = (universe.backend(9).await, universe.phone(), universe.operator());
+    let node = TestNode::start().await;
+    let (backend, identity_app, operator) = (node.backend(9).await, node.identity_app(), node.operator());
     let receiver = sakshi_sandbox::receiver::WebhookReceiver::start(sakshi_sandbox::receiver::Behaviour::Answer(200)).await.unwrap();
     let opened = backend.open_reported(&["name", "dob"], &receiver.url("/hook")).await;
-    phone.approve(&opened, "asha").await;
+    identity_app.approve(&opened, "asha").await;
     operator.delivery(&opened.txn).await;
     let failed = backend.open(&["name"]).await;
-    phone.fail(&failed, "code-of-a-stranger", "User Reject").await;
+    identity_app.fail(&failed, "code-of-a-stranger", "User Reject").await;
     let stray = format!("/nowhere/{}", opened.txn);
-    universe.get(&stray).await;
-    Answer::to(universe.http.request(Method::from_bytes(b"STRANGE").unwrap(), universe.reach.public("/api/ping"))).await;
+    node.get(&stray).await;
+    Answer::to(node.http.request(Method::from_bytes(b"STRANGE").unwrap(), node.addresses.public("/api/ping"))).await;
     let metrics = operator.probe("/metrics").await.text;
     for name in ["sakshi_http_requests_total", "sakshi_transactions_opened_total", "process_resident_memory_bytes"] {
         assert!(metrics.contains(name), "{name} is missing");

@@ -4,8 +4,8 @@
 use serde_json::json;
 
 use sakshi_kit::answer::Answer;
-use sakshi_kit::universe::Universe;
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 fn assert_says_when_to_come_again(answer: &Answer) {
     let seconds = answer.header("retry-after").expect("Retry-After").parse::<u32>().expect("whole seconds");
@@ -14,25 +14,25 @@ fn assert_says_when_to_come_again(answer: &Answer) {
 
 #[tokio::test]
 async fn beyond_the_live_transactions_that_a_process_keeps_init_is_a_503_and_costs_nothing() {
-    let universe = Universe::with(&[("LIMITS__MAX_LIVE_TRANSACTIONS", "2"), ("SERVER__WORKERS", "1")]).await;
-    let (backend, phone) = (universe.backend(5).await, universe.phone());
+    let node = TestNode::with(&[("LIMITS__MAX_LIVE_TRANSACTIONS", "2"), ("SERVER__WORKERS", "1")]).await;
+    let (backend, identity_app) = (node.backend(5).await, node.identity_app());
     let first = backend.open(&["name"]).await;
     backend.open(&["name"]).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
     let refused = backend.init(&body).await;
     assert_eq!(refused.refusal(503), "overloaded");
     assert_says_when_to_come_again(&refused);
-    assert_eq!(universe.operator().balance(&backend.client).await, 3);
-    phone.approve(&first, "asha").await;
-    eventually("room", PLENTY, || async { (backend.init(&body).await.status == 200).then_some(()) }).await;
+    assert_eq!(node.operator().balance(&backend.client).await, 3);
+    identity_app.approve(&first, "asha").await;
+    eventually("room", TIMEOUT, || async { (backend.init(&body).await.status == 200).then_some(()) }).await;
     assert_eq!(backend.result(&first.txn).await.ok()["success"], true);
 }
 
 #[tokio::test]
 async fn inits_and_polls_of_one_app_are_limited_and_those_of_another_are_not() {
     let settings = [("LIMITS__INIT_PER_SECOND_PER_APP", "2"), ("LIMITS__POLLS_PER_SECOND_PER_APP", "2")];
-    let universe = Universe::with(&settings).await;
-    let (backend, other) = (universe.backend(200).await, universe.backend(2).await);
+    let node = TestNode::with(&settings).await;
+    let (backend, other) = (node.backend(200).await, node.backend(2).await);
     let body = json!({"claims": ["name"], "channel": "qr"});
     let (mut opened, mut limited) = (0, None);
     for _ in 0..100 {
@@ -47,7 +47,7 @@ async fn inits_and_polls_of_one_app_are_limited_and_those_of_another_are_not() {
     let limited = limited.expect("a 429");
     assert_eq!(limited.refusal(429), "rate_limited");
     assert_says_when_to_come_again(&limited);
-    assert_eq!(universe.operator().balance(&backend.client).await, 200 - opened);
+    assert_eq!(node.operator().balance(&backend.client).await, 200 - opened);
 
     let theirs = other.open(&["name"]).await;
     let mut statuses = Vec::new();

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
+use sakshi_kit::flow_fixture::FlowFixture;
 use sakshi_kit::goldens::PAN_VALID;
-use sakshi_kit::office::Office;
-use sakshi_kit::upstream::{Manner, TOKEN};
+use sakshi_kit::upstream::{TOKEN, UpstreamBehaviour};
 
 const PATH: &str = "/api/v1/pan/verify";
 const PAN: &str = "ABCPE1234F";
@@ -32,43 +32,43 @@ async fn verify(backend: &Backend, body: &Value) -> Answer {
 
 #[tokio::test]
 async fn a_pan_is_verified_at_its_source_and_answered_in_the_golden_form() {
-    let office = Office::open().await;
+    let fixture = FlowFixture::start().await;
     let golden: Value = serde_json::from_str(PAN_VALID).expect("JSON");
-    let answer = verify(&office.backend, &with("name_as_per_pan", json!("Asha Rao"))).await;
+    let answer = verify(&fixture.backend, &with("name_as_per_pan", json!("Asha Rao"))).await;
     assert_eq!(answer.ok(), golden);
-    let order = office.upstream.last();
+    let order = fixture.upstream.last();
     assert_eq!(order.body, json!({"pan": PAN, "consent_text": CONSENT_TEXT, "name": "Asha Rao"}));
     assert_eq!((order.flow.as_str(), &order.headers["authorization"]), ("pan", &format!("Bearer {TOKEN}").parse().expect("a header")));
 
-    office.upstream.answer(Manner::Saying(json!({"status": "valid", "date_of_birth_match": false}).to_string()));
-    let answer = verify(&office.backend, &with("dateOfBirth", json!("1990-02-14"))).await.ok();
+    fixture.upstream.answer(UpstreamBehaviour::Body(json!({"status": "valid", "date_of_birth_match": false}).to_string()));
+    let answer = verify(&fixture.backend, &with("dateOfBirth", json!("1990-02-14"))).await.ok();
     assert_eq!((&answer["data"]["date_of_birth_match"], &answer["data"]["name_as_per_pan_match"]), (&json!(false), &Value::Null));
-    assert_eq!(office.upstream.last().body, json!({"pan": PAN, "consent_text": CONSENT_TEXT, "date_of_birth": "1990-02-14"}));
-    assert_eq!(office.universe.operator().balance(&office.backend.client).await, 0, "it costs no credit, and needs none");
+    assert_eq!(fixture.upstream.last().body, json!({"pan": PAN, "consent_text": CONSENT_TEXT, "date_of_birth": "1990-02-14"}));
+    assert_eq!(fixture.node.operator().balance(&fixture.backend.client).await, 0, "it costs no credit, and needs none");
 }
 
 #[tokio::test]
 async fn a_pan_in_small_letters_is_the_same_pan() {
-    let office = Office::open().await;
-    let answer = verify(&office.backend, &with("pan", json!("abcpe1234f"))).await.ok();
-    assert_eq!((&answer["data"]["pan"], &office.upstream.last().body["pan"]), (&json!(PAN), &json!(PAN)));
+    let fixture = FlowFixture::start().await;
+    let answer = verify(&fixture.backend, &with("pan", json!("abcpe1234f"))).await.ok();
+    assert_eq!((&answer["data"]["pan"], &fixture.upstream.last().body["pan"]), (&json!(PAN), &json!(PAN)));
 }
 
 #[tokio::test]
 async fn a_malformed_pan_is_a_422_and_the_source_is_not_asked() {
-    let office = Office::open().await;
-    verify(&office.backend, &with("pan", json!(""))).await.refusal(422);
+    let fixture = FlowFixture::start().await;
+    verify(&fixture.backend, &with("pan", json!(""))).await.refusal(422);
     for pan in ["QWRPE1234", "QWRPE1234FX", "QWRPE12345", "1WRPE1234F", "QWRPE12E4F", "QWRPE 234F", "ÀWRPE1234", "no number"] {
-        let answer = verify(&office.backend, &with("pan", json!(pan))).await;
+        let answer = verify(&fixture.backend, &with("pan", json!(pan))).await;
         answer.refusal(422);
         assert!(!answer.text.contains(pan), "{}", answer.text);
     }
-    assert!(office.upstream.orders().is_empty());
+    assert!(fixture.upstream.orders().is_empty());
 }
 
 #[tokio::test]
 async fn every_bad_field_is_a_400_that_names_it_and_comes_before_a_malformed_pan() {
-    let office = Office::open().await;
+    let fixture = FlowFixture::start().await;
     let mut no_pan = body();
     no_pan.as_object_mut().expect("an object").remove("pan");
     let cases = [
@@ -89,23 +89,23 @@ async fn every_bad_field_is_a_400_that_names_it_and_comes_before_a_malformed_pan
         (json!({"pan": "not a pan", "consent": "N", "consent_text": CONSENT_TEXT}), "consent"),
     ];
     for (body, field) in cases {
-        assert_eq!(verify(&office.backend, &body).await.refused_fields(), [field], "{body}");
+        assert_eq!(verify(&fixture.backend, &body).await.refused_fields(), [field], "{body}");
     }
     for (snake, camel) in [("consent_text", "consentText"), ("name_as_per_pan", "nameAsPerPan"), ("date_of_birth", "dateOfBirth")] {
         let mut body = with(snake, json!("1990-02-14"));
         body[camel] = json!("1990-02-14");
-        let fields = verify(&office.backend, &body).await.refused_fields();
+        let fields = verify(&fixture.backend, &body).await.refused_fields();
         assert!(fields == [snake] || fields == [camel], "{fields:?}");
     }
-    assert!(office.upstream.orders().is_empty());
+    assert!(fixture.upstream.orders().is_empty());
 }
 
 #[tokio::test]
 async fn a_pan_that_is_not_known_or_not_in_use_is_a_result_and_no_error() {
-    let office = Office::open().await;
+    let fixture = FlowFixture::start().await;
     for status in ["not_found", "invalid"] {
-        office.upstream.answer(Manner::Saying(json!({"status": status}).to_string()));
-        let answer = verify(&office.backend, &body()).await.ok();
+        fixture.upstream.answer(UpstreamBehaviour::Body(json!({"status": status}).to_string()));
+        let answer = verify(&fixture.backend, &body()).await.ok();
         assert_eq!((&answer["data"]["pan"], &answer["data"]["status"]), (&json!(PAN), &json!(status)), "{answer}");
         assert_eq!(answer["statusCode"], 200, "{answer}");
         assert_eq!((&answer["data"]["name_as_per_pan_match"], &answer["data"]["nationalid_seeding_status"]), (&Value::Null, &Value::Null));
@@ -114,40 +114,40 @@ async fn a_pan_that_is_not_known_or_not_in_use_is_a_result_and_no_error() {
 
 #[tokio::test]
 async fn a_source_that_fails_is_a_502_and_one_that_is_late_a_504() {
-    let office = Office::with(&[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
+    let fixture = FlowFixture::with(&[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
     for manner in [
-        Manner::Status(500),
-        Manner::Status(404),
-        Manner::Status(204),
-        Manner::Saying(String::new()),
-        Manner::Saying("{}".to_owned()),
-        Manner::Saying(json!({"status": "perhaps"}).to_string()),
-        Manner::Saying(json!({"status": "valid", "name_match": "yes"}).to_string()),
-        Manner::HangingUp,
+        UpstreamBehaviour::Status(500),
+        UpstreamBehaviour::Status(404),
+        UpstreamBehaviour::Status(204),
+        UpstreamBehaviour::Body(String::new()),
+        UpstreamBehaviour::Body("{}".to_owned()),
+        UpstreamBehaviour::Body(json!({"status": "perhaps"}).to_string()),
+        UpstreamBehaviour::Body(json!({"status": "valid", "name_match": "yes"}).to_string()),
+        UpstreamBehaviour::Drop,
     ] {
-        office.upstream.answer(manner.clone());
-        let answer = verify(&office.backend, &body()).await;
+        fixture.upstream.answer(manner.clone());
+        let answer = verify(&fixture.backend, &body()).await;
         assert_eq!(answer.refusal(502), "upstream_failed", "{manner:?}");
         assert!(!answer.text.contains(PAN), "{}", answer.text);
     }
-    office.upstream.answer(Manner::Never);
+    fixture.upstream.answer(UpstreamBehaviour::Hang);
     let started = std::time::Instant::now();
-    assert_eq!(verify(&office.backend, &body()).await.refusal(504), "upstream_timed_out");
+    assert_eq!(verify(&fixture.backend, &body()).await.refusal(504), "upstream_timed_out");
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
-    office.upstream.answer(Manner::Well);
-    verify(&office.backend, &body()).await.ok();
+    fixture.upstream.answer(UpstreamBehaviour::Accept);
+    verify(&fixture.backend, &body()).await.ok();
 }
 
 #[tokio::test]
 async fn verifications_share_the_rate_of_inits_and_need_the_two_headers() {
-    let office = Office::with(&[("LIMITS__INIT_PER_SECOND_PER_APP", "2")]).await;
-    let bare = office.universe.http.post(office.universe.reach.public(PATH)).json(&body());
+    let fixture = FlowFixture::with(&[("LIMITS__INIT_PER_SECOND_PER_APP", "2")]).await;
+    let bare = fixture.node.http.post(fixture.node.addresses.public(PATH)).json(&body());
     assert_eq!(Answer::to(bare).await.refusal(401), "unauthorized");
     let mut statuses = Vec::new();
     for _ in 0..40 {
-        statuses.push(verify(&office.backend, &body()).await.status);
+        statuses.push(verify(&fixture.backend, &body()).await.status);
     }
     assert!(statuses.iter().all(|status| matches!(status, 200 | 429)), "{statuses:?}");
     assert!(statuses.iter().filter(|status| **status == 429).count() > 10, "{statuses:?}");
-    assert_eq!(office.upstream.orders().len(), statuses.iter().filter(|status| **status == 200).count());
+    assert_eq!(fixture.upstream.orders().len(), statuses.iter().filter(|status| **status == 200).count());
 }

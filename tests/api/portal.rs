@@ -5,15 +5,15 @@ use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::json;
 
+use sakshi_kit::node::TestNode;
 use sakshi_kit::portal::{Browser, TRIAL, hidden, shown};
-use sakshi_kit::universe::Universe;
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 #[tokio::test]
 async fn signing_in_gives_a_session_that_no_script_reads_and_never_repeats_the_key() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(1).await;
-    let mut browser = Browser::at(&universe);
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
+    let mut browser = Browser::at(&node);
     let answer = browser.sign_in(&backend.key, &backend.app).await;
     assert_eq!((answer.status, answer.header("location"), &*answer.text), (303, Some("/portal"), ""));
     let cookie = answer.header("set-cookie").unwrap();
@@ -28,7 +28,7 @@ async fn signing_in_gives_a_session_that_no_script_reads_and_never_repeats_the_k
         assert_eq!(page.header("cache-control"), Some("no-store"), "{path}");
     }
     for (key, app) in [(&backend.app, &backend.key), (&backend.key, &backend.key), (&backend.key, &"nobody".to_owned())] {
-        let refused = Browser::at(&universe).sign_in(key, app).await;
+        let refused = Browser::at(&node).sign_in(key, app).await;
         assert_eq!((refused.status, refused.header("set-cookie")), (401, None));
         assert!(!refused.text.contains(&backend.key), "in whichever field it was pasted");
     }
@@ -36,17 +36,17 @@ async fn signing_in_gives_a_session_that_no_script_reads_and_never_repeats_the_k
 
 #[tokio::test]
 async fn the_sandbox_leads_a_browser_to_the_portal() {
-    let universe = Universe::start().await;
-    let answer = Browser::at(&universe).get("/").await;
+    let node = TestNode::start().await;
+    let answer = Browser::at(&node).get("/").await;
     assert_eq!((answer.status, answer.header("location")), (303, Some("/portal")));
 }
 
 #[tokio::test]
 async fn a_form_without_the_word_of_its_session_changes_nothing_and_costs_nothing() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(5).await;
-    let browser = Browser::signed_in(&universe, &backend).await;
-    let foreign = Browser::signed_in(&universe, &backend).await.word().await;
+    let node = TestNode::start().await;
+    let backend = node.backend(5).await;
+    let browser = Browser::signed_in(&node, &backend).await;
+    let foreign = Browser::signed_in(&node, &backend).await.word().await;
     let event =
         [("name", "Open day"), ("claims", "name"), ("max_guests", "5"), ("expires_at", "2099-01-01T00:00"), ("language", "english")];
     let webhook = [("apiType", "ESign"), ("webhookUrl", "https://client.example/hook")];
@@ -64,7 +64,7 @@ async fn a_form_without_the_word_of_its_session_changes_nothing_and_costs_nothin
         let elsewhere = elsewhere.header("Content-Type", "application/x-www-form-urlencoded").body(format!("form_word={own}"));
         assert_eq!(elsewhere.send().await.unwrap().status(), 403, "{path} from a page of another site");
     }
-    assert_eq!(universe.operator().balance(&backend.client).await, 5);
+    assert_eq!(node.operator().balance(&backend.client).await, 5);
     assert_eq!(backend.get("/api/v1/nationalid-ovse/events").await.ok()["total"], 0);
     assert_eq!(backend.get("/api/v1/user/webhook").await.ok()["data"], json!([]));
     assert_eq!(browser.get("/portal").await.status, 200, "still signed in");
@@ -72,26 +72,26 @@ async fn a_form_without_the_word_of_its_session_changes_nothing_and_costs_nothin
 
 #[tokio::test]
 async fn a_trial_debits_one_credit_as_production_does_however_often_its_form_is_sent() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(3).await;
-    let browser = Browser::signed_in(&universe, &backend).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(3).await;
+    let browser = Browser::signed_in(&node, &backend).await;
     let form = browser.get("/portal").await.text;
     let (word, once) = (hidden(&form, "form_word"), hidden(&form, "once"));
     let fields = [&TRIAL as &[(&str, &str)], &[("form_word", &word), ("once", &once)]].concat();
     let answers = join_all((0..10).map(|_| browser.post("/portal/trial", &fields))).await;
     let led: Vec<_> = answers.iter().filter(|answer| answer.status == 303).map(|answer| answer.header("location").unwrap()).collect();
     assert!(!led.is_empty() && led.iter().all(|to| to == &led[0]), "{led:?}");
-    assert_eq!(universe.operator().balance(&backend.client).await, 2);
+    assert_eq!(node.operator().balance(&backend.client).await, 2);
 
     let txn = led[0].strip_prefix("/portal/transactions/").unwrap();
     assert!(backend.is_pending(txn).await, "it is a transaction like any other");
-    let statement = universe.operator().statement(&backend.client).await;
+    let statement = node.operator().statement(&backend.client).await;
     let debit = statement.last().unwrap();
     assert_eq!((&debit["kind"], &debit["amount"], &debit["reference"]), (&json!("debit"), &json!(1), &json!(txn)));
 
     let bare: Vec<_> = TRIAL.into_iter().filter(|(name, _)| *name != "claims").collect();
     assert_eq!(browser.send("/portal/trial", &bare).await.status, 400, "nothing is asked for");
-    assert_eq!(universe.operator().balance(&backend.client).await, 2);
+    assert_eq!(node.operator().balance(&backend.client).await, 2);
     browser.trial().await;
     browser.trial().await;
     let refused = browser.send("/portal/trial", &TRIAL).await;
@@ -101,12 +101,12 @@ async fn a_trial_debits_one_credit_as_production_does_however_often_its_form_is_
 
 #[tokio::test]
 async fn a_trial_shows_the_claims_that_came_and_the_very_bytes_that_a_poll_is_answered() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(1).await;
-    let browser = Browser::signed_in(&universe, &backend).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
+    let browser = Browser::signed_in(&node, &backend).await;
     let trial = browser.trial().await;
     assert_eq!(shown(&trial.page, "body"), backend.result(&trial.opened.txn).await.text);
-    universe.phone().approve(&trial.opened, "asha").await;
+    node.identity_app().approve(&trial.opened, "asha").await;
     let page = browser.get(&trial.path).await.text;
     assert!(page.contains("<h1>Verified</h1>") && page.contains("<dd>Asha Rao</dd>"), "{page}");
     assert_eq!(shown(&page, "body"), backend.result(&trial.opened.txn).await.text);
@@ -114,14 +114,14 @@ async fn a_trial_shows_the_claims_that_came_and_the_very_bytes_that_a_poll_is_an
 
 #[tokio::test]
 async fn a_revoked_key_ends_its_sessions_and_no_others() {
-    let universe = Universe::start().await;
-    let (backend, operator) = (universe.backend(1).await, universe.operator());
+    let node = TestNode::start().await;
+    let (backend, operator) = (node.backend(1).await, node.operator());
     let (key_id, key) = operator.issue_key(&backend.client, &json!({})).await;
-    let kept = Browser::signed_in(&universe, &backend).await;
-    let ended = Browser::signed_in(&universe, &backend.presenting(&key, &backend.app)).await;
+    let kept = Browser::signed_in(&node, &backend).await;
+    let ended = Browser::signed_in(&node, &backend.with_credentials(&key, &backend.app)).await;
     let word = ended.word().await;
     operator.delete(&format!("/admin/v1/keys/{key_id}")).await.ok();
-    eventually("the end of the session", PLENTY, || async { ended.is_turned_to_sign_in("/portal").await.then_some(()) }).await;
+    eventually("the end of the session", TIMEOUT, || async { ended.is_turned_to_sign_in("/portal").await.then_some(()) }).await;
     let fields = [&TRIAL as &[(&str, &str)], &[("form_word", &word)]].concat();
     let refused = ended.post("/portal/trial", &fields).await;
     assert_eq!((refused.status, refused.header("location").map(|to| to.starts_with("/portal/sign-in"))), (303, Some(true)));
@@ -131,9 +131,9 @@ async fn a_revoked_key_ends_its_sessions_and_no_others() {
 
 #[tokio::test]
 async fn what_another_client_has_is_not_shown_and_not_changed() {
-    let universe = Universe::start().await;
-    let (backend, other) = (universe.backend(2).await, universe.backend(2).await);
-    let (browser, stranger) = (Browser::signed_in(&universe, &backend).await, Browser::signed_in(&universe, &other).await);
+    let node = TestNode::start().await;
+    let (backend, other) = (node.backend(2).await, node.backend(2).await);
+    let (browser, stranger) = (Browser::signed_in(&node, &backend).await, Browser::signed_in(&node, &other).await);
     let trial = browser.trial().await;
     let event = [("name", "Open day"), ("claims", "name"), ("max_guests", "5"), ("language", "english")];
     let end = proposed_end(&browser).await;

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use sakshi_kit::backend::Backend;
+use sakshi_kit::node::TestNode;
 use sakshi_kit::portal::{Browser, commands};
-use sakshi_kit::universe::Universe;
 
 /// Types the page's first line, the key and then a command into `sh`; what the command prints.
 fn run(first: &str, command: &str, backend: &Backend) -> String {
@@ -44,26 +44,26 @@ fn of(said: &[(String, String)], title: &str) -> Value {
 
 #[tokio::test]
 async fn the_commands_beside_a_trial_open_another_one_code_it_and_poll_it() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(2).await;
-    let browser = Browser::signed_in(&universe, &backend).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(2).await;
+    let browser = Browser::signed_in(&node, &backend).await;
     let trial = browser.trial().await;
     let (first, commands) = commands(&trial.page);
     let say = |title: &str| run(&first, &commands.iter().find(|(known, _)| known == title).expect(title).1, &backend);
     let opened: Value = serde_json::from_str(&say("Open a transaction")).expect("an answer");
-    universe.secrets.keep(opened["intentJwt"].as_str().expect("an intent"));
+    node.secrets.keep(opened["intentJwt"].as_str().expect("an intent"));
     assert!(backend.is_pending(opened["txnId"].as_str().expect("a txnId")).await);
-    assert_eq!(universe.operator().balance(&backend.client).await, 0);
+    assert_eq!(node.operator().balance(&backend.client).await, 0);
     assert!(say("Get a code for the app’s scanner").contains("\"qrPayload\""));
-    universe.phone().approve(&trial.opened, "asha").await;
+    node.identity_app().approve(&trial.opened, "asha").await;
     assert_eq!(say("Poll the result"), backend.result(&trial.opened.txn).await.text);
 }
 
 #[tokio::test]
 async fn the_commands_beside_events_webhooks_and_credits_do_what_their_titles_say() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(2).await;
-    let browser = Browser::signed_in(&universe, &backend).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(2).await;
+    let browser = Browser::signed_in(&node, &backend).await;
     let name = "O'Brien's \"ball\" $(id) `id` \\n";
     let created = backend
         .post("/api/v1/nationalid-ovse/events", &json!({"name": name, "claims": ["name"], "max_guests": 3, "expires_at": soon(7)}))

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde_json::json;
 
-use sakshi_kit::forge::Forge;
+use sakshi_kit::issuer::TestIssuer;
+use sakshi_kit::node::{TestNode, environment, intent_key as harness_key};
 use sakshi_kit::operator::ADMIN_TOKEN;
 use sakshi_kit::process::{Ending, Process};
-use sakshi_kit::universe::{Universe, environment, intent_key as harness_key};
 
 const TOKEN: &str = "an-operators-own-token-of-enough-length";
 
@@ -43,7 +43,7 @@ pub(crate) fn intent_key(directory: &Path) -> String {
 
 fn run(arguments: &[&str], settings: &[(&str, &str)]) -> Ending {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("jwks.json"), Forge::generate().jwks().to_string()).unwrap();
+    std::fs::write(directory.path().join("jwks.json"), TestIssuer::generate().jwks().to_string()).unwrap();
     Process::run(arguments, &environment(directory.path(), settings), directory.path())
 }
 
@@ -52,18 +52,18 @@ async fn production_trusts_no_sandbox_and_serves_none() {
     let keys = tempfile::tempdir().unwrap();
     let settings = production(&intent_key(keys.path()));
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    let universe = Universe::with(&settings).await;
+    let node = TestNode::with(&settings).await;
     for path in ["/", "/sandbox/app", "/sandbox/residents", "/sandbox/app/app.css", "/sandbox/flows", "/sandbox/esign/x/y"] {
-        assert_eq!(universe.get(path).await.refusal(404), "not_found", "{path}");
+        assert_eq!(node.get(path).await.refusal(404), "not_found", "{path}");
     }
-    assert_eq!(universe.operator().probe("/sandbox/upstreams/esign").await.refusal(404), "not_found");
-    assert!(!universe.store().join("sandbox-keys").exists());
-    let log = universe.log().join("\n");
+    assert_eq!(node.operator().probe("/sandbox/upstreams/esign").await.refusal(404), "not_found");
+    assert!(!node.store().join("sandbox-keys").exists());
+    let log = node.log().join("\n");
     assert!(!log.contains("X-API-KEY"), "no client is created, so no key is shown");
-    let stranger = universe.http.get(universe.reach.internal("/admin/v1/clients")).bearer_auth(ADMIN_TOKEN);
+    let stranger = node.http.get(node.addresses.internal("/admin/v1/clients")).bearer_auth(ADMIN_TOKEN);
     assert_eq!(sakshi_kit::answer::Answer::to(stranger).await.status, 401);
 
-    let (backend, operator) = (universe.backend(2).await, universe.operator());
+    let (backend, operator) = (node.backend(2).await, node.operator());
     assert_eq!(operator.get("/admin/v1/clients").await.ok()["total"], 1);
     let plain = json!({"claims": ["name"], "channel": "qr", "webhook_url": "http://client.example/"});
     assert_eq!(backend.init(&plain).await.refused_fields(), ["webhook_url"]);
@@ -73,11 +73,12 @@ async fn production_trusts_no_sandbox_and_serves_none() {
     }
     let opened = backend.open(&["name"]).await;
     assert_eq!(opened.answer["requestUrl"], format!("https://verify.example/v/{}", opened.txn));
-    let phone = sakshi_kit::phone::Phone::with_new_issuer(universe.http.clone(), universe.reach.clone(), universe.secrets.clone());
-    assert_eq!(phone.present(&opened, &phone.credential(&opened, "asha")).await.status, 400, "the sandbox issuer's");
+    let identity_app =
+        sakshi_kit::identity_app::IdentityApp::with_new_issuer(node.http.clone(), node.addresses.clone(), node.secrets.clone());
+    assert_eq!(identity_app.present(&opened, &identity_app.credential(&opened, "asha")).await.status, 400, "the sandbox issuer's");
     assert!(backend.is_pending(&opened.txn).await);
-    let good = universe.forge.bind(&universe.forge.sign(&universe.forge.good()), &opened, |_, _| {});
-    assert_eq!(phone.present(&opened, &good).await.status, 200, "the authority's");
+    let good = node.issuer.bind(&node.issuer.sign(&node.issuer.good()), &opened, |_, _| {});
+    assert_eq!(identity_app.present(&opened, &good).await.status, 200, "the authority's");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::{Backend, INIT, QR_INTENT};
-use sakshi_kit::universe::Universe;
+use sakshi_kit::node::TestNode;
 
 async fn raw(backend: &Backend, content_type: &str, body: Vec<u8>) -> Answer {
     Answer::to(backend.request(Method::POST, INIT).header("content-type", content_type).body(body)).await
@@ -13,8 +13,8 @@ async fn raw(backend: &Backend, content_type: &str, body: Vec<u8>) -> Answer {
 
 #[tokio::test]
 async fn a_body_that_is_not_json_is_a_400_and_costs_nothing() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
     for body in [
         "",
         "{",
@@ -40,26 +40,26 @@ async fn a_body_that_is_not_json_is_a_400_and_costs_nothing() {
         assert_eq!(answer.refused_fields(), ["body"], "{}", answer.text);
         assert!(!answer.text.contains("InitRequest"), "{}", answer.text);
     }
-    assert_eq!(universe.operator().balance(&backend.client).await, 1);
+    assert_eq!(node.operator().balance(&backend.client).await, 1);
 }
 
 #[tokio::test]
 async fn a_body_beyond_the_limit_is_a_413() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
     let large = json!({"claims": ["name"], "channel": "qr", "name_hint": "x".repeat(70_000)}).to_string();
     assert_eq!(raw(&backend, "application/json", large.clone().into_bytes()).await.refusal(413), "body_too_large");
     let chunks = large.as_bytes().chunks(1_000).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect::<Vec<_>>();
     let stream = reqwest::Body::wrap_stream(futures_util::stream::iter(chunks));
     let request = backend.request(Method::POST, INIT).header("content-type", "application/json").body(stream);
     assert_eq!(Answer::to(request).await.refusal(413), "body_too_large", "also when no length is declared");
-    assert_eq!(universe.operator().balance(&backend.client).await, 1);
+    assert_eq!(node.operator().balance(&backend.client).await, 1);
 }
 
 #[tokio::test]
 async fn another_media_type_is_a_415() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(2).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(2).await;
     let body = json!({"claims": ["name"], "channel": "qr"}).to_string().into_bytes();
     for content_type in ["text/plain", "application/xml", "application/x-www-form-urlencoded", "application/jsonx"] {
         assert_eq!(raw(&backend, content_type, body.clone()).await.refusal(415), "unsupported_media_type", "{content_type}");
@@ -73,8 +73,8 @@ async fn another_media_type_is_a_415() {
 
 #[tokio::test]
 async fn another_method_is_a_405_that_says_which_are_allowed() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
     for (method, path, allow) in [
         (Method::GET, INIT, "POST"),
         (Method::DELETE, INIT, "POST"),
@@ -90,36 +90,36 @@ async fn another_method_is_a_405_that_says_which_are_allowed() {
 
 #[tokio::test]
 async fn a_path_that_does_not_exist_is_a_404_in_the_envelope() {
-    let universe = Universe::start().await;
+    let node = TestNode::start().await;
     for path in
         ["/api", "/api/v1", "/api/v2/nationalid-ovse/init", "/api/v1/nationalid-ovse", "/api/ping/", "/admin/v1/tree", "/metrics", "/livez"]
     {
-        assert_eq!(universe.get(path).await.refusal(404), "not_found", "{path}");
+        assert_eq!(node.get(path).await.refusal(404), "not_found", "{path}");
     }
-    assert_eq!(universe.operator().get("/admin/v1/nothing").await.refusal(404), "not_found");
+    assert_eq!(node.operator().get("/admin/v1/nothing").await.refusal(404), "not_found");
 }
 
 #[tokio::test]
 async fn a_request_id_is_echoed_or_minted() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(2).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(2).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
     let named = Answer::to(backend.request(Method::POST, INIT).header("X-Request-ID", "order-7/a").json(&body)).await;
     assert_eq!((named.status, named.header("x-request-id")), (200, Some("order-7/a")));
-    let (one, other) = (universe.get("/api/ping").await, universe.get("/api/ping").await);
+    let (one, other) = (node.get("/api/ping").await, node.get("/api/ping").await);
     assert_ne!(one.header("x-request-id").unwrap(), other.header("x-request-id").unwrap());
     for bad in ["two words", "", &"x".repeat(129), "caf\u{e9}"] {
         let value = reqwest::header::HeaderValue::from_bytes(bad.as_bytes()).unwrap();
         let answer = Answer::to(backend.request(Method::POST, INIT).header("X-Request-ID", value).json(&body)).await;
         assert_eq!(answer.refused_fields(), ["X-Request-ID"], "{bad}");
     }
-    assert_eq!(universe.operator().balance(&backend.client).await, 1);
+    assert_eq!(node.operator().balance(&backend.client).await, 1);
 }
 
 #[tokio::test]
 async fn answers_of_the_api_are_json() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
     let opened = backend.init(&json!({"claims": ["name"], "channel": "qr"})).await;
     assert_eq!(opened.header("content-type"), Some("application/json"));
     let refused = backend.init(&json!({})).await;
@@ -128,21 +128,21 @@ async fn answers_of_the_api_are_json() {
 
 #[tokio::test]
 async fn the_sandbox_app_says_why_it_does_not_answer_to_programs_in_the_envelope_and_to_people_on_a_page() {
-    let (universe, other) = (Universe::start().await, Universe::start().await);
-    let (backend, elsewhere) = (universe.backend(1).await, other.backend(1).await);
+    let (node, other) = (TestNode::start().await, TestNode::start().await);
+    let (backend, elsewhere) = (node.backend(1).await, other.backend(1).await);
     let (own, foreign) = (backend.open(&["name"]).await, elsewhere.open(&["name"]).await);
-    let path = universe.reach.public("/sandbox/app/answer");
+    let path = node.addresses.public("/sandbox/app/answer");
     for (body, status, code, words) in [
         (json!({"intent": own.answer["intentJwt"], "action": "zap"}), 400, "unknown_action", "the actions are approve, decline, abort"),
         (json!({"intent": foreign.answer["intentJwt"]}), 403, "foreign_callback", "made for another address"),
         (json!({"intent": "x.y.z"}), 400, "unreadable_intent", "Give an intent JWT"),
         (json!({}), 400, "malformed_body", "needs an intent"),
     ] {
-        let refused = Answer::to(universe.http.post(&path).json(&body)).await;
+        let refused = Answer::to(node.http.post(&path).json(&body)).await;
         assert_eq!(refused.refusal(status), code, "{}", refused.text);
         assert!(refused.json()["message"].as_str().unwrap().contains(words), "{}", refused.text);
     }
-    let page = universe.get(&format!("/sandbox/app?req={}", foreign.answer["intentJwt"].as_str().unwrap())).await;
+    let page = node.get(&format!("/sandbox/app?req={}", foreign.answer["intentJwt"].as_str().unwrap())).await;
     assert!(page.status == 403 && page.text.contains("made for another address"), "{}", page.text);
     assert!(page.header("content-type").unwrap().starts_with("text/html"));
 }

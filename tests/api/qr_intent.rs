@@ -5,8 +5,8 @@ use sakshi_authority::qr::decode_qr_payload;
 use serde_json::json;
 
 use sakshi_kit::backend::{Backend, QR_INTENT};
-use sakshi_kit::universe::{Universe, intent_key};
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::node::{TestNode, intent_key};
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 async fn qr_payload(backend: &Backend, txn: &str) -> String {
     let answer = backend.post(QR_INTENT, &json!({"txnId": txn})).await.ok();
@@ -16,8 +16,8 @@ async fn qr_payload(backend: &Backend, txn: &str) -> String {
 
 #[tokio::test]
 async fn the_qr_value_holds_a_signed_intent_for_the_same_transaction() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
     let body = json!({"claims": ["name", "pincode"], "channel": "qr", "language": "urdu", "face_auth": false});
     let opened = backend.open_with(&body).await;
     let payload = qr_payload(&backend, &opened.txn).await;
@@ -36,30 +36,30 @@ async fn the_qr_value_holds_a_signed_intent_for_the_same_transaction() {
 
 #[tokio::test]
 async fn a_credential_for_the_qr_intent_completes_the_transaction() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let mut opened = backend.open(&["name"]).await;
     opened.intent = decode_unverified(&decode_qr_payload(&qr_payload(&backend, &opened.txn).await).unwrap()).unwrap();
-    phone.approve(&opened, "asha").await;
+    identity_app.approve(&opened, "asha").await;
     assert_eq!(backend.result(&opened.txn).await.ok()["data"]["verification_passed"], true);
 }
 
 #[tokio::test]
 async fn any_channel_may_ask_for_a_qr_value_and_it_costs_nothing() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(3).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(3).await;
     for channel in ["web", "qr", "app"] {
         let opened = backend.open_with(&json!({"claims": ["name"], "channel": channel})).await;
         qr_payload(&backend, &opened.txn).await;
         backend.post(QR_INTENT, &json!({"txn_id": opened.txn})).await.ok();
     }
-    assert_eq!(universe.operator().balance(&backend.client).await, 0);
+    assert_eq!(node.operator().balance(&backend.client).await, 0);
 }
 
 #[tokio::test]
 async fn another_apps_or_an_unknown_transaction_is_a_404() {
-    let universe = Universe::start().await;
-    let (backend, other) = (universe.backend(1).await, universe.backend(1).await);
+    let node = TestNode::start().await;
+    let (backend, other) = (node.backend(1).await, node.backend(1).await);
     let opened = backend.open(&["name"]).await;
     assert_eq!(other.post(QR_INTENT, &json!({"txnId": opened.txn})).await.refusal(404), "transaction_not_found");
     let unknown = json!({"txnId": uuid::Uuid::new_v4()});
@@ -68,13 +68,13 @@ async fn another_apps_or_an_unknown_transaction_is_a_404() {
 
 #[tokio::test]
 async fn a_completed_transaction_is_a_409_and_an_expired_one_a_410() {
-    let universe = Universe::with(&[("OVSE__WINDOW_S", "8")]).await;
-    let (backend, phone) = (universe.backend(2).await, universe.phone());
+    let node = TestNode::with(&[("OVSE__WINDOW_S", "8")]).await;
+    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let completed = backend.open(&["name"]).await;
-    phone.approve(&completed, "asha").await;
+    identity_app.approve(&completed, "asha").await;
     assert_eq!(backend.post(QR_INTENT, &json!({"txnId": completed.txn})).await.refusal(409), "already_completed");
     let left = backend.open(&["name"]).await;
-    eventually("expiry", PLENTY, || async {
+    eventually("expiry", TIMEOUT, || async {
         let answer = backend.post(QR_INTENT, &json!({"txnId": left.txn})).await;
         (answer.status != 200).then(|| assert_eq!(answer.refusal(410), "transaction_expired"))
     })
@@ -83,8 +83,8 @@ async fn a_completed_transaction_is_a_409_and_an_expired_one_a_410() {
 
 #[tokio::test]
 async fn a_bad_request_names_its_field() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(0).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(0).await;
     for (body, field) in [
         (json!({}), "txnId"),
         (json!({"txnId": "seven"}), "txnId"),

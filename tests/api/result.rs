@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use sakshi_kit::backend::result_path;
-use sakshi_kit::phone::Form;
-use sakshi_kit::universe::Universe;
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::identity_app::CallbackFormat;
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 #[tokio::test]
 async fn while_pending_polling_returns_a_stub_with_both_ids() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
     let stub = json!({"success": true, "pending": true, "data": {"txnId": opened.txn, "txn_id": opened.txn, "pending": true}});
     assert_eq!(backend.result(&opened.txn).await.ok(), stub);
@@ -20,10 +20,10 @@ async fn while_pending_polling_returns_a_stub_with_both_ids() {
 
 #[tokio::test]
 async fn another_apps_or_an_unknown_transaction_is_a_404() {
-    let universe = Universe::start().await;
-    let (backend, other, phone) = (universe.backend(2).await, universe.backend(1).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, other, identity_app) = (node.backend(2).await, node.backend(1).await, node.identity_app());
     let (pending, completed) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
-    phone.approve(&completed, "asha").await;
+    identity_app.approve(&completed, "asha").await;
     let unknown = uuid::Uuid::new_v4().to_string();
     for txn in [&*pending.txn, &completed.txn, &unknown, "seven", "%00", "..%2f..%2fetc"] {
         assert_eq!(other.result(txn).await.refusal(404), "transaction_not_found", "{txn}");
@@ -33,8 +33,8 @@ async fn another_apps_or_an_unknown_transaction_is_a_404() {
 
 #[tokio::test]
 async fn a_long_poll_is_answered_as_soon_as_the_transaction_completes() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(3).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let mut delays = Vec::new();
     for _ in 0..3 {
         let opened = backend.open(&["name"]).await;
@@ -42,8 +42,8 @@ async fn a_long_poll_is_answered_as_soon_as_the_transaction_completes() {
         let mut poll = tokio::spawn(async move { (caller.get(&path).await, Instant::now()) });
         let waited = tokio::time::timeout(Duration::from_millis(300), &mut poll).await;
         assert!(waited.is_err(), "it was answered while the transaction waits");
-        let credential = phone.credential(&opened, "asha");
-        let accepted = phone.present(&opened, &credential).await;
+        let credential = identity_app.credential(&opened, "asha");
+        let accepted = identity_app.present(&opened, &credential).await;
         let completed = Instant::now();
         assert_eq!(accepted.status, 200);
         let (answer, answered) = poll.await.expect("the poll ends");
@@ -57,8 +57,8 @@ async fn a_long_poll_is_answered_as_soon_as_the_transaction_completes() {
 
 #[tokio::test]
 async fn a_long_poll_ends_with_a_stub_when_its_time_is_up() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
     let started = Instant::now();
     let answer = backend.get(&format!("{}?wait=1", result_path(&opened.txn))).await;
@@ -72,41 +72,41 @@ async fn a_long_poll_ends_with_a_stub_when_its_time_is_up() {
 
 #[tokio::test]
 async fn after_the_window_operations_answer_410() {
-    let universe = Universe::with(&[("OVSE__WINDOW_S", "1")]).await;
-    let (backend, phone) = (universe.backend(2).await, universe.phone());
+    let node = TestNode::with(&[("OVSE__WINDOW_S", "1")]).await;
+    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
-    let credential = phone.credential(&opened, "asha");
+    let credential = identity_app.credential(&opened, "asha");
     let started = Instant::now();
     let polled = backend.get(&format!("{}?wait=30", result_path(&opened.txn))).await;
     assert_eq!(polled.refusal(410), "transaction_expired", "a long poll hears of expiry too");
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     assert_eq!(backend.result(&opened.txn).await.refusal(410), "transaction_expired");
-    for form in Form::BOTH {
-        let answer = phone.post(&opened, form, form.success(&opened.txn, &credential)).await;
+    for form in CallbackFormat::BOTH {
+        let answer = identity_app.post(&opened, form, form.success(&opened.txn, &credential)).await;
         form.reply(&answer, &opened.txn, 410);
     }
     assert_eq!(backend.result(&opened.txn).await.status, 410);
-    assert_eq!(universe.operator().balance(&backend.client).await, 1, "expiry is not refunded");
+    assert_eq!(node.operator().balance(&backend.client).await, 1, "expiry is not refunded");
 }
 
 #[tokio::test]
 async fn a_completed_result_outlives_the_window_and_is_forgotten_after_its_own_time() {
-    let universe = Universe::with(&[("OVSE__WINDOW_S", "8"), ("OVSE__RESULT_TTL_S", "16")]).await;
-    let (backend, phone) = (universe.backend(2).await, universe.phone());
+    let node = TestNode::with(&[("OVSE__WINDOW_S", "8"), ("OVSE__RESULT_TTL_S", "16")]).await;
+    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let (completed, left) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
-    phone.approve(&completed, "asha").await;
-    eventually("the end of the window", PLENTY, || async { (backend.result(&left.txn).await.status == 410).then_some(()) }).await;
+    identity_app.approve(&completed, "asha").await;
+    eventually("the end of the window", TIMEOUT, || async { (backend.result(&left.txn).await.status == 410).then_some(()) }).await;
     assert_eq!(backend.result(&completed.txn).await.ok()["success"], true);
-    eventually("the end of the result", PLENTY, || async { (backend.result(&completed.txn).await.status == 404).then_some(()) }).await;
+    eventually("the end of the result", TIMEOUT, || async { (backend.result(&completed.txn).await.status == 404).then_some(()) }).await;
 }
 
 #[tokio::test]
 async fn an_expired_transaction_stays_expired_after_a_restart() {
-    let mut universe = Universe::with(&[("OVSE__WINDOW_S", "1"), ("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
-    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let mut node = TestNode::with(&[("OVSE__WINDOW_S", "1"), ("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
-    universe.kill().await;
-    universe.launch().await;
-    eventually("expiry", PLENTY, || async { (backend.result(&opened.txn).await.status == 410).then_some(()) }).await;
-    assert_eq!(phone.fail(&opened, "301", "User Reject").await.status, 410);
+    node.kill().await;
+    node.launch().await;
+    eventually("expiry", TIMEOUT, || async { (backend.result(&opened.txn).await.status == 410).then_some(()) }).await;
+    assert_eq!(identity_app.fail(&opened, "301", "User Reject").await.status, 410);
 }

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
-use sakshi_kit::office::API_TYPES;
-use sakshi_kit::universe::Universe;
+use sakshi_kit::flow_fixture::API_TYPES;
+use sakshi_kit::node::TestNode;
 
 const PATH: &str = "/api/v1/user/webhook";
 
@@ -29,8 +29,8 @@ async fn registered(backend: &Backend) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn a_url_is_registered_for_each_api_replaced_and_removed() {
-    let universe = Universe::start().await;
-    let (backend, neighbour) = (universe.backend(0).await, universe.backend(0).await);
+    let node = TestNode::start().await;
+    let (backend, neighbour) = (node.backend(0).await, node.backend(0).await);
     assert!(registered(&backend).await.is_empty());
     for api_type in API_TYPES {
         backend.register(api_type, &format!("https://client.example/hooks/{api_type}")).await;
@@ -55,18 +55,18 @@ async fn a_url_is_registered_for_each_api_replaced_and_removed() {
 
 #[tokio::test]
 async fn what_was_registered_outlives_the_process() {
-    let mut universe = Universe::start().await;
-    let backend = universe.backend(0).await;
+    let mut node = TestNode::start().await;
+    let backend = node.backend(0).await;
     backend.register("DocLocker", "https://client.example/hooks").await;
-    universe.kill().await;
-    universe.launch().await;
+    node.kill().await;
+    node.launch().await;
     assert_eq!(registered(&backend).await, [("DocLocker".to_owned(), "https://client.example/hooks".to_owned())]);
 }
 
 #[tokio::test]
 async fn every_bad_field_is_a_400_that_names_it_and_registers_nothing() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(0).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(0).await;
     let url = "https://client.example/hooks";
     let long = format!("https://client.example/{}", "x".repeat(2_048));
     let cases = [
@@ -99,8 +99,8 @@ async fn every_bad_field_is_a_400_that_names_it_and_registers_nothing() {
 
 #[tokio::test]
 async fn http_and_internal_urls_are_refused_where_the_operator_does_not_allow_them() {
-    let universe = Universe::with(&[("WEBHOOKS__ALLOW_HTTP", "false"), ("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false")]).await;
-    let backend = universe.backend(0).await;
+    let node = TestNode::with(&[("WEBHOOKS__ALLOW_HTTP", "false"), ("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false")]).await;
+    let backend = node.backend(0).await;
     for host in ["127.0.0.1", "localhost", "[::1]", "10.0.0.1", "169.254.169.254", "[::ffff:127.0.0.1]", "0x7f000001"] {
         let refused = backend.configure(&json!({"apiType": "ESign", "webhookUrl": format!("https://{host}/hook")})).await;
         assert_eq!(refused.refused_fields(), ["webhookUrl"], "{host}");
@@ -112,13 +112,12 @@ async fn http_and_internal_urls_are_refused_where_the_operator_does_not_allow_th
 
 #[tokio::test]
 async fn it_is_the_accounts_own_business() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(0).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(0).await;
     for method in [Method::GET, Method::PUT] {
-        let bare =
-            universe.http.request(method.clone(), universe.reach.public(PATH)).json(&json!({"apiType": "ESign", "webhookUrl": null}));
+        let bare = node.http.request(method.clone(), node.addresses.public(PATH)).json(&json!({"apiType": "ESign", "webhookUrl": null}));
         assert_eq!(Answer::to(bare).await.refusal(401), "unauthorized");
-        let cut = backend.presenting(&backend.key, "");
+        let cut = backend.with_credentials(&backend.key, "");
         assert_eq!(Answer::to(cut.request(method, PATH)).await.refusal(401), "unauthorized");
     }
     let post = backend.post(PATH, &json!({"apiType": "ESign", "webhookUrl": null})).await;
@@ -132,8 +131,8 @@ async fn it_is_the_accounts_own_business() {
 
 #[tokio::test]
 async fn the_operator_sets_and_removes_the_three_urls_of_wealth_data() {
-    let universe = Universe::start().await;
-    let (backend, operator) = (universe.backend(0).await, universe.operator());
+    let node = TestNode::start().await;
+    let (backend, operator) = (node.backend(0).await, node.operator());
     let path = format!("/admin/v1/apps/{}", backend.app);
     let names = ["consent_webhook_url", "data_webhook_url", "historical_webhook_url"];
     for name in names {

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::{Backend, INIT, Opened};
-use sakshi_kit::phone::Phone;
-use sakshi_kit::universe::Universe;
-use sakshi_kit::waiting::PLENTY;
+use sakshi_kit::identity_app::IdentityApp;
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::TIMEOUT;
 
 async fn receiver(behaviour: Behaviour) -> WebhookReceiver {
     WebhookReceiver::start(behaviour).await.expect("a port")
@@ -23,18 +23,18 @@ async fn open_for(backend: &Backend, receiver: &WebhookReceiver, request_id: &st
     Opened::read(&Answer::to(request).await.ok())
 }
 
-async fn answer(phone: &Phone, opened: &Opened, passes: bool) {
+async fn answer(identity_app: &IdentityApp, opened: &Opened, passes: bool) {
     if passes {
-        phone.approve(opened, "asha").await;
+        identity_app.approve(opened, "asha").await;
     } else {
-        assert_eq!(phone.fail(opened, "301", "User Reject").await.status, 200);
+        assert_eq!(identity_app.fail(opened, "301", "User Reject").await.status, 200);
     }
 }
 
 #[tokio::test]
 async fn the_body_is_the_golden_one_in_the_apps_spelling_and_equals_the_result() {
-    let universe = Universe::start().await;
-    let (backend, phone, operator) = (universe.backend(4).await, universe.phone(), universe.operator());
+    let node = TestNode::start().await;
+    let (backend, identity_app, operator) = (node.backend(4).await, node.identity_app(), node.operator());
     let receiver = receiver(Behaviour::Answer(200)).await;
     let cases = [
         ("snake_case", true, include_str!("golden/verified_snake_case.json")),
@@ -48,17 +48,17 @@ async fn the_body_is_the_golden_one_in_the_apps_spelling_and_equals_the_result()
         let shown = operator.get(&format!("/admin/v1/apps/{}", backend.app)).await.ok();
         assert_eq!(shown["payload_spelling"], spelling);
         let opened = open_for(&backend, &receiver, &format!("order-7/{number}")).await;
-        answer(&phone, &opened, passes).await;
-        let arrived = receiver.wait_for(number + 1, PLENTY).await;
+        answer(&identity_app, &opened, passes).await;
+        let arrived = receiver.wait_for(number + 1, TIMEOUT).await;
         assert_eq!(arrived.len(), number + 1);
         let body = std::str::from_utf8(&arrived[number].body).expect("UTF-8");
         let data: Value = serde_json::from_str::<Value>(body).expect("JSON")["data"].clone();
         let at = data.get("verified_at").or(data.get("verifiedAt")).and_then(Value::as_str).expect("a time").to_owned();
         let time = Timestamp::parse_rfc3339(&at).expect("RFC 3339");
-        assert!(at.ends_with('Z') && (time.seconds() - sakshi_kit::forge::now()).abs() < 30, "{at}");
+        assert!(at.ends_with('Z') && (time.seconds() - sakshi_kit::issuer::now()).abs() < 30, "{at}");
         let golden = golden.trim_end().replace("{txn}", &opened.txn).replace("{verified_at}", &at);
         assert_eq!(body, golden.replace("{request_id}", &format!("order-7/{number}")));
-        sakshi_kit::waiting::eventually("the poll in the same spelling", PLENTY, || async {
+        sakshi_kit::waiting::eventually("the poll in the same spelling", TIMEOUT, || async {
             (backend.result(&opened.txn).await.text == body).then_some(())
         })
         .await;
@@ -67,11 +67,11 @@ async fn the_body_is_the_golden_one_in_the_apps_spelling_and_equals_the_result()
 
 #[tokio::test]
 async fn a_webhook_is_one_post_of_json_with_no_header_of_our_own() {
-    let universe = Universe::start().await;
-    let (backend, phone, operator) = (universe.backend(1).await, universe.phone(), universe.operator());
+    let node = TestNode::start().await;
+    let (backend, identity_app, operator) = (node.backend(1).await, node.identity_app(), node.operator());
     let receiver = receiver(Behaviour::Answer(204)).await;
     let opened = open_for(&backend, &receiver, "order-7").await;
-    phone.approve(&opened, "asha").await;
+    identity_app.approve(&opened, "asha").await;
     let record = operator.delivery(&opened.txn).await;
     assert_eq!((&record["attempt"]["outcome"], &record["attempt"]["status"]), (&json!("delivered"), &json!(204)));
     let arrived = receiver.received();
@@ -88,51 +88,51 @@ async fn a_webhook_is_one_post_of_json_with_no_header_of_our_own() {
 
 #[tokio::test]
 async fn a_redelivered_answer_sends_no_second_webhook_even_across_a_restart() {
-    let mut universe = Universe::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
-    let (backend, phone) = (universe.backend(2).await, universe.phone());
+    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let receiver = receiver(Behaviour::Answer(200)).await;
     let opened = open_for(&backend, &receiver, "order-7").await;
-    let credential = phone.credential(&opened, "asha");
-    phone.present(&opened, &credential).await;
-    universe.operator().delivery(&opened.txn).await;
-    phone.present(&opened, &credential).await;
-    universe.kill().await;
-    universe.launch().await;
-    assert_eq!(phone.present(&opened, &credential).await.status, 200);
+    let credential = identity_app.credential(&opened, "asha");
+    identity_app.present(&opened, &credential).await;
+    node.operator().delivery(&opened.txn).await;
+    identity_app.present(&opened, &credential).await;
+    node.kill().await;
+    node.launch().await;
+    assert_eq!(identity_app.present(&opened, &credential).await.status, 200);
     // Another delivery in the same lane ends after anything that the restart could have sent again.
     let next = open_for(&backend, &receiver, "order-8").await;
-    phone.approve(&next, "asha").await;
-    universe.operator().delivery(&next.txn).await;
+    identity_app.approve(&next, "asha").await;
+    node.operator().delivery(&next.txn).await;
     assert_eq!(receiver.received().len(), 2);
 }
 
 #[tokio::test]
 async fn without_a_webhook_url_nothing_is_sent_and_nothing_fails() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
-    phone.approve(&opened, "asha").await;
+    identity_app.approve(&opened, "asha").await;
     assert_eq!(backend.result(&opened.txn).await.ok()["success"], true);
     let path = format!("/admin/v1/transactions/{}/delivery", opened.txn);
-    assert_eq!(universe.operator().get(&path).await.refusal(404), "not_found");
+    assert_eq!(node.operator().get(&path).await.refusal(404), "not_found");
 }
 
 #[tokio::test]
 async fn an_expired_transaction_sends_no_webhook() {
-    let universe = Universe::with(&[("OVSE__WINDOW_S", "1")]).await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::with(&[("OVSE__WINDOW_S", "1")]).await;
+    let backend = node.backend(1).await;
     let receiver = receiver(Behaviour::Answer(200)).await;
     let opened = open_for(&backend, &receiver, "order-7").await;
-    sakshi_kit::waiting::eventually("expiry", PLENTY, || async { (backend.result(&opened.txn).await.status == 410).then_some(()) }).await;
+    sakshi_kit::waiting::eventually("expiry", TIMEOUT, || async { (backend.result(&opened.txn).await.status == 410).then_some(()) }).await;
     let path = format!("/admin/v1/transactions/{}/delivery", opened.txn);
-    assert_eq!(universe.operator().get(&path).await.status, 404);
+    assert_eq!(node.operator().get(&path).await.status, 404);
     assert!(receiver.received().is_empty());
 }
 
 #[tokio::test]
 async fn a_failed_attempt_is_not_repeated_and_its_outcome_is_kept() {
-    let universe = Universe::with(&[("WEBHOOKS__TIMEOUT_MS", "700"), ("WEBHOOKS__CONNECT_TIMEOUT_MS", "500")]).await;
-    let (backend, phone, operator) = (universe.backend(20).await, universe.phone(), universe.operator());
+    let node = TestNode::with(&[("WEBHOOKS__TIMEOUT_MS", "700"), ("WEBHOOKS__CONNECT_TIMEOUT_MS", "500")]).await;
+    let (backend, identity_app, operator) = (node.backend(20).await, node.identity_app(), node.operator());
     let elsewhere = receiver(Behaviour::Answer(200)).await;
     let cases = [
         (Behaviour::Answer(500), "rejected", json!(500)),
@@ -145,7 +145,7 @@ async fn a_failed_attempt_is_not_repeated_and_its_outcome_is_kept() {
     for (behaviour, outcome, status) in cases {
         let receiver = receiver(behaviour.clone()).await;
         let opened = open_for(&backend, &receiver, "order-7").await;
-        phone.approve(&opened, "asha").await;
+        identity_app.approve(&opened, "asha").await;
         let record = operator.delivery(&opened.txn).await;
         let attempt = &record["attempt"];
         assert_eq!((&attempt["outcome"], &attempt["status"]), (&json!(outcome), &status), "{behaviour:?}: {record}");
@@ -153,7 +153,7 @@ async fn a_failed_attempt_is_not_repeated_and_its_outcome_is_kept() {
         assert_eq!(record["origin"], receiver.url(""), "the path of a webhook URL may be a secret");
         receiver.set_behaviour(Behaviour::Answer(200));
         let next = open_for(&backend, &receiver, "order-8").await;
-        phone.approve(&next, "asha").await;
+        identity_app.approve(&next, "asha").await;
         assert_eq!(operator.delivery(&next.txn).await["attempt"]["outcome"], "delivered");
         assert_eq!(receiver.received().len(), 2, "{behaviour:?}: one attempt for each");
         assert_eq!(backend.result(&opened.txn).await.ok()["success"], true, "the result can be fetched all the same");
@@ -163,20 +163,20 @@ async fn a_failed_attempt_is_not_repeated_and_its_outcome_is_kept() {
 
 #[tokio::test]
 async fn a_receiver_that_is_not_there_is_recorded_as_unreachable() {
-    let universe = Universe::start().await;
-    let (backend, phone, operator) = (universe.backend(2).await, universe.phone(), universe.operator());
+    let node = TestNode::start().await;
+    let (backend, identity_app, operator) = (node.backend(2).await, node.identity_app(), node.operator());
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for (url, outcome) in [(format!("http://{free}/"), "unreachable"), ("http://nowhere.invalid/".to_owned(), "unresolved")] {
         let opened = backend.open_reported(&["name"], &url).await;
-        phone.approve(&opened, "asha").await;
+        identity_app.approve(&opened, "asha").await;
         assert_eq!(operator.delivery(&opened.txn).await["attempt"]["outcome"], outcome, "{url}");
     }
 }
 
 #[tokio::test]
 async fn internal_addresses_are_blocked_where_the_operator_does_not_allow_them() {
-    let mut universe = Universe::start().await;
-    let (backend, phone, operator) = (universe.backend(20).await, universe.phone(), universe.operator());
+    let mut node = TestNode::start().await;
+    let (backend, identity_app, operator) = (node.backend(20).await, node.identity_app(), node.operator());
     let receiver = receiver(Behaviour::Answer(200)).await;
     let port = receiver.address().port();
     let hosts = [
@@ -204,10 +204,10 @@ async fn internal_addresses_are_blocked_where_the_operator_does_not_allow_them()
     for host in hosts {
         all.push(backend.open_reported(&["name"], &webhook(host)).await);
     }
-    universe.set("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false");
-    universe.restart().await;
+    node.set("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false");
+    node.restart().await;
     for (host, opened) in hosts.into_iter().zip(&all) {
-        assert_eq!(phone.fail(opened, "301", "User Reject").await.status, 200);
+        assert_eq!(identity_app.fail(opened, "301", "User Reject").await.status, 200);
         assert_eq!(operator.delivery(&opened.txn).await["attempt"]["outcome"], "blocked", "{host}, given before it was forbidden");
         let again = json!({"claims": ["name"], "channel": "qr", "webhook_url": webhook(host)});
         assert_eq!(backend.init(&again).await.refused_fields(), ["webhook_url"], "{host}");

@@ -9,8 +9,8 @@ use serde_json::json;
 use crate::nodes::Nodes;
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
-use sakshi_kit::venue::EVENTS;
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::event::EVENTS;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const CREDITS: &str = "/api/v1/credits";
 
@@ -38,7 +38,7 @@ fn is_refused(answer: &Answer, code: &str) {
 /// Every node is alive and says that it is not ready.
 async fn are_unready(nodes: &Nodes) {
     for node in &nodes.all {
-        eventually("the node is not ready", PLENTY, || async { (node.operator().probe("/readyz").await.status == 503).then_some(()) })
+        eventually("the node is not ready", TIMEOUT, || async { (node.operator().probe("/readyz").await.status == 503).then_some(()) })
             .await;
         assert_eq!(node.operator().probe("/livez").await.status, 200);
     }
@@ -58,8 +58,8 @@ async fn notice(nodes: &Nodes) {
 /// Every node works again, and the ledger holds what was answered.
 async fn recover(nodes: &Nodes, backend: &Backend, opened: u64, in_doubt: u64, credits: u64) {
     for node in &nodes.all {
-        eventually("the node is ready", PLENTY, || async { (node.operator().probe("/readyz").await.status == 200).then_some(()) }).await;
-        let answer = init(&backend.through(&node.reach)).await;
+        eventually("the node is ready", TIMEOUT, || async { (node.operator().probe("/readyz").await.status == 200).then_some(()) }).await;
+        let answer = init(&backend.through(&node.addresses)).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
     }
     let balance = nodes.all[0].operator().balance(&backend.client).await;

@@ -18,11 +18,11 @@ use crate::load::Worker;
 use crate::nodes::launched;
 use crate::random::Random;
 use sakshi_kit::backend::Backend;
-use sakshi_kit::phone::Phone;
+use sakshi_kit::identity_app::IdentityApp;
+use sakshi_kit::node::TestNode;
 use sakshi_kit::redis::groups::RedisCluster;
 use sakshi_kit::redis::{DURABLE, RedisServer};
-use sakshi_kit::universe::Universe;
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const WORKERS: usize = 9;
 const CREDITS: u64 = 1_000_000;
@@ -32,9 +32,9 @@ const LOAD: usize = 60;
 const LAG: usize = 40;
 
 struct Failover {
-    nodes: Vec<Universe>,
+    nodes: Vec<TestNode>,
     backend: Backend,
-    phone: Arc<Phone>,
+    identity_app: Arc<IdentityApp>,
     receiver: WebhookReceiver,
     journal: Arc<Journal>,
     cluster: RedisCluster,
@@ -47,13 +47,13 @@ impl Failover {
         let settings = [("STORE__REDIS_TOPOLOGY", "cluster"), ("STORE__REDIS_WAIT_REPLICAS", &wait)];
         let nodes = launched(&urls, &settings).await;
         let backend = nodes[0].backend(CREDITS).await;
-        let phone = Arc::new(nodes[0].phone());
+        let identity_app = Arc::new(nodes[0].identity_app());
         let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(10))).await.expect("a port");
-        Self { nodes, backend, phone, receiver, journal: Arc::default(), cluster }
+        Self { nodes, backend, identity_app, receiver, journal: Arc::default(), cluster }
     }
 
     async fn happened(&self, what: &str, enough: impl Fn(&Entries) -> bool) {
-        eventually(what, PLENTY, || async { self.journal.note(|entries| enough(entries)).then_some(()) }).await;
+        eventually(what, TIMEOUT, || async { self.journal.note(|entries| enough(entries)).then_some(()) }).await;
     }
 
     async fn completed(&self, more: usize) {
@@ -66,10 +66,10 @@ impl Failover {
         let over = Arc::new(AtomicBool::new(false));
         let workers: Vec<_> = (0..WORKERS)
             .map(|number| {
-                let reach = &self.nodes[number % self.nodes.len()].reach;
+                let addresses = &self.nodes[number % self.nodes.len()].addresses;
                 let worker = Worker {
-                    backend: self.backend.through(reach),
-                    phone: Arc::new(self.phone.through(reach)),
+                    backend: self.backend.through(addresses),
+                    identity_app: Arc::new(self.identity_app.through(addresses)),
                     journal: Arc::clone(&self.journal),
                     webhook: self.receiver.url("/hook"),
                     over: Arc::clone(&over),
@@ -114,7 +114,7 @@ impl Failover {
     }
 
     fn judge(&self) -> Judge<'_> {
-        Judge { backend: &self.backend, phone: &self.phone, operator: self.nodes[0].operator(), receiver: &self.receiver }
+        Judge { backend: &self.backend, identity_app: &self.identity_app, operator: self.nodes[0].operator(), receiver: &self.receiver }
     }
 }
 
@@ -171,7 +171,7 @@ async fn without_waiting_a_failover_undoes_what_the_replica_had_not_got_and_the_
     eprintln!("without waiting: {} opened, {} completed; undone by the failover: {undone:?}", entries.opened.len(), entries.accepted.len());
     assert!(undone.transactions + undone.answers > 0, "the replica had fallen behind, so something was undone");
     for node in &failover.nodes {
-        let opened = failover.backend.through(&node.reach).open(&["name"]).await;
-        failover.phone.through(&node.reach).approve(&opened, "asha").await;
+        let opened = failover.backend.through(&node.addresses).open(&["name"]).await;
+        failover.identity_app.through(&node.addresses).approve(&opened, "asha").await;
     }
 }

@@ -8,13 +8,13 @@ use serde_json::json;
 
 use crate::nodes::Nodes;
 use sakshi_kit::backend::Backend;
-use sakshi_kit::connector::{Connector, told};
+use sakshi_kit::connector::{Connector, result_of};
+use sakshi_kit::event::within;
 use sakshi_kit::flow::Flow;
+use sakshi_kit::flow_fixture::body_of;
 use sakshi_kit::goldens::*;
-use sakshi_kit::office::body_of;
 use sakshi_kit::upstream::Upstream;
-use sakshi_kit::venue::within;
-use sakshi_kit::waiting::PLENTY;
+use sakshi_kit::waiting::TIMEOUT;
 
 /// Three nodes, an upstream for all of them, and a receiver of one app's webhooks.
 struct Site {
@@ -33,7 +33,7 @@ impl Site {
         let backend = nodes.backend(0).await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
         for (number, api_type) in ["ESign", "DocLocker", "RegistryEStamp"].into_iter().enumerate() {
-            backend.through(&nodes.all[number].reach).register(api_type, &receiver.url("/secret-path")).await;
+            backend.through(&nodes.all[number].addresses).register(api_type, &receiver.url("/secret-path")).await;
         }
         Self { nodes, backend, receiver, upstream }
     }
@@ -41,7 +41,7 @@ impl Site {
     /// The backend and the connector at each node.
     fn at(&self, node: usize) -> (Backend, Connector) {
         let node = &self.nodes.all[node % 3];
-        (self.backend.through(&node.reach), node.connector())
+        (self.backend.through(&node.addresses), node.connector())
     }
 
     async fn outcomes(&self, node: usize, flow: &str) -> Vec<String> {
@@ -53,22 +53,22 @@ impl Site {
 async fn a_report_on_one_node_is_polled_on_every_other_at_once() {
     let site = Site::open(&[]).await;
     for round in 0..12 {
-        let begun = site.at(round).0.begin(Flow::Esign).await;
+        let opened = site.at(round).0.open_flow(Flow::Esign).await;
         for node in 0..3 {
-            assert_eq!(site.at(node).0.poll(&begun).await.ok()["pending"], true, "every node has a live copy from now on");
+            assert_eq!(site.at(node).0.poll(&opened).await.ok()["pending"], true, "every node has a live copy from now on");
         }
-        site.at(round + 1).1.tell("esign", &half_signed(&begun)).await;
+        site.at(round + 1).1.report_new("esign", &half_signed(&opened)).await;
         for node in 0..3 {
-            assert_eq!(site.at(node).0.poll(&begun).await.text, begun.sent(ESIGN_PENDING), "round {round}, node {node}");
+            assert_eq!(site.at(node).0.poll(&opened).await.text, opened.sent(ESIGN_PENDING), "round {round}, node {node}");
         }
-        site.at(round + 2).1.tell("esign", &begun.report(ESIGN_COMPLETED)).await;
+        site.at(round + 2).1.report_new("esign", &opened.report(ESIGN_COMPLETED)).await;
         for node in 0..3 {
-            assert_eq!(site.at(node).0.poll(&begun).await.text, begun.sent(ESIGN_COMPLETED), "round {round}, node {node}");
-            site.at(node).1.tell_again("esign", &begun.report(ESIGN_COMPLETED)).await;
+            assert_eq!(site.at(node).0.poll(&opened).await.text, opened.sent(ESIGN_COMPLETED), "round {round}, node {node}");
+            site.at(node).1.report_again("esign", &opened.report(ESIGN_COMPLETED)).await;
         }
-        assert_eq!(site.outcomes(round, &begun.id).await, ["delivered"]);
+        assert_eq!(site.outcomes(round, &opened.id).await, ["delivered"]);
     }
-    assert_eq!(site.receiver.wait_for(12, PLENTY).await.len(), 12);
+    assert_eq!(site.receiver.wait_for(12, TIMEOUT).await.len(), 12);
     assert_eq!(site.upstream.orders().len(), 12);
 }
 
@@ -77,18 +77,18 @@ async fn one_report_raced_on_three_nodes_is_accepted_once_and_sends_one_webhook(
     let site = Site::open(&[]).await;
     for round in 0..20 {
         let (flow, golden) = [(Flow::DocLocker, DOCLOCKER_FETCHED), (Flow::EStamp, ESTAMP_COMPLETED)][round % 2];
-        let begun = site.at(round).0.begin(flow).await;
-        let report = begun.report(golden);
+        let opened = site.at(round).0.open_flow(flow).await;
+        let report = opened.report(golden);
         let answers = join_all((0..6).map(|node| {
             let (connector, report) = (site.at(node).1, &report);
-            async move { told(&connector.report(flow.kind(), report).await) }
+            async move { result_of(&connector.report(flow.kind(), report).await) }
         }))
         .await;
         assert_eq!(answers.iter().filter(|answer| *answer == "accepted").count(), 1, "{answers:?}");
         for node in 0..3 {
-            assert_eq!(site.outcomes(node, &begun.id).await, ["delivered"]);
+            assert_eq!(site.outcomes(node, &opened.id).await, ["delivered"]);
         }
-        assert_eq!(site.receiver.wait_for(round + 1, PLENTY).await.len(), round + 1);
+        assert_eq!(site.receiver.wait_for(round + 1, TIMEOUT).await.len(), round + 1);
     }
 }
 
@@ -96,19 +96,19 @@ async fn one_report_raced_on_three_nodes_is_accepted_once_and_sends_one_webhook(
 async fn of_contradicting_reports_on_two_nodes_one_stands_everywhere() {
     let site = Site::open(&[]).await;
     for round in 0..20 {
-        let begun = site.at(round).0.begin(Flow::Esign).await;
+        let opened = site.at(round).0.open_flow(Flow::Esign).await;
         let ([one, other], [signed, refused]) =
-            ([1, 2].map(|node| site.at(round + node).1), [ESIGN_COMPLETED, ESIGN_REJECTED].map(|golden| begun.report(golden)));
+            ([1, 2].map(|node| site.at(round + node).1), [ESIGN_COMPLETED, ESIGN_REJECTED].map(|golden| opened.report(golden)));
         let (signed, refused) = tokio::join!(one.report("esign", &signed), other.report("esign", &refused));
         let mut statuses = [signed.status, refused.status];
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 409], "{} {}", signed.text, refused.text);
-        let stands = begun.sent(if signed.status == 200 { ESIGN_COMPLETED } else { ESIGN_REJECTED });
+        let stands = opened.sent(if signed.status == 200 { ESIGN_COMPLETED } else { ESIGN_REJECTED });
         for node in 0..3 {
-            assert_eq!(site.at(node).0.poll(&begun).await.text, stands);
+            assert_eq!(site.at(node).0.poll(&opened).await.text, stands);
         }
-        assert_eq!(body_of(&site.receiver.wait_for(round + 1, PLENTY).await[round]), stands);
-        assert_eq!(site.outcomes(round, &begun.id).await, ["delivered"]);
+        assert_eq!(body_of(&site.receiver.wait_for(round + 1, TIMEOUT).await[round]), stands);
+        assert_eq!(site.outcomes(round, &opened.id).await, ["delivered"]);
     }
     assert_eq!(site.receiver.received().len(), 20);
 }
@@ -120,20 +120,20 @@ async fn a_document_lapses_once_though_three_nodes_look_for_it() {
     let until = json!(within(Duration::from_secs(12)));
     for number in 0..24 {
         let body = Flow::Esign.body_with(&[("/signerInfo/1/invitationExpireTimeStamp", Some(until.clone()))]);
-        let begun = site.at(number).0.begin_with(Flow::Esign, &body).await;
-        site.at(number + 1).1.tell("esign", &half_signed(&begun)).await;
-        all.push(begun);
+        let opened = site.at(number).0.open_flow_with(Flow::Esign, &body).await;
+        site.at(number + 1).1.report_new("esign", &half_signed(&opened)).await;
+        all.push(opened);
     }
-    let arrived = site.receiver.wait_for(all.len(), PLENTY).await;
+    let arrived = site.receiver.wait_for(all.len(), TIMEOUT).await;
     assert_eq!(arrived.len(), all.len());
-    for (number, begun) in all.iter().enumerate() {
-        let expected = begun.sent(ESIGN_EXPIRED);
+    for (number, opened) in all.iter().enumerate() {
+        let expected = opened.sent(ESIGN_EXPIRED);
         assert_eq!(arrived.iter().filter(|one| body_of(one) == expected).count(), 1);
         for node in 0..3 {
-            assert_eq!(site.at(node).0.poll(begun).await.text, expected);
+            assert_eq!(site.at(node).0.poll(opened).await.text, expected);
         }
-        site.at(number).1.tell_again("esign", &begun.report(ESIGN_EXPIRED)).await;
-        assert_eq!(site.outcomes(number, &begun.id).await, ["delivered"]);
+        site.at(number).1.report_again("esign", &opened.report(ESIGN_EXPIRED)).await;
+        assert_eq!(site.outcomes(number, &opened.id).await, ["delivered"]);
     }
     assert_eq!(site.receiver.received().len(), all.len());
 }
@@ -145,12 +145,12 @@ async fn one_idempotency_key_at_three_nodes_orders_and_opens_one_flow() {
         let (key, body) = (format!("key-{}", flow.name()), flow.body());
         let answers = join_all((0..18).map(|node| {
             let (backend, key, body) = (site.at(node).0, &key, &body);
-            async move { backend.begin_once(key, flow, body).await }
+            async move { backend.open_flow_once(key, flow, body).await }
         }))
         .await;
         assert!(answers.iter().all(|answer| answer.status == 200 && answer.text == answers[0].text), "every answer is the first one");
         assert_eq!(site.upstream.orders().len(), round + 1, "{}: one order in all", flow.name());
-        assert_eq!(site.at(1).0.begin_once(&key, flow, &body).await.text, answers[0].text);
+        assert_eq!(site.at(1).0.open_flow_once(&key, flow, &body).await.text, answers[0].text);
         assert_eq!(site.upstream.orders().len(), round + 1, "a replay orders nothing");
     }
 }
@@ -159,11 +159,11 @@ async fn one_idempotency_key_at_three_nodes_orders_and_opens_one_flow() {
 async fn a_url_registered_on_one_node_is_used_for_a_report_on_another() {
     let site = Site::open(&[]).await;
     for round in 0..9 {
-        let begun = site.at(round).0.begin(Flow::EStamp).await;
+        let opened = site.at(round).0.open_flow(Flow::EStamp).await;
         let path = format!("/secret-path/{round}");
         site.at(round + 1).0.register("RegistryEStamp", &site.receiver.url(&path)).await;
-        site.at(round + 2).1.tell("estamp", &begun.report(ESTAMP_REJECTED)).await;
-        assert_eq!(site.receiver.wait_for(round + 1, PLENTY).await[round].path, path);
+        site.at(round + 2).1.report_new("estamp", &opened.report(ESTAMP_REJECTED)).await;
+        assert_eq!(site.receiver.wait_for(round + 1, TIMEOUT).await[round].path, path);
     }
 }
 
@@ -173,19 +173,19 @@ async fn what_a_dead_node_had_taken_of_reports_is_sent_by_another() {
     site.receiver.set_behaviour(Behaviour::Hang);
     let mut all = Vec::new();
     for _ in 0..6 {
-        let begun = site.backend.begin(Flow::DocLocker).await;
-        site.at(2).1.tell("doclocker", &begun.report(DOCLOCKER_FAILED)).await;
-        all.push(begun);
+        let opened = site.backend.open_flow(Flow::DocLocker).await;
+        site.at(2).1.report_new("doclocker", &opened.report(DOCLOCKER_FAILED)).await;
+        all.push(opened);
     }
-    assert_eq!(site.receiver.wait_for(1, PLENTY).await.len(), 1, "one is under way, five are queued, all at the third node");
+    assert_eq!(site.receiver.wait_for(1, TIMEOUT).await.len(), 1, "one is under way, five are queued, all at the third node");
     site.nodes.all[2].kill().await;
     site.receiver.set_behaviour(Behaviour::Answer(200));
-    let arrived = site.receiver.wait_for(6, PLENTY).await;
+    let arrived = site.receiver.wait_for(6, TIMEOUT).await;
     assert_eq!(arrived.len(), 6, "another node sends the five without being asked");
     let mut outcomes = Vec::new();
-    for begun in &all {
-        assert_eq!(arrived.iter().filter(|one| body_of(one) == begun.sent(DOCLOCKER_FAILED)).count(), 1, "each came once");
-        outcomes.extend(site.outcomes(0, &begun.id).await);
+    for opened in &all {
+        assert_eq!(arrived.iter().filter(|one| body_of(one) == opened.sent(DOCLOCKER_FAILED)).count(), 1, "each came once");
+        outcomes.extend(site.outcomes(0, &opened.id).await);
     }
     outcomes.sort_unstable();
     assert_eq!(outcomes, [vec!["delivered"; 5], vec!["unknown"]].concat());

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 
 use sakshi_kit::backend::Backend;
-use sakshi_kit::balancer::{Balancer, settle};
+use sakshi_kit::balancer::{Balancer, fix_ports};
+use sakshi_kit::node::{TestNode, on_redis};
 use sakshi_kit::redis::{DURABLE, RedisServer};
-use sakshi_kit::universe::{Universe, on_redis};
 
 /// Nodes of one test. The first is where its operator and its backends are at home.
 pub(crate) struct Nodes {
-    pub(crate) all: Vec<Universe>,
+    pub(crate) all: Vec<TestNode>,
     // Stopped after the nodes, which are dropped first.
     pub(crate) redis: Arc<RedisServer>,
 }
@@ -20,8 +20,8 @@ pub(crate) struct Nodes {
 const BASE: &str = "https://verify.example";
 
 /// Three nodes on one store, none of them running yet.
-fn prepared(url: &str, settings: &[(&str, &str)]) -> Vec<Universe> {
-    let mut first = Universe::unlaunched(settings);
+fn prepared(url: &str, settings: &[(&str, &str)]) -> Vec<TestNode> {
+    let mut first = TestNode::unlaunched(settings);
     for (key, value) in on_redis(url) {
         first.set(key, &value);
     }
@@ -31,7 +31,7 @@ fn prepared(url: &str, settings: &[(&str, &str)]) -> Vec<Universe> {
 }
 
 /// Three running nodes.
-pub(crate) async fn launched(url: &str, settings: &[(&str, &str)]) -> Vec<Universe> {
+pub(crate) async fn launched(url: &str, settings: &[(&str, &str)]) -> Vec<TestNode> {
     let mut nodes = prepared(url, settings);
     for node in &mut nodes {
         node.launch().await;
@@ -57,7 +57,7 @@ impl Nodes {
         let redis = Arc::new(RedisServer::start(DURABLE));
         let mut all = prepared(&redis.url(), settings);
         for node in &mut all {
-            settle(node);
+            fix_ports(node);
             node.launch().await;
         }
         let balancer = Balancer::start(&all).await;
@@ -71,14 +71,14 @@ impl Nodes {
 
     /// The same backend as it calls each node.
     pub(crate) fn everywhere(&self, backend: &Backend) -> Vec<Backend> {
-        self.all.iter().map(|node| backend.through(&node.reach)).collect()
+        self.all.iter().map(|node| backend.through(&node.addresses)).collect()
     }
 
     /// Calls `ask` with each number below `count` and the node whose turn it is, all at once.
     pub(crate) async fn in_turn<'a, T, Asked: Future<Output = T>>(
         &'a self,
         count: usize,
-        ask: impl Fn(usize, &'a Universe) -> Asked,
+        ask: impl Fn(usize, &'a TestNode) -> Asked,
     ) -> Vec<T> {
         join_all((0..count).map(|number| ask(number, &self.all[number % self.all.len()]))).await
     }

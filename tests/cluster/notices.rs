@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::nodes::Nodes;
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::result_path;
-use sakshi_kit::universe::Universe;
-use sakshi_kit::venue::Venue;
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::event::TestEvent;
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 /// A waiter that no notice has reached looks again by itself after this long.
 const RECHECK: Duration = Duration::from_secs(5);
@@ -19,15 +19,16 @@ const RECHECK: Duration = Duration::from_secs(5);
 #[tokio::test]
 async fn a_long_poll_on_one_node_ends_when_another_accepts_the_answer() {
     let nodes = Nodes::start().await;
-    let (backend, phone) = (nodes.backend(10).await, nodes.all[0].phone());
-    let [a, b, c] = [0, 1, 2].map(|node| &nodes.all[node].reach);
+    let (backend, identity_app) = (nodes.backend(10).await, nodes.all[0].identity_app());
+    let [a, b, c] = [0, 1, 2].map(|node| &nodes.all[node].addresses);
     let mut woken = Vec::new();
     for _ in 0..10 {
         let opened = backend.through(a).open(&["name"]).await;
         let waits = backend.through(c).request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
         let waiting = tokio::spawn(Answer::to(waits));
-        eventually("the third node has a live copy", PLENTY, || async { (live_transactions(&nodes.all[2]).await > 0).then_some(()) }).await;
-        phone.through(b).approve(&opened, "asha").await;
+        eventually("the third node has a live copy", TIMEOUT, || async { (live_transactions(&nodes.all[2]).await > 0).then_some(()) })
+            .await;
+        identity_app.through(b).approve(&opened, "asha").await;
         let accepted = Instant::now();
         let answer = waiting.await.expect("an answer").ok();
         woken.push(accepted.elapsed());
@@ -41,13 +42,13 @@ async fn a_long_poll_on_one_node_ends_when_another_accepts_the_answer() {
 #[tokio::test]
 async fn a_look_makes_no_copy_and_a_copy_of_what_ended_elsewhere_goes_without_being_read_again() {
     let nodes = Nodes::start().await;
-    let (backend, phone) = (nodes.backend(1).await, nodes.all[0].phone());
+    let (backend, identity_app) = (nodes.backend(1).await, nodes.all[0].identity_app());
     let opened = backend.open(&["name"]).await;
-    assert!(backend.through(&nodes.all[2].reach).is_pending(&opened.txn).await);
+    assert!(backend.through(&nodes.all[2].addresses).is_pending(&opened.txn).await);
     assert_eq!((live_transactions(&nodes.all[2]).await, loads(&nodes.all[2]).await), (0, 1));
     assert_eq!(live_transactions(&nodes.all[0]).await, 1);
-    phone.through(&nodes.all[1].reach).approve(&opened, "asha").await;
-    eventually("the copy is gone", PLENTY, || async { (live_transactions(&nodes.all[0]).await == 0).then_some(()) }).await;
+    identity_app.through(&nodes.all[1].addresses).approve(&opened, "asha").await;
+    eventually("the copy is gone", TIMEOUT, || async { (live_transactions(&nodes.all[0]).await == 0).then_some(()) }).await;
     assert_eq!(loads(&nodes.all[0]).await, 0);
 }
 
@@ -63,14 +64,14 @@ async fn the_metrics_of_a_node_tell_what_it_asks_of_redis() {
 #[tokio::test]
 async fn a_poll_on_any_node_sees_what_any_other_has_answered() {
     let nodes = Nodes::start().await;
-    let (backend, phone) = (nodes.backend(50).await, nodes.all[0].phone());
+    let (backend, identity_app) = (nodes.backend(50).await, nodes.all[0].identity_app());
     let everywhere = nodes.everywhere(&backend);
     for round in 0..30 {
         let opened = everywhere[round % 3].open(&["name"]).await;
         for seen in &everywhere {
             assert!(seen.is_pending(&opened.txn).await, "it waits, whichever node is asked");
         }
-        phone.through(&nodes.all[(round + 1) % 3].reach).approve(&opened, "asha").await;
+        identity_app.through(&nodes.all[(round + 1) % 3].addresses).approve(&opened, "asha").await;
         for seen in &everywhere {
             assert!(!seen.is_pending(&opened.txn).await, "the answer was given before this question");
         }
@@ -87,7 +88,7 @@ async fn a_revoked_key_stops_on_every_node_within_a_second() {
     nodes.all[0].operator().delete(&format!("/admin/v1/keys/{}", backend.key_id)).await.ok();
     let revoked = Instant::now();
     for (number, seen) in nodes.everywhere(&backend).into_iter().enumerate() {
-        eventually("the key is refused", PLENTY, || async { (seen.get("/api/v1/credits").await.status == 401).then_some(()) }).await;
+        eventually("the key is refused", TIMEOUT, || async { (seen.get("/api/v1/credits").await.status == 401).then_some(()) }).await;
         let took = revoked.elapsed();
         eprintln!("node {number} refused the key {took:?} after it was revoked");
         assert!(took < Duration::from_millis(1_500), "a second, and half of one for a busy machine: {took:?}");
@@ -98,16 +99,16 @@ async fn a_revoked_key_stops_on_every_node_within_a_second() {
 async fn a_change_of_an_event_holds_on_every_node_before_it_is_answered() {
     let nodes = Nodes::start().await;
     let organiser = nodes.backend(100).await;
-    let venue = Venue::reported(&nodes.all[0], &organiser, 50, "https://hooks.example/x").await;
+    let event = TestEvent::reported(&nodes.all[0], &organiser, 50, "https://hooks.example/x").await;
     for round in 0..10 {
         let (off, on) = (&nodes.all[round % 3], &nodes.all[(round + 1) % 3]);
-        venue.through(&off.reach).patch(&json!({"is_active": false})).await.ok();
+        event.through(&off.addresses).patch(&json!({"is_active": false})).await.ok();
         for node in &nodes.all {
-            assert_eq!(venue.through(&node.reach).press(None).await.status, 410, "disabled");
+            assert_eq!(event.through(&node.addresses).press(None).await.status, 410, "disabled");
         }
-        venue.through(&on.reach).patch(&json!({"is_active": true})).await.ok();
+        event.through(&on.addresses).patch(&json!({"is_active": true})).await.ok();
         for node in &nodes.all {
-            assert_eq!(venue.through(&node.reach).press(None).await.status, 303, "active again");
+            assert_eq!(event.through(&node.addresses).press(None).await.status, 303, "active again");
         }
     }
 }
@@ -115,26 +116,26 @@ async fn a_change_of_an_event_holds_on_every_node_before_it_is_answered() {
 #[tokio::test]
 async fn a_kiosk_on_one_node_counts_the_guests_of_another() {
     let nodes = Nodes::start().await;
-    let (organiser, phone) = (nodes.backend(10).await, nodes.all[0].phone());
-    let venue = Venue::reported(&nodes.all[0], &organiser, 5, "https://hooks.example/x").await;
-    let mut screen = Screen::at(&nodes.all[2], &venue.id).await;
+    let (organiser, identity_app) = (nodes.backend(10).await, nodes.all[0].identity_app());
+    let event = TestEvent::reported(&nodes.all[0], &organiser, 5, "https://hooks.example/x").await;
+    let mut screen = Screen::at(&nodes.all[2], &event.id).await;
     assert_eq!(screen.places_left().await, 5);
-    let opened = venue.through(&nodes.all[0].reach).scan().await;
-    phone.through(&nodes.all[1].reach).approve(&opened, "asha").await;
+    let opened = event.through(&nodes.all[0].addresses).scan().await;
+    identity_app.through(&nodes.all[1].addresses).approve(&opened, "asha").await;
     let accepted = Instant::now();
     while screen.places_left().await != 4 {}
     assert!(accepted.elapsed() < RECHECK / 2, "its node looks again and again: {:?}", accepted.elapsed());
 }
 
 /// How often a node has read a transaction from Redis.
-async fn loads(node: &Universe) -> u64 {
+async fn loads(node: &TestNode) -> u64 {
     let metrics = node.operator().probe("/metrics").await.text;
     let reads = metrics.lines().find_map(|line| line.strip_prefix("sakshi_redis_calls_total{script=\"load_transaction\"} "));
     reads.map_or(0, |reads| reads.parse().expect("a number"))
 }
 
 /// Live transactions of a node, as its tree tells.
-async fn live_transactions(node: &Universe) -> u64 {
+async fn live_transactions(node: &TestNode) -> u64 {
     let tree = node.operator().get("/admin/v1/tree").await.ok();
     let shards = tree["children"].as_array().expect("children").iter().filter(|child| child["kind"] == "transaction_registry");
     shards.map(|shard| shard["live"].as_u64().expect("a count")).sum()
@@ -147,8 +148,8 @@ struct Screen {
 }
 
 impl Screen {
-    async fn at(node: &Universe, event: &str) -> Self {
-        let response = node.http.get(node.reach.public(&format!("/e/{event}/kiosk/events?places=1"))).send().await.expect("a stream");
+    async fn at(node: &TestNode, event: &str) -> Self {
+        let response = node.http.get(node.addresses.public(&format!("/e/{event}/kiosk/events?places=1"))).send().await.expect("a stream");
         Self { response, read: String::new() }
     }
 

@@ -5,22 +5,22 @@ use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::Value;
 
 use crate::nodes::Nodes;
-use sakshi_kit::waiting::PLENTY;
+use sakshi_kit::waiting::TIMEOUT;
 
 #[tokio::test]
 async fn what_a_dead_node_had_queued_is_sent_by_another_and_what_it_had_under_way_never_again() {
     let mut nodes = Nodes::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
-    let (backend, phone) = (nodes.backend(10).await, nodes.all[0].phone());
+    let (backend, identity_app) = (nodes.backend(10).await, nodes.all[0].identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Hang).await.expect("a port");
     let url = receiver.url("/hook");
     let opened = join_all((0..10).map(|_| backend.open_reported(&["name"], &url))).await;
     for opened in &opened {
-        phone.through(&nodes.all[2].reach).approve(opened, "asha").await;
+        identity_app.through(&nodes.all[2].addresses).approve(opened, "asha").await;
     }
-    assert_eq!(receiver.wait_for(1, PLENTY).await.len(), 1, "one is under way, nine are queued, all at the third node");
+    assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1, "one is under way, nine are queued, all at the third node");
     nodes.all[2].kill().await;
     receiver.set_behaviour(Behaviour::Answer(200));
-    assert_eq!(receiver.wait_for(10, PLENTY).await.len(), 10, "another node sends the nine without being asked");
+    assert_eq!(receiver.wait_for(10, TIMEOUT).await.len(), 10, "another node sends the nine without being asked");
 
     let operator = nodes.all[0].operator();
     let mut outcomes = Vec::new();
@@ -39,16 +39,16 @@ async fn what_a_dead_node_had_queued_is_sent_by_another_and_what_it_had_under_wa
 #[tokio::test]
 async fn a_node_that_leaves_hands_over_what_it_had_queued() {
     let mut nodes = Nodes::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
-    let (backend, phone) = (nodes.backend(10).await, nodes.all[0].phone());
+    let (backend, identity_app) = (nodes.backend(10).await, nodes.all[0].identity_app());
     let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(std::time::Duration::from_secs(1))).await.expect("a port");
     let url = receiver.url("/hook");
     let opened = join_all((0..6).map(|_| backend.open_reported(&["name"], &url))).await;
     for opened in &opened {
-        phone.through(&nodes.all[1].reach).approve(opened, "asha").await;
+        identity_app.through(&nodes.all[1].addresses).approve(opened, "asha").await;
     }
-    receiver.wait_for(1, PLENTY).await;
+    receiver.wait_for(1, TIMEOUT).await;
     nodes.all[1].restart().await;
-    assert_eq!(receiver.wait_for(6, PLENTY).await.len(), 6);
+    assert_eq!(receiver.wait_for(6, TIMEOUT).await.len(), 6);
     for opened in &opened {
         let record = nodes.all[0].operator().delivery(&opened.txn).await;
         assert_eq!(record["attempt"]["outcome"], "delivered", "the one under way was finished, the others were handed over: {record}");
@@ -59,17 +59,17 @@ async fn a_node_that_leaves_hands_over_what_it_had_queued() {
 async fn a_node_that_was_taken_for_dead_and_comes_back_sends_nothing_twice() {
     // The two that hang at the receiver end soon after the node is back.
     let nodes = Nodes::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "2"), ("WEBHOOKS__TIMEOUT_MS", "10000")]).await;
-    let (backend, phone) = (nodes.backend(20).await, nodes.all[0].phone());
+    let (backend, identity_app) = (nodes.backend(20).await, nodes.all[0].identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Hang).await.expect("a port");
     let url = receiver.url("/hook");
     let opened = join_all((0..12).map(|_| backend.open_reported(&["name"], &url))).await;
     for opened in &opened {
-        phone.through(&nodes.all[2].reach).approve(opened, "asha").await;
+        identity_app.through(&nodes.all[2].addresses).approve(opened, "asha").await;
     }
-    receiver.wait_for(2, PLENTY).await;
+    receiver.wait_for(2, TIMEOUT).await;
     nodes.all[2].process().signal("STOP");
     receiver.set_behaviour(Behaviour::Answer(200));
-    assert_eq!(receiver.wait_for(12, PLENTY).await.len(), 12, "the others have taken over");
+    assert_eq!(receiver.wait_for(12, TIMEOUT).await.len(), 12, "the others have taken over");
     nodes.all[2].process().signal("CONT");
     let operator = nodes.all[2].operator();
     for opened in &opened {
@@ -77,7 +77,7 @@ async fn a_node_that_was_taken_for_dead_and_comes_back_sends_nothing_twice() {
     }
     // A new delivery through the returned node's lane ends after whatever it would have repeated.
     let last = backend.open_reported(&["name"], &receiver.url("/hook")).await;
-    phone.through(&nodes.all[2].reach).approve(&last, "asha").await;
+    identity_app.through(&nodes.all[2].addresses).approve(&last, "asha").await;
     operator.delivery(&last.txn).await;
     let mut txns: Vec<String> = receiver.received().iter().map(|request| txn_of(&request.body)).collect();
     txns.sort_unstable();

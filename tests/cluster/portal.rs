@@ -4,14 +4,14 @@ use serde_json::json;
 
 use crate::nodes::Nodes;
 use sakshi_kit::portal::Browser;
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 #[tokio::test]
 async fn a_session_opened_at_one_node_is_good_at_all_and_signing_out_at_one_ends_it_at_all() {
     let nodes = Nodes::start().await;
     let backend = nodes.backend(3).await;
     let home = Browser::signed_in(&nodes.all[0], &backend).await;
-    let everywhere: Vec<Browser> = nodes.all.iter().map(|node| home.through(&node.reach)).collect();
+    let everywhere: Vec<Browser> = nodes.all.iter().map(|node| home.through(&node.addresses)).collect();
     let word = home.word().await;
     for browser in &everywhere {
         assert_eq!(browser.word().await, word, "a form of one node is good at another");
@@ -28,7 +28,7 @@ async fn a_session_opened_at_one_node_is_good_at_all_and_signing_out_at_one_ends
         assert!(browser.is_turned_to_sign_in(&trial.path).await);
     }
     for node in &nodes.all {
-        assert_eq!(other.through(&node.reach).get("/portal").await.status, 200, "another session goes on");
+        assert_eq!(other.through(&node.addresses).get("/portal").await.status, 200, "another session goes on");
     }
 }
 
@@ -37,13 +37,13 @@ async fn a_key_revoked_at_one_node_ends_its_sessions_at_all() {
     let nodes = Nodes::start().await;
     let (backend, operator) = (nodes.backend(3).await, nodes.all[2].operator());
     let (key_id, key) = operator.issue_key(&backend.client, &json!({})).await;
-    let home = Browser::signed_in(&nodes.all[0], &backend.presenting(&key, &backend.app)).await;
-    let everywhere: Vec<Browser> = nodes.all.iter().map(|node| home.through(&node.reach)).collect();
+    let home = Browser::signed_in(&nodes.all[0], &backend.with_credentials(&key, &backend.app)).await;
+    let everywhere: Vec<Browser> = nodes.all.iter().map(|node| home.through(&node.addresses)).collect();
     for browser in &everywhere {
         assert_eq!(browser.get("/portal").await.status, 200);
     }
     operator.delete(&format!("/admin/v1/keys/{key_id}")).await.ok();
     for browser in &everywhere {
-        eventually("the end of the session", PLENTY, || async { browser.is_turned_to_sign_in("/portal").await.then_some(()) }).await;
+        eventually("the end of the session", TIMEOUT, || async { browser.is_turned_to_sign_in("/portal").await.then_some(()) }).await;
     }
 }

@@ -5,16 +5,16 @@ use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::json;
 
 use crate::nodes::Nodes;
-use sakshi_kit::phone::Form;
-use sakshi_kit::venue::Venue;
-use sakshi_kit::waiting::PLENTY;
+use sakshi_kit::event::TestEvent;
+use sakshi_kit::identity_app::CallbackFormat;
+use sakshi_kit::waiting::TIMEOUT;
 
 #[tokio::test]
 async fn of_sixty_inits_on_thirty_credits_through_three_nodes_exactly_thirty_are_opened() {
     let nodes = Nodes::start().await;
     let backend = nodes.backend(30).await;
     let answers = nodes.in_turn(60, |_, node| {
-        let backend = backend.through(&node.reach);
+        let backend = backend.through(&node.addresses);
         async move { backend.init(&json!({"claims": ["name"], "channel": "qr"})).await.status }
     });
     let answers = answers.await;
@@ -30,12 +30,12 @@ async fn of_sixty_inits_on_thirty_credits_through_three_nodes_exactly_thirty_are
 #[tokio::test]
 async fn of_ninety_guests_for_twenty_places_through_three_nodes_exactly_twenty_are_registered() {
     let nodes = Nodes::start().await;
-    let (organiser, phone) = (nodes.backend(200).await, nodes.all[0].phone());
+    let (organiser, identity_app) = (nodes.backend(200).await, nodes.all[0].identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
-    let venue = Venue::reported(&nodes.all[0], &organiser, 20, &receiver.url("/hook")).await;
+    let event = TestEvent::reported(&nodes.all[0], &organiser, 20, &receiver.url("/hook")).await;
     let came = nodes.in_turn(90, |number, scanned_on| {
-        let here = venue.through(&scanned_on.reach);
-        let answers_on = phone.through(&nodes.all[(number + 1) % 3].reach);
+        let here = event.through(&scanned_on.addresses);
+        let answers_on = identity_app.through(&nodes.all[(number + 1) % 3].addresses);
         async move {
             let pressed = here.press(None).await;
             if pressed.status == 409 {
@@ -49,9 +49,9 @@ async fn of_ninety_guests_for_twenty_places_through_three_nodes_exactly_twenty_a
     });
     let (scans, registered) = came.await.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     assert_eq!(registered, 20);
-    assert_eq!(receiver.wait_for(20, PLENTY).await.len(), 20);
+    assert_eq!(receiver.wait_for(20, TIMEOUT).await.len(), 20);
     for node in &nodes.all {
-        let seen = venue.through(&node.reach);
+        let seen = event.through(&node.addresses);
         assert_eq!(seen.counts().await, ("at_capacity".to_owned(), 20, scans, 0));
         assert_eq!(seen.registered().await.len(), 20);
     }
@@ -62,11 +62,11 @@ async fn of_ninety_guests_for_twenty_places_through_three_nodes_exactly_twenty_a
 #[tokio::test]
 async fn of_two_answers_at_two_nodes_one_ends_the_transaction_and_one_webhook_tells_of_it() {
     let nodes = Nodes::start().await;
-    let (backend, phone) = (nodes.backend(40).await, nodes.all[0].phone());
+    let (backend, identity_app) = (nodes.backend(40).await, nodes.all[0].identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
     for round in 0..30 {
-        let opened = backend.through(&nodes.all[round % 3].reach).open_reported(&["name"], &receiver.url("/hook")).await;
-        let [consents, declines] = [1, 2].map(|other| phone.through(&nodes.all[(round + other) % 3].reach));
+        let opened = backend.through(&nodes.all[round % 3].addresses).open_reported(&["name"], &receiver.url("/hook")).await;
+        let [consents, declines] = [1, 2].map(|other| identity_app.through(&nodes.all[(round + other) % 3].addresses));
         let credential = consents.credential(&opened, "asha");
         let (passed, failed) = tokio::join!(consents.present(&opened, &credential), declines.fail(&opened, "301", "User Reject"));
         let mut statuses = [passed.status, failed.status];
@@ -77,14 +77,14 @@ async fn of_two_answers_at_two_nodes_one_ends_the_transaction_and_one_webhook_te
             assert_eq!(seen.result(&opened.txn).await.ok()["data"]["verification_passed"], stands);
         }
         // The winner's answer delivered again, anywhere, changes nothing.
-        let again = phone.through(&nodes.all[round % 3].reach);
+        let again = identity_app.through(&nodes.all[round % 3].addresses);
         let answer = if stands { again.present(&opened, &credential).await } else { again.fail(&opened, "301", "User Reject").await };
-        Form::Json.reply(&answer, &opened.txn, 200);
+        CallbackFormat::Json.reply(&answer, &opened.txn, 200);
     }
-    assert_eq!(receiver.wait_for(30, PLENTY).await.len(), 30);
+    assert_eq!(receiver.wait_for(30, TIMEOUT).await.len(), 30);
     // Another delivery of the same lane ends after anything that would have been sent too often.
     let last = backend.open_reported(&["name"], &receiver.url("/hook")).await;
-    phone.approve(&last, "asha").await;
+    identity_app.approve(&last, "asha").await;
     nodes.all[0].operator().delivery(&last.txn).await;
     assert_eq!(receiver.received().len(), 31);
 }
@@ -106,11 +106,11 @@ async fn one_idempotency_key_at_three_nodes_opens_one_transaction() {
 #[tokio::test]
 async fn a_credential_accepted_on_one_node_is_refused_on_another() {
     let nodes = Nodes::start().await;
-    let (backend, phone) = (nodes.backend(10).await, nodes.all[0].phone());
-    let (first, second) = (backend.open(&["name"]).await, backend.through(&nodes.all[1].reach).open(&["name"]).await);
-    let bare = phone.bare(first.intent.requested(), "asha");
-    assert_eq!(phone.through(&nodes.all[1].reach).present(&first, &bare).await.status, 200);
-    let replayed = phone.through(&nodes.all[2].reach).present(&second, &bare).await;
+    let (backend, identity_app) = (nodes.backend(10).await, nodes.all[0].identity_app());
+    let (first, second) = (backend.open(&["name"]).await, backend.through(&nodes.all[1].addresses).open(&["name"]).await);
+    let bare = identity_app.bare(first.intent.requested(), "asha");
+    assert_eq!(identity_app.through(&nodes.all[1].addresses).present(&first, &bare).await.status, 200);
+    let replayed = identity_app.through(&nodes.all[2].addresses).present(&second, &bare).await;
     assert_eq!(replayed.status, 400, "{}", replayed.text);
     assert!(backend.is_pending(&second.txn).await);
 }

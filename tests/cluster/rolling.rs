@@ -12,8 +12,8 @@ use serde_json::json;
 use crate::nodes::Nodes;
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::{Backend, INIT, Opened, result_path};
-use sakshi_kit::phone::{Form, Phone};
-use sakshi_kit::waiting::PLENTY;
+use sakshi_kit::identity_app::{CallbackFormat, IdentityApp};
+use sakshi_kit::waiting::TIMEOUT;
 
 const WORKERS: usize = 8;
 
@@ -25,10 +25,10 @@ struct Diary {
 }
 
 /// Opens, long-polls, answers and reads until it is over.
-async fn work(backend: Backend, phone: Phone, webhook: String, over: Arc<AtomicBool>) -> Diary {
+async fn work(backend: Backend, identity_app: IdentityApp, webhook: String, over: Arc<AtomicBool>) -> Diary {
     let mut diary = Diary::default();
     while !over.load(Ordering::Relaxed) {
-        match visit(&backend, &phone, &webhook).await {
+        match visit(&backend, &identity_app, &webhook).await {
             Ok(txn) => diary.completed.push(txn),
             Err(what) => diary.refused.push(what),
         }
@@ -36,13 +36,13 @@ async fn work(backend: Backend, phone: Phone, webhook: String, over: Arc<AtomicB
     diary
 }
 
-async fn visit(backend: &Backend, phone: &Phone, webhook: &str) -> Result<String, String> {
+async fn visit(backend: &Backend, identity_app: &IdentityApp, webhook: &str) -> Result<String, String> {
     let body = json!({"claims": ["name"], "channel": "qr", "webhook_url": webhook});
     let opened = Opened::read(&good("init", backend.request(Method::POST, INIT).json(&body)).await?.json());
     let waits = backend.request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
     let waiting = tokio::spawn(async move { good("long poll", waits).await });
-    let consent = Form::Json.success(&opened.txn, &phone.credential(&opened, "asha"));
-    good("callback", phone.request(&opened.callback_path(), Form::Json.content_type(), consent)).await?;
+    let consent = CallbackFormat::Json.success(&opened.txn, &identity_app.credential(&opened, "asha"));
+    good("callback", identity_app.request(&opened.callback_path(), CallbackFormat::Json.content_type(), consent)).await?;
     // A drain ends a long poll early; whoever is told "pending" asks again.
     waiting.await.expect("an answer")?;
     let result = good("poll", backend.request(Method::GET, &result_path(&opened.txn))).await?.json();
@@ -60,15 +60,15 @@ async fn good(what: &str, request: reqwest::RequestBuilder) -> Result<Answer, St
 #[tokio::test]
 async fn every_node_is_restarted_in_turn_and_no_request_fails() {
     let (mut nodes, balancer) = Nodes::balanced(&[("SERVER__DRAIN_NOTICE_S", "2"), ("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
-    let backend = nodes.backend(1_000_000).await.through(&balancer.reach);
-    let phone = nodes.all[0].phone().through(&balancer.reach);
+    let backend = nodes.backend(1_000_000).await.through(&balancer.addresses);
+    let identity_app = nodes.all[0].identity_app().through(&balancer.addresses);
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
     let over = Arc::new(AtomicBool::new(false));
     let workers: Vec<_> =
-        (0..WORKERS).map(|_| tokio::spawn(work(backend.clone(), phone.clone(), receiver.url("/hook"), Arc::clone(&over)))).collect();
+        (0..WORKERS).map(|_| tokio::spawn(work(backend.clone(), identity_app.clone(), receiver.url("/hook"), Arc::clone(&over)))).collect();
     for number in 0..nodes.all.len() {
         let seen = receiver.received().len();
-        receiver.wait_for(seen + 100, PLENTY).await;
+        receiver.wait_for(seen + 100, TIMEOUT).await;
         nodes.all[number].restart().await;
         balancer.in_service(3).await;
     }
@@ -79,6 +79,6 @@ async fn every_node_is_restarted_in_turn_and_no_request_fails() {
         assert!(diary.refused.is_empty(), "{:#?}", diary.refused);
         completed.extend(diary.completed);
     }
-    assert_eq!(receiver.wait_for(completed.len(), PLENTY).await.len(), completed.len(), "one webhook for each");
+    assert_eq!(receiver.wait_for(completed.len(), TIMEOUT).await.len(), completed.len(), "one webhook for each");
     eprintln!("{} verifications through three restarts", completed.len());
 }

@@ -16,8 +16,8 @@ use crate::nodes::Nodes;
 use crate::random::Random;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::balancer::Balancer;
-use sakshi_kit::phone::Phone;
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::identity_app::IdentityApp;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const ROUNDS: u64 = 10;
 const WORKERS: u64 = 16;
@@ -31,7 +31,7 @@ struct Storm {
     nodes: Nodes,
     balancer: Balancer,
     backend: Backend,
-    phone: Arc<Phone>,
+    identity_app: Arc<IdentityApp>,
     journal: Arc<Journal>,
     receiver: WebhookReceiver,
     random: Random,
@@ -43,10 +43,10 @@ impl Storm {
     async fn begin(random: Random) -> Self {
         let in_flight = IN_FLIGHT.to_string();
         let (nodes, balancer) = Nodes::balanced(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)]).await;
-        let backend = nodes.backend(CREDITS).await.through(&balancer.reach);
-        let phone = Arc::new(nodes.all[0].phone().through(&balancer.reach));
+        let backend = nodes.backend(CREDITS).await.through(&balancer.addresses);
+        let identity_app = Arc::new(nodes.all[0].identity_app().through(&balancer.addresses));
         let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(10))).await.expect("a port");
-        Self { nodes, balancer, backend, phone, journal: Arc::default(), receiver, random, kills: 0 }
+        Self { nodes, balancer, backend, identity_app, journal: Arc::default(), receiver, random, kills: 0 }
     }
 
     fn load(&mut self, over: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
@@ -54,7 +54,7 @@ impl Storm {
             .map(|_| {
                 let worker = Worker {
                     backend: self.backend.clone(),
-                    phone: Arc::clone(&self.phone),
+                    identity_app: Arc::clone(&self.identity_app),
                     journal: Arc::clone(&self.journal),
                     webhook: self.receiver.url("/hook"),
                     over: Arc::clone(over),
@@ -68,7 +68,7 @@ impl Storm {
 
     async fn completed(&self, more: usize) {
         let goal = self.journal.note(|entries| entries.accepted.len()) + more;
-        eventually("the load goes on", PLENTY, || async { (self.journal.note(|entries| entries.accepted.len()) >= goal).then_some(()) })
+        eventually("the load goes on", TIMEOUT, || async { (self.journal.note(|entries| entries.accepted.len()) >= goal).then_some(()) })
             .await;
     }
 
@@ -112,7 +112,7 @@ async fn no_kill_of_a_node_or_of_redis_loses_an_answer_charges_twice_or_sends_a_
         ended.expect("a worker ends");
     }
     let operator = storm.nodes.all[0].operator();
-    let judge = Judge { backend: &storm.backend, phone: &storm.phone, operator, receiver: &storm.receiver };
+    let judge = Judge { backend: &storm.backend, identity_app: &storm.identity_app, operator, receiver: &storm.receiver };
     judge.resolve(&storm.journal).await;
     let entries = storm.journal.note(std::mem::take);
     assert!(entries.strange.is_empty(), "seed {seed}: {:#?}", entries.strange);

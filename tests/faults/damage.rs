@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use sakshi_kit::node::TestNode;
 use sakshi_kit::process::Process;
-use sakshi_kit::universe::Universe;
 
 type Damage = fn(&Path);
 
@@ -33,19 +33,19 @@ fn copy(from: &Path, to: &Path) {
 
 #[tokio::test]
 async fn a_damaged_store_is_refused_with_an_error_that_names_it() {
-    let mut universe = Universe::start().await;
-    let backend = universe.backend(5).await;
+    let mut node = TestNode::start().await;
+    let backend = node.backend(5).await;
     for _ in 0..5 {
         backend.open(&["name"]).await;
     }
-    universe.stop();
+    node.stop();
     for (number, (what, damage)) in DAMAGES.into_iter().enumerate() {
-        let store = universe.directory.path().join(format!("damaged-{number}"));
-        copy(&universe.store(), &store);
+        let store = node.directory.path().join(format!("damaged-{number}"));
+        copy(&node.store(), &store);
         damage(&store);
-        let mut environment = universe.environment().clone();
+        let mut environment = node.environment().clone();
         environment.insert("SAKSHI__STORE__PATH".to_owned(), store.display().to_string());
-        let ending = Process::run(&["serve"], &environment, universe.directory.path());
+        let ending = Process::run(&["serve"], &environment, node.directory.path());
         assert_eq!(ending.status.code(), Some(1), "{what}: {}", ending.err);
         assert!(ending.out.is_empty(), "{what}: it served {}", ending.out);
         let error = ending.err.lines().find(|line| line.starts_with("error: ")).unwrap_or_else(|| panic!("{what}: {}", ending.err));
@@ -55,13 +55,13 @@ async fn a_damaged_store_is_refused_with_an_error_that_names_it() {
 
 #[tokio::test]
 async fn a_directory_that_cannot_be_written_is_named() {
-    let universe = Universe::start().await;
-    let file = universe.directory.path().join("a-file");
+    let node = TestNode::start().await;
+    let file = node.directory.path().join("a-file");
     fs::write(&file, b"").expect("a file");
-    let mut environment = universe.environment().clone();
+    let mut environment = node.environment().clone();
     let below = file.join("store").display().to_string();
     environment.insert("SAKSHI__STORE__PATH".to_owned(), below.clone());
-    let ending = Process::run(&["serve"], &environment, universe.directory.path());
+    let ending = Process::run(&["serve"], &environment, node.directory.path());
     assert_eq!(ending.status.code(), Some(1), "{}", ending.err);
     assert!(ending.err.contains(&below) || ending.err.contains("a-file"), "{}", ending.err);
 }

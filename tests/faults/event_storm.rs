@@ -15,10 +15,10 @@ use crate::load::send;
 use crate::random::Random;
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Opened;
-use sakshi_kit::phone::Phone;
-use sakshi_kit::universe::Universe;
-use sakshi_kit::venue::{BROWSER, Venue, led_to};
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::event::{BROWSER, TestEvent, led_to};
+use sakshi_kit::identity_app::IdentityApp;
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const ROUNDS: u64 = 8;
 const GUESTS: u64 = 10;
@@ -48,8 +48,8 @@ struct Told {
 
 #[derive(Clone)]
 struct Guest {
-    venue: Venue,
-    phone: Arc<Phone>,
+    event: TestEvent,
+    identity_app: Arc<IdentityApp>,
     told: Arc<Mutex<Told>>,
     over: Arc<AtomicBool>,
     random: Random,
@@ -66,7 +66,7 @@ impl Guest {
     }
 
     async fn visit(&mut self) -> Result<(), reqwest::Error> {
-        let pressed = match Answer::attempt(self.venue.button(BROWSER)).await {
+        let pressed = match Answer::attempt(self.event.button(BROWSER)).await {
             Ok(pressed) => pressed,
             Err(error) => {
                 self.note(|told| told.presses_in_doubt += 1);
@@ -83,18 +83,18 @@ impl Guest {
         }
         let txn = led_to(&pressed).to_owned();
         self.note(|told| told.scanned.insert(txn.clone()));
-        let opened = self.venue.fetch(&txn).await?;
+        let opened = self.event.fetch(&txn).await?;
         let answer = match self.random.below(8) {
             0 => return Ok(()),
             1 => Answered::Failure,
-            _ => Answered::Credential(self.phone.credential(&opened, "asha")),
+            _ => Answered::Credential(self.identity_app.credential(&opened, "asha")),
         };
         self.note(|told| told.in_doubt.insert(txn, (opened.clone(), answer.clone())));
         self.hand_in(&opened, &answer).await
     }
 
     async fn hand_in(&self, opened: &Opened, answer: &Answered) -> Result<(), reqwest::Error> {
-        let reply = send(&self.phone, opened, answer).await?;
+        let reply = send(&self.identity_app, opened, answer).await?;
         let txn = opened.txn.clone();
         self.note(|told| {
             told.in_doubt.remove(&txn);
@@ -116,7 +116,7 @@ impl Guest {
             told.cap_asked += PLACES;
             told.cap_asked
         });
-        let request = self.venue.organiser.request(reqwest::Method::PATCH, &self.venue.path());
+        let request = self.event.organiser.request(reqwest::Method::PATCH, &self.event.path());
         let answer = Answer::attempt(request.json(&json!({"max_guests": cap}))).await?;
         self.note(|told| match answer.status {
             200 => told.caps_told += 1,
@@ -129,7 +129,7 @@ impl Guest {
 }
 
 struct Storm {
-    universe: Universe,
+    node: TestNode,
     guest: Guest,
     receiver: WebhookReceiver,
     random: Random,
@@ -140,19 +140,19 @@ impl Storm {
     async fn begin(mut random: Random) -> Self {
         let in_flight = IN_FLIGHT.to_string();
         let settings = [("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)];
-        let universe = Universe::with(&settings).await;
-        let organiser = universe.backend(CREDITS).await;
+        let node = TestNode::with(&settings).await;
+        let organiser = node.backend(CREDITS).await;
         let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(10))).await.expect("a port");
-        let venue = Venue::reported(&universe, &organiser, PLACES, &receiver.url("/hook")).await;
+        let event = TestEvent::reported(&node, &organiser, PLACES, &receiver.url("/hook")).await;
         let told = Told { cap_asked: PLACES, ..Told::default() };
         let guest = Guest {
-            venue,
-            phone: Arc::new(universe.phone()),
+            event,
+            identity_app: Arc::new(node.identity_app()),
             told: Arc::new(Mutex::new(told)),
             over: Arc::default(),
             random: Random::from_seed(random.next()),
         };
-        Self { universe, guest, receiver, random, kills: 0 }
+        Self { node, guest, receiver, random, kills: 0 }
     }
 
     /// Load until the kill; every guest has left when this returns.
@@ -167,18 +167,18 @@ impl Storm {
         // How many scans are answered before the kill is chance; so is where the other guests are by then.
         let enough = self.guest.note(|told| told.scanned.len() as u64) + self.random.below(SCANS_MAX);
         let scanned = || async { (self.guest.note(|told| told.scanned.len() as u64) >= enough).then_some(()) };
-        eventually("the load of a round", PLENTY, scanned).await;
-        self.universe.kill().await;
+        eventually("the load of a round", TIMEOUT, scanned).await;
+        self.node.kill().await;
         self.kills += 1;
         over.store(true, Ordering::Relaxed);
         for left in join_all(guests).await {
             left.expect("a guest leaves");
         }
         if self.random.below(3) == 0 {
-            self.universe.launch_and_kill(Duration::from_millis(self.random.below(120))).await;
+            self.node.launch_and_kill(Duration::from_millis(self.random.below(120))).await;
             self.kills += 1;
         }
-        self.universe.launch().await;
+        self.node.launch().await;
     }
 
     /// Repeats what was never answered, as any identity app would, until all is known.
@@ -190,9 +190,9 @@ impl Storm {
     }
 
     async fn check_counts(&self, told: &Told) {
-        let state = self.guest.venue.state().await;
+        let state = self.guest.event.state().await;
         let count = |name: &str| state[name].as_u64().expect("a count");
-        let listed = self.guest.venue.registered().await;
+        let listed = self.guest.event.registered().await;
         let registered: BTreeSet<String> = listed.iter().cloned().collect();
         assert_eq!(listed.len(), registered.len(), "a guest is registered twice");
         assert_eq!(registered, told.registered, "who was told so is registered, and nobody else");
@@ -200,7 +200,7 @@ impl Storm {
         assert!(count("registration_count") <= count("max_guests"), "{state}");
         assert_eq!(count("abandoned_count"), 0, "no window has passed");
 
-        let statement = self.universe.operator().statement(&self.guest.venue.organiser.client).await;
+        let statement = self.node.operator().statement(&self.guest.event.organiser.client).await;
         let debits: Vec<&str> = statement
             .iter()
             .filter(|entry| entry["kind"] == "debit")
@@ -213,7 +213,7 @@ impl Storm {
         assert_eq!(count("scan_count"), debits.len() as u64, "one credit for each scan");
         let (least, most) = (told.scanned.len() as u64, told.scanned.len() as u64 + told.presses_in_doubt);
         assert!((least..=most).contains(&count("scan_count")), "{least} to {most} scans were made: {state}");
-        assert_eq!(self.universe.operator().balance(&self.guest.venue.organiser.client).await, CREDITS - count("scan_count"));
+        assert_eq!(self.node.operator().balance(&self.guest.event.organiser.client).await, CREDITS - count("scan_count"));
     }
 
     async fn check_results(&self, told: &Told) {
@@ -221,7 +221,7 @@ impl Storm {
             [(&told.registered, true, Value::Null), (&told.declined, false, json!("301")), (&told.full, false, json!("event_full"))]
         {
             for txn in txns {
-                let result = self.guest.venue.organiser.result(txn).await.ok();
+                let result = self.guest.event.organiser.result(txn).await.ok();
                 assert_eq!((&result["data"]["verification_passed"], &result["data"]["error_code"]), (&json!(passed), &code), "{result}");
             }
         }
@@ -229,7 +229,7 @@ impl Storm {
 
     /// Returns how many deliveries ended as `unknown`.
     async fn check_webhooks(&self, told: &Told) -> u64 {
-        let (operator, mut outcomes) = (self.universe.operator(), BTreeMap::new());
+        let (operator, mut outcomes) = (self.node.operator(), BTreeMap::new());
         for txn in &told.registered {
             let record = operator.delivery(txn).await;
             outcomes.insert(txn, record["attempt"]["outcome"].as_str().expect("an outcome").to_owned());

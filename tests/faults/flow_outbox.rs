@@ -5,13 +5,13 @@ use std::time::Duration;
 use sakshi_sandbox::receiver::Behaviour;
 use serde_json::{Value, json};
 
-use sakshi_kit::flow::{Begun, Flow};
+use sakshi_kit::flow::{Flow, OpenedFlow};
+use sakshi_kit::flow_fixture::{FlowFixture, body_of};
 use sakshi_kit::goldens::*;
-use sakshi_kit::office::{Office, body_of};
-use sakshi_kit::waiting::PLENTY;
+use sakshi_kit::waiting::TIMEOUT;
 
 /// A flow of each kind with its report, all for one receiver.
-async fn reported(office: &Office) -> Vec<(Begun, &'static str, &'static str)> {
+async fn reported(fixture: &FlowFixture) -> Vec<(OpenedFlow, &'static str, &'static str)> {
     let mut all = Vec::new();
     for (flow, kind, golden) in [
         (Flow::Esign, "esign", ESIGN_COMPLETED),
@@ -21,65 +21,65 @@ async fn reported(office: &Office) -> Vec<(Begun, &'static str, &'static str)> {
         (Flow::Wealth, "wealth-data", DATA_RAW),
         (Flow::Wealth, "wealth-historical", HISTORICAL),
     ] {
-        let begun = office.backend.begin(flow).await;
-        office.connector.tell(kind, &begun.report(golden)).await;
-        all.push((begun, kind, golden));
+        let opened = fixture.backend.open_flow(flow).await;
+        fixture.connector.report_new(kind, &opened.report(golden)).await;
+        all.push((opened, kind, golden));
     }
     all
 }
 
 #[tokio::test]
 async fn what_was_reported_before_a_kill_is_sent_once_after_it_and_what_was_under_way_is_unknown() {
-    let mut office = Office::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
-    office.register_all(&office.backend).await;
-    office.receiver.set_behaviour(Behaviour::Hang);
-    let flows = reported(&office).await;
-    assert_eq!(office.receiver.wait_for(1, PLENTY).await.len(), 1, "one is under way, the others are queued");
-    office.universe.kill().await;
-    office.receiver.set_behaviour(Behaviour::Answer(200));
-    office.universe.launch().await;
-    let arrived = office.webhooks(flows.len()).await;
+    let mut fixture = FlowFixture::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
+    fixture.register_all(&fixture.backend).await;
+    fixture.receiver.set_behaviour(Behaviour::Hang);
+    let flows = reported(&fixture).await;
+    assert_eq!(fixture.receiver.wait_for(1, TIMEOUT).await.len(), 1, "one is under way, the others are queued");
+    fixture.node.kill().await;
+    fixture.receiver.set_behaviour(Behaviour::Answer(200));
+    fixture.node.launch().await;
+    let arrived = fixture.webhooks(flows.len()).await;
 
     let mut outcomes = Vec::new();
-    for (begun, kind, golden) in &flows {
-        let of_this: Vec<String> = office.universe.operator().outcomes(&begun.id).await;
+    for (opened, kind, golden) in &flows {
+        let of_this: Vec<String> = fixture.node.operator().outcomes(&opened.id).await;
         assert_eq!(of_this.len(), 1, "{kind}");
         outcomes.extend(of_this);
-        let expected = begun.sent(golden);
+        let expected = opened.sent(golden);
         assert_eq!(arrived.iter().filter(|one| body_of(one) == expected).count(), 1, "{kind} came once and as it was reported");
-        office.connector.tell_again(kind, &begun.report(golden)).await;
+        fixture.connector.report_again(kind, &opened.report(golden)).await;
     }
     outcomes.sort_unstable();
     assert_eq!(outcomes, [vec!["delivered"; flows.len() - 1], vec!["unknown"]].concat());
-    office.webhooks(flows.len()).await;
+    fixture.webhooks(flows.len()).await;
 }
 
 #[tokio::test]
 async fn a_kill_right_after_a_report_was_accepted_loses_neither_the_report_nor_its_webhook() {
-    let mut office = Office::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
-    office.register_all(&office.backend).await;
+    let mut fixture = FlowFixture::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
+    fixture.register_all(&fixture.backend).await;
     let (mut expected, mut unknown) = (Vec::new(), 0);
     for round in 0..8 {
-        let begun = office.backend.begin(Flow::Esign).await;
-        office.connector.tell("esign", &begun.report(ESIGN_COMPLETED)).await;
-        office.universe.kill().await;
+        let opened = fixture.backend.open_flow(Flow::Esign).await;
+        fixture.connector.report_new("esign", &opened.report(ESIGN_COMPLETED)).await;
+        fixture.node.kill().await;
         if round % 3 == 2 {
-            office.universe.launch_and_kill(Duration::from_millis(30 * round)).await;
+            fixture.node.launch_and_kill(Duration::from_millis(30 * round)).await;
         }
-        office.universe.launch().await;
-        assert_eq!(office.backend.poll(&begun).await.text, begun.sent(ESIGN_COMPLETED));
-        match &office.universe.operator().outcomes(&begun.id).await[..] {
+        fixture.node.launch().await;
+        assert_eq!(fixture.backend.poll(&opened).await.text, opened.sent(ESIGN_COMPLETED));
+        match &fixture.node.operator().outcomes(&opened.id).await[..] {
             [one] if one == "unknown" => unknown += 1,
             [one] => assert_eq!(one, "delivered"),
             several => panic!("{several:?}"),
         }
-        office.connector.tell_again("esign", &begun.report(ESIGN_COMPLETED)).await;
-        expected.push(begun);
+        fixture.connector.report_again("esign", &opened.report(ESIGN_COMPLETED)).await;
+        expected.push(opened);
     }
-    let arrived = office.receiver.received();
-    for begun in &expected {
-        let times = arrived.iter().filter(|one| one.body == begun.sent(ESIGN_COMPLETED)).count();
-        let outcomes = office.universe.operator().outcomes(&begun.id).await;
+    let arrived = fixture.receiver.received();
+    for opened in &expected {
+        let times = arrived.iter().filter(|one| one.body == opened.sent(ESIGN_COMPLETED)).count();
+        let outcomes = fixture.node.operator().outcomes(&opened.id).await;
         assert!(times == 1 || (times == 0 && outcomes == ["unknown"]), "{times} webhooks, recorded as {outcomes:?}");
     }
     eprintln!("8 kills: {} arrived, {unknown} are unknown", arrived.len());
@@ -87,16 +87,16 @@ async fn a_kill_right_after_a_report_was_accepted_loses_neither_the_report_nor_i
 
 #[tokio::test]
 async fn a_pending_report_and_a_registered_url_outlive_a_kill() {
-    let mut office = Office::open().await;
-    office.register_all(&office.backend).await;
-    let begun = office.backend.begin(Flow::Esign).await;
-    office.connector.tell("esign", &half_signed(&begun)).await;
-    office.universe.kill().await;
-    office.universe.launch().await;
-    assert_eq!(office.backend.poll(&begun).await.text, begun.sent(ESIGN_PENDING));
-    let other = begun.report_with(ESIGN_COMPLETED, &[("/signerInfo/0/signerStatus", Some(json!("Rejected")))]);
-    assert_ne!(office.connector.report("esign", &other).await.status, 200, "a signature is not taken back");
-    office.connector.tell("esign", &begun.report(ESIGN_COMPLETED)).await;
-    let body: Value = serde_json::from_slice(&office.webhooks(1).await[0].body).expect("JSON");
+    let mut fixture = FlowFixture::start().await;
+    fixture.register_all(&fixture.backend).await;
+    let opened = fixture.backend.open_flow(Flow::Esign).await;
+    fixture.connector.report_new("esign", &half_signed(&opened)).await;
+    fixture.node.kill().await;
+    fixture.node.launch().await;
+    assert_eq!(fixture.backend.poll(&opened).await.text, opened.sent(ESIGN_PENDING));
+    let other = opened.report_with(ESIGN_COMPLETED, &[("/signerInfo/0/signerStatus", Some(json!("Rejected")))]);
+    assert_ne!(fixture.connector.report("esign", &other).await.status, 200, "a signature is not taken back");
+    fixture.connector.report_new("esign", &opened.report(ESIGN_COMPLETED)).await;
+    let body: Value = serde_json::from_slice(&fixture.webhooks(1).await[0].body).expect("JSON");
     assert_eq!(body["documentStatus"], "Completed");
 }

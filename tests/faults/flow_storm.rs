@@ -14,10 +14,10 @@ use crate::random::Random;
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::connector::Connector;
-use sakshi_kit::flow::{Begun, Flow};
+use sakshi_kit::flow::{Flow, OpenedFlow};
+use sakshi_kit::flow_fixture::{FlowFixture, body_of};
 use sakshi_kit::goldens::*;
-use sakshi_kit::office::{Office, body_of};
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const ROUNDS: u64 = 10;
 const CONNECTORS: u64 = 10;
@@ -35,11 +35,11 @@ struct Step {
 }
 
 /// What upstreams report of a flow, in order.
-fn story(begun: &Begun, random: &mut Random) -> Vec<Step> {
-    let own = |name: &str| json!(format!("{name}-of-{}", begun.id));
+fn story(opened: &OpenedFlow, random: &mut Random) -> Vec<Step> {
+    let own = |name: &str| json!(format!("{name}-of-{}", opened.id));
     let step = |kind, golden: &str, changes: &[(&str, Option<Value>)]| {
-        let report = begun.report_with(golden, changes);
-        let mut webhook = begun.sent(golden);
+        let report = opened.report_with(golden, changes);
+        let mut webhook = opened.sent(golden);
         for (pointer, value) in changes {
             let was: Value = serde_json::from_str(golden).expect("JSON");
             let was = was.pointer(pointer).expect("a member").as_str().expect("a text");
@@ -48,9 +48,9 @@ fn story(begun: &Begun, random: &mut Random) -> Vec<Step> {
         }
         Step { kind, report, webhook: Some(webhook) }
     };
-    match begun.flow {
+    match opened.flow {
         Flow::Esign => {
-            let half = Step { kind: "esign", report: half_signed(begun), webhook: None };
+            let half = Step { kind: "esign", report: half_signed(opened), webhook: None };
             let end = if random.below(3) == 0 { ESIGN_REJECTED } else { ESIGN_COMPLETED };
             vec![half, step("esign", end, &[])]
         }
@@ -72,7 +72,7 @@ fn story(begun: &Begun, random: &mut Random) -> Vec<Step> {
 /// What clients and connectors were told.
 #[derive(Debug, Default)]
 struct Told {
-    opened: BTreeMap<String, Begun>,
+    opened: BTreeMap<String, OpenedFlow>,
     /// Keys and bodies of requests that were never answered.
     openings_in_doubt: Vec<(String, Flow, Value)>,
     /// Steps that were answered with 200, of each flow.
@@ -104,30 +104,30 @@ impl Worker {
     async fn flow(&mut self) -> Result<(), reqwest::Error> {
         let flow = Flow::ALL[usize::try_from(self.random.below(4)).expect("a small number")];
         let (key, body) = (format!("key-{:016x}", self.random.next()), flow.body());
-        let Some(begun) = self.open(&key, flow, &body).await? else { return Ok(()) };
-        for step in story(&begun, &mut self.random) {
+        let Some(opened) = self.open(&key, flow, &body).await? else { return Ok(()) };
+        for step in story(&opened, &mut self.random) {
             if self.random.below(6) == 0 {
                 // Some flows never end.
                 return Ok(());
             }
-            self.report(&begun.id, &step).await?;
+            self.report(&opened.id, &step).await?;
             if self.random.below(4) == 0 {
-                self.report(&begun.id, &step).await?;
+                self.report(&opened.id, &step).await?;
             }
         }
         Ok(())
     }
 
-    async fn open(&self, key: &str, flow: Flow, body: &Value) -> Result<Option<Begun>, reqwest::Error> {
-        let answer = Answer::attempt(self.backend.beginning(flow, body).header("Idempotency-Key", key)).await;
+    async fn open(&self, key: &str, flow: Flow, body: &Value) -> Result<Option<OpenedFlow>, reqwest::Error> {
+        let answer = Answer::attempt(self.backend.flow_request(flow, body).header("Idempotency-Key", key)).await;
         let answer = answer.inspect_err(|_| self.note(|told| told.openings_in_doubt.push((key.to_owned(), flow, body.clone()))))?;
         if answer.status != 200 {
             self.note(|told| told.strange.push(format!("opening: {} {}", answer.status, answer.text)));
             return Ok(None);
         }
-        let begun = Begun::read(flow, &self.backend.app, body, &answer.json());
-        self.note(|told| told.opened.insert(begun.id.clone(), begun.clone()));
-        Ok(Some(begun))
+        let opened = OpenedFlow::read(flow, &self.backend.app, body, &answer.json());
+        self.note(|told| told.opened.insert(opened.id.clone(), opened.clone()));
+        Ok(Some(opened))
     }
 
     async fn report(&self, id: &str, step: &Step) -> Result<(), reqwest::Error> {
@@ -152,7 +152,7 @@ impl Worker {
 }
 
 struct Storm {
-    office: Office,
+    fixture: FlowFixture,
     worker: Worker,
     random: Random,
     kills: u64,
@@ -161,17 +161,17 @@ struct Storm {
 impl Storm {
     async fn begin(mut random: Random) -> Self {
         let in_flight = IN_FLIGHT.to_string();
-        let office = Office::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)]).await;
-        office.register_all(&office.backend).await;
-        office.receiver.set_behaviour(Behaviour::SlowAnswer(Duration::from_millis(10)));
+        let fixture = FlowFixture::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)]).await;
+        fixture.register_all(&fixture.backend).await;
+        fixture.receiver.set_behaviour(Behaviour::SlowAnswer(Duration::from_millis(10)));
         let worker = Worker {
-            backend: office.backend.clone(),
-            connector: office.connector.clone(),
+            backend: fixture.backend.clone(),
+            connector: fixture.connector.clone(),
             told: Arc::default(),
             over: Arc::default(),
             random: Random::from_seed(random.next()),
         };
-        Self { office, worker, random, kills: 0 }
+        Self { fixture, worker, random, kills: 0 }
     }
 
     fn accepted(&self) -> u64 {
@@ -188,18 +188,18 @@ impl Storm {
             })
             .collect();
         let enough = self.accepted() + 1 + self.random.below(REPORTS_MAX);
-        eventually("the load of a round", PLENTY, || async { (self.accepted() >= enough).then_some(()) }).await;
-        self.office.universe.kill().await;
+        eventually("the load of a round", TIMEOUT, || async { (self.accepted() >= enough).then_some(()) }).await;
+        self.fixture.node.kill().await;
         self.kills += 1;
         over.store(true, Ordering::Relaxed);
         for left in join_all(workers).await {
             left.expect("a worker leaves");
         }
         if self.random.below(3) == 0 {
-            self.office.universe.launch_and_kill(Duration::from_millis(self.random.below(120))).await;
+            self.fixture.node.launch_and_kill(Duration::from_millis(self.random.below(120))).await;
             self.kills += 1;
         }
-        self.office.universe.launch().await;
+        self.fixture.node.launch().await;
     }
 
     /// Repeats what was never answered, as clients and connectors do, until all is known.
@@ -216,15 +216,15 @@ impl Storm {
 
     /// What was accepted is what polls show.
     async fn check_polls(&self, told: &Told) {
-        for (id, begun) in &told.opened {
+        for (id, opened) in &told.opened {
             let steps = told.accepted.get(id).map(Vec::as_slice).unwrap_or_default();
-            if !matches!(begun.flow, Flow::Esign | Flow::DocLocker) {
+            if !matches!(opened.flow, Flow::Esign | Flow::DocLocker) {
                 continue;
             }
-            let poll = self.office.backend.poll(begun).await;
+            let poll = self.fixture.backend.poll(opened).await;
             match steps.last() {
                 Some(Step { webhook: Some(body), .. }) => assert_eq!(&poll.text, body, "{id} has ended"),
-                Some(Step { webhook: None, .. }) => assert_eq!(poll.text, begun.sent(ESIGN_PENDING), "{id} is half signed"),
+                Some(Step { webhook: None, .. }) => assert_eq!(poll.text, opened.sent(ESIGN_PENDING), "{id} is half signed"),
                 None => assert_eq!(poll.ok()["pending"], true, "{id} was reported by nobody"),
             }
         }
@@ -237,13 +237,13 @@ impl Storm {
         for (id, steps) in &told.accepted {
             let bodies: Vec<&str> = steps.iter().filter_map(|step| step.webhook.as_deref()).collect();
             due.extend(bodies.iter().map(|body| (*body, id.as_str())));
-            let outcomes = self.office.universe.operator().outcomes(id).await;
+            let outcomes = self.fixture.node.operator().outcomes(id).await;
             assert_eq!(outcomes.len(), bodies.len(), "{id}: one webhook for each report that ends something: {outcomes:?}");
             assert!(outcomes.iter().all(|outcome| outcome == "delivered" || outcome == "unknown"), "{id}: {outcomes:?}");
             all += outcomes.len() as u64;
             unknown += outcomes.iter().filter(|outcome| *outcome == "unknown").count() as u64;
         }
-        let received = self.office.receiver.received();
+        let received = self.fixture.receiver.received();
         let mut arrived = BTreeSet::new();
         for request in &received {
             let body = body_of(request);

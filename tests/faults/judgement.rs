@@ -9,13 +9,13 @@ use serde_json::Value;
 use crate::journal::{Answered, Entries, Journal};
 use crate::load::{init, send};
 use sakshi_kit::backend::{Backend, Opened};
+use sakshi_kit::identity_app::IdentityApp;
 use sakshi_kit::operator::Operator;
-use sakshi_kit::phone::Phone;
 
 /// Who is asked afterwards.
 pub(crate) struct Judge<'a> {
     pub(crate) backend: &'a Backend,
-    pub(crate) phone: &'a Phone,
+    pub(crate) identity_app: &'a IdentityApp,
     pub(crate) operator: Operator,
     pub(crate) receiver: &'a WebhookReceiver,
 }
@@ -30,7 +30,7 @@ impl Judge<'_> {
         }
         for (txn, answer) in answers {
             let opened = journal.note(|entries| entries.opened[&txn].clone());
-            let reply = send(self.phone, &opened, &answer).await.expect("a reply");
+            let reply = send(self.identity_app, &opened, &answer).await.expect("a reply");
             assert_eq!(reply.status, 200, "{txn}: the same answer again is accepted: {}", reply.text);
             journal.accepted(&txn, answer);
         }

@@ -12,14 +12,14 @@ use crate::journal::{Answered, Journal};
 use crate::random::Random;
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::{Backend, INIT, Opened, result_path};
-use sakshi_kit::phone::{Form, Phone};
+use sakshi_kit::identity_app::{CallbackFormat, IdentityApp};
 
 /// Pause of a worker that goes on.
 const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) struct Worker {
     pub(crate) backend: Backend,
-    pub(crate) phone: Arc<Phone>,
+    pub(crate) identity_app: Arc<IdentityApp>,
     pub(crate) journal: Arc<Journal>,
     pub(crate) webhook: String,
     pub(crate) over: Arc<AtomicBool>,
@@ -48,7 +48,7 @@ impl Worker {
             1 => self.poll(&opened).await,
             2 => self.answer(&opened, Answered::Failure).await,
             _ => {
-                let credential = self.phone.credential(&opened, "asha");
+                let credential = self.identity_app.credential(&opened, "asha");
                 self.answer(&opened, Answered::Credential(credential)).await
             }
         }
@@ -94,7 +94,7 @@ impl Worker {
 
     async fn answer(&self, opened: &Opened, answer: Answered) -> bool {
         self.journal.note(|entries| entries.in_doubt.insert(opened.txn.clone(), answer.clone()));
-        let good = matches!(self.answered("callback", send(&self.phone, opened, &answer).await), Reply::Good(_));
+        let good = matches!(self.answered("callback", send(&self.identity_app, opened, &answer).await), Reply::Good(_));
         if good {
             self.journal.accepted(&opened.txn, answer);
         }
@@ -117,10 +117,10 @@ pub(crate) async fn init(backend: &Backend, key: Option<&str>, webhook: &str) ->
     Answer::attempt(request).await
 }
 
-pub(crate) async fn send(phone: &Phone, opened: &Opened, answer: &Answered) -> Result<Answer, reqwest::Error> {
+pub(crate) async fn send(identity_app: &IdentityApp, opened: &Opened, answer: &Answered) -> Result<Answer, reqwest::Error> {
     let body = match answer {
-        Answered::Credential(credential) => Form::Json.success(&opened.txn, credential),
-        Answered::Failure => Form::Json.failure(&opened.txn, "301", "User Reject"),
+        Answered::Credential(credential) => CallbackFormat::Json.success(&opened.txn, credential),
+        Answered::Failure => CallbackFormat::Json.failure(&opened.txn, "301", "User Reject"),
     };
-    Answer::attempt(phone.request(&opened.callback_path(), Form::Json.content_type(), body)).await
+    Answer::attempt(identity_app.request(&opened.callback_path(), CallbackFormat::Json.content_type(), body)).await
 }

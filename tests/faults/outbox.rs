@@ -4,27 +4,27 @@ use futures_util::future::join_all;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::Value;
 
-use sakshi_kit::universe::Universe;
-use sakshi_kit::waiting::PLENTY;
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::TIMEOUT;
 
 #[tokio::test]
 async fn what_was_queued_is_sent_after_a_kill_and_what_was_under_way_is_not_sent_again() {
     let settings = [("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")];
-    let mut universe = Universe::with(&settings).await;
-    let (backend, phone) = (universe.backend(10).await, universe.phone());
+    let mut node = TestNode::with(&settings).await;
+    let (backend, identity_app) = (node.backend(10).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Hang).await.expect("a port");
     let url = receiver.url("/hook");
     let opened = join_all((0..10).map(|_| backend.open_reported(&["name"], &url))).await;
     for opened in &opened {
-        phone.approve(opened, "asha").await;
+        identity_app.approve(opened, "asha").await;
     }
-    assert_eq!(receiver.wait_for(1, PLENTY).await.len(), 1, "one is under way, nine are queued");
-    universe.kill().await;
+    assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1, "one is under way, nine are queued");
+    node.kill().await;
     receiver.set_behaviour(Behaviour::Answer(200));
-    universe.launch().await;
-    assert_eq!(receiver.wait_for(10, PLENTY).await.len(), 10, "the nine follow without being asked for");
+    node.launch().await;
+    assert_eq!(receiver.wait_for(10, TIMEOUT).await.len(), 10, "the nine follow without being asked for");
 
-    let operator = universe.operator();
+    let operator = node.operator();
     let mut outcomes = Vec::new();
     for opened in &opened {
         outcomes.push(operator.delivery(&opened.txn).await["attempt"]["outcome"].as_str().expect("an outcome").to_owned());
@@ -39,20 +39,20 @@ async fn what_was_queued_is_sent_after_a_kill_and_what_was_under_way_is_not_sent
 
 #[tokio::test]
 async fn a_settled_delivery_stays_settled_over_several_kills() {
-    let mut universe = Universe::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
-    let (backend, phone) = (universe.backend(3).await, universe.phone());
+    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(500)).await.expect("a port");
     let opened = backend.open_reported(&["name"], &receiver.url("/hook")).await;
-    phone.approve(&opened, "asha").await;
-    let record = universe.operator().delivery(&opened.txn).await;
+    identity_app.approve(&opened, "asha").await;
+    let record = node.operator().delivery(&opened.txn).await;
     for round in 1..=2 {
-        universe.kill().await;
-        universe.launch().await;
-        assert_eq!(universe.operator().delivery(&opened.txn).await, record);
+        node.kill().await;
+        node.launch().await;
+        assert_eq!(node.operator().delivery(&opened.txn).await, record);
         // A later delivery of the same lane ends after anything that the restart would have sent.
         let next = backend.open_reported(&["name"], &receiver.url("/hook")).await;
-        phone.approve(&next, "asha").await;
-        universe.operator().delivery(&next.txn).await;
+        identity_app.approve(&next, "asha").await;
+        node.operator().delivery(&next.txn).await;
         assert_eq!(receiver.received().len(), 1 + round);
     }
 }

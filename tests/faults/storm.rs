@@ -12,8 +12,8 @@ use crate::judgement::Judge;
 use crate::load::Worker;
 use crate::random::Random;
 use sakshi_kit::backend::Backend;
-use sakshi_kit::phone::Phone;
-use sakshi_kit::universe::Universe;
+use sakshi_kit::identity_app::IdentityApp;
+use sakshi_kit::node::TestNode;
 
 const ROUNDS: u64 = 14;
 const WORKERS: u64 = 12;
@@ -21,9 +21,9 @@ const IN_FLIGHT: u64 = 8;
 const CREDITS: u64 = 100_000;
 
 struct Storm {
-    universe: Universe,
+    node: TestNode,
     backend: Backend,
-    phone: Arc<Phone>,
+    identity_app: Arc<IdentityApp>,
     journal: Arc<Journal>,
     receiver: WebhookReceiver,
     random: Random,
@@ -34,11 +34,11 @@ impl Storm {
     async fn begin(random: Random) -> Self {
         let in_flight = IN_FLIGHT.to_string();
         let settings = [("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)];
-        let universe = Universe::with(&settings).await;
-        let backend = universe.backend(CREDITS).await;
-        let phone = Arc::new(universe.phone());
+        let node = TestNode::with(&settings).await;
+        let backend = node.backend(CREDITS).await;
+        let identity_app = Arc::new(node.identity_app());
         let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(10))).await.expect("a port");
-        Self { universe, backend, phone, journal: Arc::default(), receiver, random, kills: 0 }
+        Self { node, backend, identity_app, journal: Arc::default(), receiver, random, kills: 0 }
     }
 
     /// Load until the kill; every worker has ended when this returns.
@@ -48,7 +48,7 @@ impl Storm {
             .map(|_| {
                 let worker = Worker {
                     backend: self.backend.clone(),
-                    phone: Arc::clone(&self.phone),
+                    identity_app: Arc::clone(&self.identity_app),
                     journal: Arc::clone(&self.journal),
                     webhook: self.receiver.url("/hook"),
                     over: Arc::clone(&over),
@@ -61,7 +61,7 @@ impl Storm {
         // The moment of the kill is the one thing that is left to chance.
         let moment = Duration::from_millis(self.random.below(900));
         tokio::time::sleep(moment).await;
-        self.universe.kill().await;
+        self.node.kill().await;
         self.kills += 1;
         over.store(true, Ordering::Relaxed);
         for ended in join_all(workers).await {
@@ -69,10 +69,10 @@ impl Storm {
         }
         // Recovery may be cut short as well as anything else.
         if self.random.below(3) == 0 {
-            self.universe.launch_and_kill(Duration::from_millis(self.random.below(120))).await;
+            self.node.launch_and_kill(Duration::from_millis(self.random.below(120))).await;
             self.kills += 1;
         }
-        self.universe.launch().await;
+        self.node.launch().await;
     }
 }
 
@@ -83,7 +83,8 @@ async fn no_kill_loses_an_answer_charges_twice_or_sends_a_webhook_twice() {
     for _ in 0..ROUNDS {
         storm.round().await;
     }
-    let judge = Judge { backend: &storm.backend, phone: &storm.phone, operator: storm.universe.operator(), receiver: &storm.receiver };
+    let judge =
+        Judge { backend: &storm.backend, identity_app: &storm.identity_app, operator: storm.node.operator(), receiver: &storm.receiver };
     judge.resolve(&storm.journal).await;
     let entries = storm.journal.note(std::mem::take);
     assert!(entries.strange.is_empty(), "{:#?}", entries.strange);

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use crate::honest::Honest;
 use sakshi_kit::answer::Answer;
-use sakshi_kit::universe::Universe;
+use sakshi_kit::node::TestNode;
 
 /// A probe is answered within this, whatever others do.
 const PROBED: Duration = Duration::from_millis(500);
@@ -34,11 +34,11 @@ pub(crate) async fn idle(url: &str) -> Vec<TcpStream> {
 
 #[tokio::test]
 async fn a_probe_waits_for_nobody_who_keeps_connections_open() {
-    let universe = Universe::start().await;
-    let others = idle(&universe.reach.internal("")).await;
+    let node = TestNode::start().await;
+    let others = idle(&node.addresses.internal("")).await;
     for path in ["/livez", "/readyz", "/metrics", "/livez", "/readyz"] {
         let began = Instant::now();
-        let answer = universe.operator().on_its_own().probe(path).await;
+        let answer = node.operator().with_own_connections().probe(path).await;
         assert!(answer.status == 200 && began.elapsed() < PROBED, "{path}: {} after {:?}", answer.status, began.elapsed());
     }
     drop(others);
@@ -46,17 +46,17 @@ async fn a_probe_waits_for_nobody_who_keeps_connections_open() {
 
 #[tokio::test]
 async fn a_client_waits_for_nobody_who_keeps_connections_open() {
-    let mut universe = Universe::unlaunched(&[]);
-    universe.launch_with_descriptors(DESCRIPTORS).await;
-    let honest = Honest::of(&universe).await;
+    let mut node = TestNode::unlaunched(&[]);
+    node.launch_with_descriptors(DESCRIPTORS).await;
+    let honest = Honest::of(&node).await;
     let alone = honest.visit(VISITS).await;
-    let others = idle(&universe.reach.public("")).await;
+    let others = idle(&node.addresses.public("")).await;
     honest.is_as_well_off_as(&alone, "idle connections").await;
     for _ in 0..5 {
         // Who has no connection yet.
         let newcomer = reqwest::Client::builder().no_proxy().build().expect("an HTTP client");
         let began = Instant::now();
-        let answer = Answer::to(newcomer.get(universe.reach.public("/api/ping"))).await;
+        let answer = Answer::to(newcomer.get(node.addresses.public("/api/ping"))).await;
         assert!(answer.status == 200 && began.elapsed() < PROBED, "{} after {:?}", answer.status, began.elapsed());
     }
     drop(others);

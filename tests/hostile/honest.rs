@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use sakshi_kit::backend::Backend;
-use sakshi_kit::phone::Phone;
-use sakshi_kit::universe::Universe;
+use sakshi_kit::identity_app::IdentityApp;
+use sakshi_kit::node::TestNode;
 
 /// The slowest hundredth may take this many times what it took alone.
 const RATIO_MAX: u32 = 3;
@@ -15,7 +15,7 @@ const NOTICEABLE: Duration = Duration::from_millis(60);
 
 pub(crate) struct Honest {
     backend: Backend,
-    phone: Phone,
+    identity_app: IdentityApp,
 }
 
 /// What it noticed.
@@ -28,8 +28,8 @@ pub(crate) struct Noticed {
 
 impl Honest {
     /// With a key and credits of its own.
-    pub(crate) async fn of(universe: &Universe) -> Self {
-        Self { backend: universe.backend(10_000).await, phone: universe.phone() }
+    pub(crate) async fn of(node: &TestNode) -> Self {
+        Self { backend: node.backend(10_000).await, identity_app: node.identity_app() }
     }
 
     /// So many verifications, one after the other: init, callback, result.
@@ -39,9 +39,9 @@ impl Honest {
             let began = Instant::now();
             let opened = self.backend.open(&["name"]).await;
             took.push(began.elapsed());
-            let credential = self.phone.credential(&opened, "asha");
+            let credential = self.identity_app.credential(&opened, "asha");
             let began = Instant::now();
-            let answer = self.phone.present(&opened, &credential).await;
+            let answer = self.identity_app.present(&opened, &credential).await;
             took.push(began.elapsed());
             refused.extend((answer.status != 200).then_some(answer.status));
             let began = Instant::now();
@@ -80,8 +80,8 @@ impl Honest {
 }
 
 /// Runs the attack's assertion on memory: the process may grow by so many MiB.
-pub(crate) fn assert_growth(universe: &Universe, before: u64, mebibytes: u64, attack: &str) {
-    let most = universe.process().resident_at_most();
+pub(crate) fn assert_growth(node: &TestNode, before: u64, mebibytes: u64, attack: &str) {
+    let most = node.process().resident_at_most();
     eprintln!("{attack}: {} MiB resident before, {} MiB at most", before >> 20, most >> 20);
     assert!(most <= before + (mebibytes << 20), "{attack}: {} MiB more were resident", (most - before) >> 20);
 }

@@ -1,7 +1,7 @@
 //! Chunks that are none: whatever is wrong with them, there is an answer.
 
 use crate::raw::Raw;
-use sakshi_kit::universe::Universe;
+use sakshi_kit::node::TestNode;
 
 pub(crate) const CHUNKED: &str = "content-type: application/json\r\ntransfer-encoding: chunked";
 
@@ -10,8 +10,8 @@ pub(crate) const CHUNKS: [&str; 6] =
 
 #[tokio::test]
 async fn a_malformed_chunk_is_answered_with_400() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
     let (key, app) = (&backend.key, &backend.app);
     let keyed = format!("x-api-key: {key}\r\nx-api-app-id: {app}\r\n{CHUNKED}");
@@ -24,7 +24,7 @@ async fn a_malformed_chunk_is_answered_with_400() {
     let mut silent = Vec::new();
     for (path, headers) in places {
         for chunk in CHUNKS {
-            let mut raw = Raw::post(&universe, &path, &headers, chunk.as_bytes()).await;
+            let mut raw = Raw::post(&node, &path, &headers, chunk.as_bytes()).await;
             let status = raw.status().await;
             if !(400..=405).contains(&status) {
                 silent.push((path.clone(), chunk, status));

@@ -10,9 +10,9 @@ use tokio::time::sleep;
 
 use crate::honest::{Honest, assert_growth};
 use sakshi_kit::backend::Opened;
-use sakshi_kit::forge::encode;
-use sakshi_kit::phone::Form;
-use sakshi_kit::universe::Universe;
+use sakshi_kit::identity_app::CallbackFormat;
+use sakshi_kit::issuer::encode;
+use sakshi_kit::node::TestNode;
 
 const VISITS: usize = 100;
 /// Between two callbacks of a sender: eight of them fill a line of a gigabit a second. More of them
@@ -37,20 +37,20 @@ pub(crate) fn unsigned() -> String {
 }
 
 async fn beside(attack: &str, body: impl Fn(&Opened) -> String) {
-    let universe = Universe::start().await;
-    let honest = Honest::of(&universe).await;
+    let node = TestNode::start().await;
+    let honest = Honest::of(&node).await;
     let alone = honest.visit(VISITS).await;
-    let (hostile, phone) = (universe.backend(8).await, universe.phone());
+    let (hostile, identity_app) = (node.backend(8).await, node.identity_app());
     let mut senders = Vec::new();
     let over = Arc::new(AtomicBool::new(false));
-    let before = universe.process().resident();
+    let before = node.process().resident();
     for _ in 0..8 {
         let opened = hostile.open(&["name"]).await;
-        let (body, phone, over) = (Bytes::from(body(&opened)), phone.clone(), Arc::clone(&over));
+        let (body, identity_app, over) = (Bytes::from(body(&opened)), identity_app.clone(), Arc::clone(&over));
         senders.push(tokio::spawn(async move {
             let mut statuses = Vec::new();
             while !over.load(Ordering::Relaxed) {
-                let request = phone.request(&opened.callback_path(), Form::Json.content_type(), body.clone());
+                let request = identity_app.request(&opened.callback_path(), CallbackFormat::Json.content_type(), body.clone());
                 // A connection that is closed in the middle of a body is an answer, too.
                 statuses.push(request.send().await.map_or(503, |answer| answer.status().as_u16()));
                 sleep(PAUSE).await;
@@ -67,7 +67,7 @@ async fn beside(attack: &str, body: impl Fn(&Opened) -> String) {
     eprintln!("{attack}: {} callbacks, {} of them read", statuses.len(), statuses.iter().filter(|status| **status == 400).count());
     assert!(statuses.iter().all(|status| matches!(status, 400 | 503)), "{statuses:?}");
     assert!(statuses.contains(&400), "none was read");
-    assert_growth(&universe, before, 128, attack);
+    assert_growth(&node, before, 128, attack);
 }
 
 #[tokio::test]
@@ -77,5 +77,5 @@ async fn a_callback_of_very_many_values_costs_others_nothing() {
 
 #[tokio::test]
 async fn a_credential_of_very_many_values_costs_others_nothing() {
-    beside("many values in a credential", |opened| Form::Json.success(&opened.txn, &unsigned())).await;
+    beside("many values in a credential", |opened| CallbackFormat::Json.success(&opened.txn, &unsigned())).await;
 }

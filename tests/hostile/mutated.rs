@@ -9,8 +9,8 @@ use rand::seq::IteratorRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 
 use sakshi_kit::backend::{Backend, Opened};
-use sakshi_kit::phone::{Form, Phone};
-use sakshi_kit::universe::Universe;
+use sakshi_kit::identity_app::{CallbackFormat, IdentityApp};
+use sakshi_kit::node::TestNode;
 
 /// Strangers at a time, each with a seed of its own.
 const STRANGERS: u64 = 16;
@@ -44,12 +44,12 @@ fn mutate(body: &[u8], dice: &mut SmallRng) -> Vec<u8> {
 }
 
 /// Sends changed callbacks, and counts the statuses that they are answered with.
-async fn attack(backend: Backend, phone: Phone, seed: u64) -> BTreeMap<u16, usize> {
+async fn attack(backend: Backend, identity_app: IdentityApp, seed: u64) -> BTreeMap<u16, usize> {
     let (mut dice, mut statuses) = (SmallRng::seed_from_u64(seed), BTreeMap::new());
-    let form = Form::BOTH[usize::from(seed.is_multiple_of(2))];
+    let form = CallbackFormat::BOTH[usize::from(seed.is_multiple_of(2))];
     let begin = async || -> (Opened, String) {
         let opened = backend.open(&["name"]).await;
-        let credential = phone.credential(&opened, "asha");
+        let credential = identity_app.credential(&opened, "asha");
         let body = form.success(&opened.txn, &credential);
         (opened, body)
     };
@@ -57,7 +57,7 @@ async fn attack(backend: Backend, phone: Phone, seed: u64) -> BTreeMap<u16, usiz
     for number in 0..CALLBACKS {
         let mutant = mutate(body.as_bytes(), &mut dice);
         let sent = String::from_utf8_lossy(&mutant).into_owned();
-        let answer = phone.request(&opened.callback_path(), form.content_type(), mutant).send().await.expect("an answer");
+        let answer = identity_app.request(&opened.callback_path(), form.content_type(), mutant).send().await.expect("an answer");
         let status = answer.status().as_u16();
         *statuses.entry(status).or_default() += 1;
         assert!(status < 500, "{status} to the callback {number} of seed {seed}: {sent}");
@@ -73,15 +73,15 @@ async fn attack(backend: Backend, phone: Phone, seed: u64) -> BTreeMap<u16, usiz
         }
     }
     // The body itself is still taken.
-    assert_eq!(phone.post(&opened, form, body).await.status, 200);
+    assert_eq!(identity_app.post(&opened, form, body).await.status, 200);
     statuses
 }
 
 #[tokio::test]
 async fn a_changed_callback_is_refused_or_means_what_was_signed() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(100_000).await, universe.phone());
-    let strangers = (0..STRANGERS).map(|seed| attack(backend.clone(), phone.clone(), seed));
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(100_000).await, node.identity_app());
+    let strangers = (0..STRANGERS).map(|seed| attack(backend.clone(), identity_app.clone(), seed));
     let mut statuses = BTreeMap::new();
     for (status, count) in join_all(strangers).await.into_iter().flatten() {
         *statuses.entry(status).or_insert(0) += count;

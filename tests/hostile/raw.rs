@@ -6,33 +6,33 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use sakshi_kit::universe::Universe;
-use sakshi_kit::waiting::PLENTY;
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::TIMEOUT;
 
 /// A connection of a stranger.
 pub(crate) struct Raw(pub(crate) TcpStream);
 
-fn host(universe: &Universe) -> SocketAddr {
-    universe.reach.public("").trim_start_matches("http://").parse().expect("an address")
+fn host(node: &TestNode) -> SocketAddr {
+    node.addresses.public("").trim_start_matches("http://").parse().expect("an address")
 }
 
 impl Raw {
     /// Sends the head of a request, and of its body what is given. A service that has answered and
     /// closed meanwhile takes no more of it.
-    pub(crate) async fn post(universe: &Universe, path: &str, headers: &str, body: &[u8]) -> Self {
-        let mut raw = Self(TcpStream::connect(host(universe)).await.expect("a connection"));
+    pub(crate) async fn post(node: &TestNode, path: &str, headers: &str, body: &[u8]) -> Self {
+        let mut raw = Self(TcpStream::connect(host(node)).await.expect("a connection"));
         raw.send(format!("POST {path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n\r\n").as_bytes()).await;
         raw.send(body).await;
         raw
     }
 
     /// As [`Raw::post`], announcing so many bytes of JSON.
-    pub(crate) async fn announce(universe: &Universe, path: &str, bytes: usize, body: &[u8]) -> Self {
-        Self::post(universe, path, &format!("content-type: application/json\r\ncontent-length: {bytes}"), body).await
+    pub(crate) async fn announce(node: &TestNode, path: &str, bytes: usize, body: &[u8]) -> Self {
+        Self::post(node, path, &format!("content-type: application/json\r\ncontent-length: {bytes}"), body).await
     }
 
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
-        drop(timeout(PLENTY, self.0.write_all(bytes)).await.expect("the service reads or closes"));
+        drop(timeout(TIMEOUT, self.0.write_all(bytes)).await.expect("the service reads or closes"));
     }
 
     /// What is answered until the connection ends or the body is whole.
@@ -52,7 +52,7 @@ impl Raw {
                 }
             }
         };
-        timeout(PLENTY, reading).await.expect("an answer in time")
+        timeout(TIMEOUT, reading).await.expect("an answer in time")
     }
 
     /// The status that is answered; 0 when the connection ends without one.

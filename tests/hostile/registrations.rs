@@ -8,8 +8,8 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::honest::{Honest, assert_growth};
 use sakshi_kit::backend::Backend;
-use sakshi_kit::universe::Universe;
-use sakshi_kit::venue::{Venue, terms};
+use sakshi_kit::event::{TestEvent, terms};
+use sakshi_kit::node::TestNode;
 
 const GUESTS: usize = 60;
 /// A resident whose photo has 300 KB.
@@ -25,24 +25,24 @@ const MEMORY: u64 = 160;
 const LONG: Duration = Duration::from_secs(5);
 
 /// An event with guests who have shared a large photo each.
-pub(crate) async fn crowded(universe: &Universe, organiser: &Backend) -> Venue {
+pub(crate) async fn crowded(node: &TestNode, organiser: &Backend) -> TestEvent {
     let mut asked = terms(1_000);
     asked["claims"] = json!(["name", "photo"]);
-    let venue = Venue::open(universe, organiser, &asked).await;
-    let phone = universe.phone();
+    let event = TestEvent::open(node, organiser, &asked).await;
+    let identity_app = node.identity_app();
     for _ in 0..GUESTS {
-        phone.approve(&venue.scan().await, PHOTOGRAPHED).await;
+        identity_app.approve(&event.scan().await, PHOTOGRAPHED).await;
     }
-    venue
+    event
 }
 
-pub(crate) fn list(venue: &Venue) -> String {
-    format!("{}/registrations?page_size=100", venue.path())
+pub(crate) fn list(event: &TestEvent) -> String {
+    format!("{}/registrations?page_size=100", event.path())
 }
 
 /// Asks for a list over a connection that takes in little, and reads nothing.
-pub(crate) async fn unread(universe: &Universe, backend: &Backend, path: &str) -> TcpStream {
-    let address = universe.reach.public("").trim_start_matches("http://").parse().expect("an address");
+pub(crate) async fn unread(node: &TestNode, backend: &Backend, path: &str) -> TcpStream {
+    let address = node.addresses.public("").trim_start_matches("http://").parse().expect("an address");
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(4_096).expect("a small buffer");
     let mut stream = socket.connect(address).await.expect("a connection");
@@ -53,10 +53,10 @@ pub(crate) async fn unread(universe: &Universe, backend: &Backend, path: &str) -
 
 #[tokio::test]
 async fn a_list_that_is_too_large_for_one_answer_says_where_the_rest_is() {
-    let universe = Universe::start().await;
-    let organiser = universe.backend(1_000).await;
-    let venue = crowded(&universe, &organiser).await;
-    let (mut path, mut seen, mut answers) = (list(&venue), Vec::new(), 0);
+    let node = TestNode::start().await;
+    let organiser = node.backend(1_000).await;
+    let event = crowded(&node, &organiser).await;
+    let (mut path, mut seen, mut answers) = (list(&event), Vec::new(), 0);
     loop {
         let page = organiser.get(&path).await;
         assert!(page.text.len() < 10 * 1_024 * 1_024, "{}", page.text.len());
@@ -69,27 +69,27 @@ async fn a_list_that_is_too_large_for_one_answer_says_where_the_rest_is() {
     }
     let distinct: std::collections::BTreeSet<String> = seen.iter().map(Value::to_string).collect();
     assert_eq!((seen.len(), distinct.len(), answers), (GUESTS, GUESTS, 3), "18 MB in three answers");
-    let small = venue.page(2, 10).await;
+    let small = event.page(2, 10).await;
     assert_eq!((small["registrations"].as_array().map(Vec::len), small.get("next")), (Some(10), None));
     assert_eq!(small["registrations"][0]["txn_id"], seen[10]);
 }
 
 #[tokio::test]
 async fn lists_with_photos_cost_others_nothing_whether_they_are_read_or_not() {
-    let universe = Universe::start().await;
-    let organiser = universe.backend(1_000).await;
-    let venue = crowded(&universe, &organiser).await;
-    let honest = Honest::of(&universe).await;
+    let node = TestNode::start().await;
+    let organiser = node.backend(1_000).await;
+    let event = crowded(&node, &organiser).await;
+    let honest = Honest::of(&node).await;
     let alone = honest.visit(VISITS).await;
-    let before = universe.process().resident();
+    let before = node.process().resident();
     let mut held = Vec::new();
     for _ in 0..UNREAD {
-        held.push(unread(&universe, &organiser, &list(&venue)).await);
+        held.push(unread(&node, &organiser, &list(&event)).await);
     }
     let until = Instant::now() + LONG;
     let mut readers = Vec::new();
     for _ in 0..READERS {
-        let (organiser, path) = (organiser.clone(), list(&venue));
+        let (organiser, path) = (organiser.clone(), list(&event));
         readers.push(tokio::spawn(async move {
             let mut whole = 0;
             while Instant::now() < until {
@@ -102,7 +102,7 @@ async fn lists_with_photos_cost_others_nothing_whether_they_are_read_or_not() {
         }));
     }
     honest.is_as_well_off_as(&alone, "lists with photos").await;
-    assert_growth(&universe, before, MEMORY, "lists with photos");
+    assert_growth(&node, before, MEMORY, "lists with photos");
     let mut whole = 0;
     for reader in readers {
         whole += reader.await.expect("a reader");

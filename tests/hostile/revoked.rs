@@ -1,4 +1,4 @@
-//! Requests that a key has begun and that are still under way when it is revoked.
+//! Requests that a key has opened and that are still under way when it is revoked.
 
 use std::time::{Duration, Instant};
 
@@ -8,48 +8,48 @@ use serde_json::json;
 use crate::raw::Raw;
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::{INIT, result_path};
-use sakshi_kit::universe::Universe;
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 /// Until when a revocation holds everywhere, and what a busy machine needs to tell us.
 const WITHIN: Duration = Duration::from_millis(1_500);
 
 #[tokio::test]
 async fn a_long_poll_ends_with_its_key_and_tells_no_claims() {
-    let universe = Universe::start().await;
-    let (backend, phone) = (universe.backend(1).await, universe.phone());
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let poll = backend.request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
     let waiting = tokio::spawn(Answer::to(poll));
-    eventually("the poll to wait", PLENTY, || async {
-        let shown = universe.operator().probe("/metrics").await;
+    eventually("the poll to wait", TIMEOUT, || async {
+        let shown = node.operator().probe("/metrics").await;
         (!waiting.is_finished() && shown.status == 200).then_some(())
     })
     .await;
-    universe.operator().delete(&format!("/admin/v1/keys/{}", backend.key_id)).await.ok();
+    node.operator().delete(&format!("/admin/v1/keys/{}", backend.key_id)).await.ok();
     let revoked = Instant::now();
     let answer = waiting.await.expect("an answer");
     assert_eq!(answer.refusal(401), "unauthorized");
     assert!(revoked.elapsed() < WITHIN, "{:?} after the revocation", revoked.elapsed());
-    phone.approve(&opened, "asha").await;
+    identity_app.approve(&opened, "asha").await;
 }
 
 #[tokio::test]
 async fn an_init_whose_last_byte_was_withheld_debits_nothing_once_its_key_is_revoked() {
-    let universe = Universe::start().await;
-    let backend = universe.backend(5).await;
+    let node = TestNode::start().await;
+    let backend = node.backend(5).await;
     let body = json!({"claims": ["name"], "channel": "qr"}).to_string();
-    let (begun, last) = body.as_bytes().split_at(body.len() - 1);
+    let (opened, last) = body.as_bytes().split_at(body.len() - 1);
     let (key, app) = (&backend.key, &backend.app);
     let headers = format!("x-api-key: {key}\r\nx-api-app-id: {app}\r\ncontent-type: application/json\r\ncontent-length: {}", body.len());
-    let mut raw = Raw::post(&universe, INIT, &headers, begun).await;
+    let mut raw = Raw::post(&node, INIT, &headers, opened).await;
     // The key is good when the head is read: another request on the same workers is answered.
     assert_eq!(backend.get("/api/v1/credits").await.status, 200);
-    universe.operator().delete(&format!("/admin/v1/keys/{}", backend.key_id)).await.ok();
-    eventually("the revocation", PLENTY, || async { (backend.get("/api/v1/credits").await.status == 401).then_some(()) }).await;
+    node.operator().delete(&format!("/admin/v1/keys/{}", backend.key_id)).await.ok();
+    eventually("the revocation", TIMEOUT, || async { (backend.get("/api/v1/credits").await.status == 401).then_some(()) }).await;
     let settled = Instant::now();
-    eventually("every worker to know", PLENTY, || async { (settled.elapsed() > WITHIN).then_some(()) }).await;
+    eventually("every worker to know", TIMEOUT, || async { (settled.elapsed() > WITHIN).then_some(()) }).await;
     raw.send(last).await;
     assert_eq!(raw.status().await, 401);
-    assert_eq!(universe.operator().balance(&backend.client).await, 5);
+    assert_eq!(node.operator().balance(&backend.client).await, 5);
 }

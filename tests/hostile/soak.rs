@@ -23,11 +23,12 @@ use crate::registrations::{crowded, list};
 use crate::{malformed, registrations, unread, withheld_bodies, withheld_files};
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::{Backend, Opened, result_path};
-use sakshi_kit::phone::{Form, Phone};
-use sakshi_kit::universe::{Secrets, Universe};
+use sakshi_kit::event::{TestEvent, terms};
+use sakshi_kit::identity_app::{CallbackFormat, IdentityApp};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::secrets::Secrets;
 use sakshi_kit::upstream::Upstream;
-use sakshi_kit::venue::{Venue, terms};
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 /// Of this many seconds each, honest clients come alone for two parts and then beside the attacks for ten.
 const PART: Duration = Duration::from_secs(30);
@@ -81,16 +82,16 @@ fn at(took: &[Duration], hundredths: usize) -> Duration {
     took[(took.len() * hundredths).div_ceil(100) - 1]
 }
 
-async fn visit(backend: Backend, phone: Phone) -> Noticed {
+async fn visit(backend: Backend, identity_app: IdentityApp) -> Noticed {
     let mut noticed = Noticed::default();
     let began = Instant::now();
     let opened = backend.init(&json!({"claims": ["name"], "channel": "qr"})).await;
     noticed.of(0, began, &opened);
     if opened.status == 200 {
         let opened = Opened::read(&opened.json());
-        let credential = phone.credential(&opened, "asha");
+        let credential = identity_app.credential(&opened, "asha");
         let began = Instant::now();
-        noticed.of(1, began, &phone.present(&opened, &credential).await);
+        noticed.of(1, began, &identity_app.present(&opened, &credential).await);
         let began = Instant::now();
         noticed.of(2, began, &backend.result(&opened.txn).await);
     }
@@ -98,7 +99,7 @@ async fn visit(backend: Backend, phone: Phone) -> Noticed {
 }
 
 /// Comes at a steady rate, whether or not earlier visits have ended, and shows what was noticed in each part.
-async fn visits(universe: &Universe, backend: &Backend, phone: &Phone, parts: u32, when: &str) -> Noticed {
+async fn visits(node: &TestNode, backend: &Backend, identity_app: &IdentityApp, parts: u32, when: &str) -> Noticed {
     let mut ticks = interval(BETWEEN);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let mut all = Noticed::default();
@@ -107,8 +108,8 @@ async fn visits(universe: &Universe, backend: &Backend, phone: &Phone, parts: u3
         let mut noticed = Noticed::default();
         while Instant::now() < until {
             ticks.tick().await;
-            under_way.spawn(visit(backend.clone(), phone.clone()));
-            noticed.resident = noticed.resident.max(universe.process().resident());
+            under_way.spawn(visit(backend.clone(), identity_app.clone()));
+            noticed.resident = noticed.resident.max(node.process().resident());
         }
         under_way.join_all().await.into_iter().for_each(|one| noticed.add(one));
         noticed.show(&format!("{when}, {part}"));
@@ -154,11 +155,11 @@ const NAMES: [&str; 10] = [
 
 /// Everybody who attacks.
 struct Attackers {
-    universe: Arc<Universe>,
+    node: Arc<TestNode>,
     /// A client whose key they have, and its event with guests and photos.
     client: Backend,
-    crowd: Venue,
-    phone: Phone,
+    crowd: TestEvent,
+    identity_app: IdentityApp,
     line: Line,
     over: AtomicBool,
     made: Made,
@@ -171,11 +172,11 @@ impl Attackers {
     }
 
     async fn withhold_bodies(self: Arc<Self>, body: Vec<u8>) {
-        let venue = Venue::open(&self.universe, &self.client, &terms(100_000)).await;
+        let event = TestEvent::open(&self.node, &self.client, &terms(100_000)).await;
         while self.go_on(0) {
-            let stranger = venue.scan().await;
+            let stranger = event.scan().await;
             self.line.take(body.len()).await;
-            let mut raw = Raw::announce(&self.universe, &stranger.callback_path(), withheld_bodies::LARGEST, &body).await;
+            let mut raw = Raw::announce(&self.node, &stranger.callback_path(), withheld_bodies::LARGEST, &body).await;
             raw.status().await;
         }
     }
@@ -183,7 +184,7 @@ impl Attackers {
     async fn withhold_files(self: Arc<Self>, body: Vec<u8>) {
         while self.go_on(1) {
             self.line.take(body.len()).await;
-            withheld_files::begin(&self.universe, &self.client, &body).await.status().await;
+            withheld_files::begin(&self.node, &self.client, &body).await.status().await;
         }
     }
 
@@ -191,7 +192,7 @@ impl Attackers {
         let opened = self.client.open(&["name"]).await;
         let body = Bytes::from(body(&opened.txn));
         while self.go_on(attack) {
-            let request = self.phone.request(&opened.callback_path(), Form::Json.content_type(), body.clone());
+            let request = self.identity_app.request(&opened.callback_path(), CallbackFormat::Json.content_type(), body.clone());
             self.line.take(body.len()).await;
             drop(request.send().await);
         }
@@ -199,7 +200,7 @@ impl Attackers {
 
     async fn read_nothing(self: Arc<Self>, path: &'static str) {
         while self.go_on(4) {
-            let _held = unread::unread(&self.universe, path).await;
+            let _held = unread::unread(&self.node, path).await;
             sleep(HELD).await;
         }
     }
@@ -214,7 +215,7 @@ impl Attackers {
 
     async fn leave_lists(self: Arc<Self>) {
         while self.go_on(6) {
-            let _held = registrations::unread(&self.universe, &self.client, &list(&self.crowd)).await;
+            let _held = registrations::unread(&self.node, &self.client, &list(&self.crowd)).await;
             sleep(HELD).await;
         }
     }
@@ -222,9 +223,9 @@ impl Attackers {
     async fn look_at_pages(self: Arc<Self>) {
         let opened = self.client.open(&["name"]).await;
         while self.go_on(7) {
-            let url = self.universe.reach.public(&format!("/v/{}", opened.txn));
+            let url = self.node.addresses.public(&format!("/v/{}", opened.txn));
             // From an address of its own, so that its rate is nobody else's.
-            drop(self.universe.http.get(url).header("x-forwarded-for", "203.0.113.9").send().await);
+            drop(self.node.http.get(url).header("x-forwarded-for", "203.0.113.9").send().await);
         }
     }
 
@@ -232,7 +233,7 @@ impl Attackers {
         let opened = self.client.open(&["name"]).await;
         while self.go_on(8) {
             for chunk in malformed::CHUNKS {
-                Raw::post(&self.universe, &opened.callback_path(), malformed::CHUNKED, chunk.as_bytes()).await.status().await;
+                Raw::post(&self.node, &opened.callback_path(), malformed::CHUNKED, chunk.as_bytes()).await.status().await;
             }
         }
     }
@@ -240,11 +241,11 @@ impl Attackers {
     /// Each by a client of its own, whose key ends while it waits.
     async fn poll_with_revoked_keys(self: Arc<Self>) {
         while self.go_on(9) {
-            let client = self.universe.backend(1).await;
+            let client = self.node.backend(1).await;
             let opened = client.open(&["name"]).await;
             let poll = client.request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
             let waiting = tokio::spawn(Answer::to(poll));
-            self.universe.operator().delete(&format!("/admin/v1/keys/{}", client.key_id)).await.ok();
+            self.node.operator().delete(&format!("/admin/v1/keys/{}", client.key_id)).await.ok();
             drop(waiting.await);
         }
     }
@@ -258,7 +259,7 @@ fn attack(attackers: &Arc<Attackers>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let mut all = JoinSet::new();
-        let idle_ones = [idle(&attackers.universe.reach.public("")).await, idle(&attackers.universe.reach.internal("")).await];
+        let idle_ones = [idle(&attackers.node.addresses.public("")).await, idle(&attackers.node.addresses.internal("")).await];
         for number in 0..32 {
             all.spawn(Arc::clone(attackers).withhold_bodies(if number % 2 == 0 {
                 b"{".to_vec()
@@ -275,7 +276,7 @@ fn attack(attackers: &Arc<Attackers>) {
         }
         for _ in 0..4 {
             all.spawn(Arc::clone(attackers).send_many_values(2, |_| many(MEMBERS)));
-            all.spawn(Arc::clone(attackers).send_many_values(3, |txn| Form::Json.success(txn, &unsigned())));
+            all.spawn(Arc::clone(attackers).send_many_values(3, |txn| CallbackFormat::Json.success(txn, &unsigned())));
         }
         for number in 0..400 {
             all.spawn(Arc::clone(attackers).read_nothing(["/openapi.json", "/docs", "/api/ping"][number % 3]));
@@ -299,23 +300,23 @@ async fn all_attacks_at_once_for_five_minutes_refuse_and_delay_nobody() {
     let upstream = Upstream::start().await;
     // As in production, but for the callbacks of all phones, which have one address here.
     let settings = [("LIMITS__PAGES_PER_SECOND_PER_ADDRESS", "600"), ("SERVER__TRUSTED_PROXIES", "127.0.0.1")];
-    let universe = Arc::new(Universe::ordering_from(&upstream, &settings).await);
-    let client = universe.backend(1_000_000).await;
+    let node = Arc::new(TestNode::ordering_from(&upstream, &settings).await);
+    let client = node.backend(1_000_000).await;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
     client.register("ESign", &receiver.url("/secret-path/ESign")).await;
-    let crowd = crowded(&universe, &client).await;
+    let crowd = crowded(&node, &client).await;
     // What stays secret is another test's business, and it would be a million texts to look for here.
-    let phone = Phone::new(&universe.store(), universe.http.clone(), universe.reach.clone(), Secrets::default());
-    let mut honest = universe.backend(1_000_000).await;
+    let identity_app = IdentityApp::new(&node.store(), node.http.clone(), node.addresses.clone(), Secrets::default());
+    let mut honest = node.backend(1_000_000).await;
     honest.secrets = Secrets::default();
 
     eprintln!("| | requests | refused | median | p99 | slowest | p99 of init | of callback | of poll | resident |");
-    let alone = visits(&universe, &honest, &phone, 2, "alone").await;
+    let alone = visits(&node, &honest, &identity_app, 2, "alone").await;
     let attackers = Attackers {
-        universe: Arc::clone(&universe),
+        node: Arc::clone(&node),
         client,
         crowd,
-        phone: phone.clone(),
+        identity_app: identity_app.clone(),
         line: Line(Mutex::new(tokio::time::Instant::now())),
         over: AtomicBool::new(false),
         made: Made::default(),
@@ -325,7 +326,7 @@ async fn all_attacks_at_once_for_five_minutes_refuse_and_delay_nobody() {
         let attackers = Arc::clone(&attackers);
         move || attack(&attackers)
     });
-    let beside = visits(&universe, &honest, &phone, 10, "beside all attacks").await;
+    let beside = visits(&node, &honest, &identity_app, 10, "beside all attacks").await;
     attackers.over.store(true, Ordering::Relaxed);
 
     alone.show("alone");
@@ -334,9 +335,9 @@ async fn all_attacks_at_once_for_five_minutes_refuse_and_delay_nobody() {
         eprintln!("{name}: {}", made.load(Ordering::Relaxed));
     }
     tokio::task::spawn_blocking(|| attacking.join()).await.expect("a thread").expect("attackers");
-    let left = || universe.process().resident().saturating_sub(alone.resident) >> 20;
+    let left = || node.process().resident().saturating_sub(alone.resident) >> 20;
     eprintln!("{} MiB more are resident after the last attack", left());
-    eventually("the memory of the attacks is given back", PLENTY, || async { (left() <= MEBIBYTES_LEFT).then_some(()) }).await;
+    eventually("the memory of the attacks is given back", TIMEOUT, || async { (left() <= MEBIBYTES_LEFT).then_some(()) }).await;
     assert!(beside.refused.is_empty(), "{:?}", beside.refused);
     let more = beside.resident.saturating_sub(alone.resident) >> 20;
     assert!(more <= MEBIBYTES_MAX, "{more} MiB more were resident");

@@ -7,7 +7,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use crate::honest::{Honest, assert_growth};
-use sakshi_kit::universe::Universe;
+use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::eventually;
 
 const CONNECTIONS: usize = 400;
@@ -19,8 +19,8 @@ const MEMORY: u64 = 96;
 const CLOSED: Duration = Duration::from_secs(45);
 
 /// A client that asks for the same thing many times and reads nothing.
-pub(crate) async fn unread(universe: &Universe, path: &str) -> TcpStream {
-    let address = universe.reach.public("").trim_start_matches("http://").parse().expect("an address");
+pub(crate) async fn unread(node: &TestNode, path: &str) -> TcpStream {
+    let address = node.addresses.public("").trim_start_matches("http://").parse().expect("an address");
     let socket = TcpSocket::new_v4().expect("a socket");
     // What the client's own kernel would take in is no concern of the service.
     socket.set_recv_buffer_size(4_096).expect("a small buffer");
@@ -33,19 +33,19 @@ pub(crate) async fn unread(universe: &Universe, path: &str) -> TcpStream {
 
 #[tokio::test]
 async fn answers_that_nobody_reads_hold_little_and_end_and_nobody_else_notices() {
-    let universe = Universe::start().await;
-    let honest = Honest::of(&universe).await;
+    let node = TestNode::start().await;
+    let honest = Honest::of(&node).await;
     let alone = honest.visit(VISITS).await;
-    let before = universe.process().resident();
+    let before = node.process().resident();
     let mut unread_ones = Vec::new();
     for number in 0..CONNECTIONS {
-        unread_ones.push(unread(&universe, ["/openapi.json", "/docs", "/api/ping"][number % 3]).await);
+        unread_ones.push(unread(&node, ["/openapi.json", "/docs", "/api/ping"][number % 3]).await);
     }
     honest.is_as_well_off_as(&alone, "unread answers").await;
-    assert_growth(&universe, before, MEMORY, "unread answers");
+    assert_growth(&node, before, MEMORY, "unread answers");
 
     eventually("the connections are closed", CLOSED, || async {
-        let metrics = universe.operator().probe("/metrics").await.text;
+        let metrics = node.operator().probe("/metrics").await.text;
         let closed =
             metrics.lines().find_map(|line| line.strip_prefix(r#"sakshi_connections_closed_total{listener="public",reason="unread"} "#));
         closed.and_then(|closed| closed.parse::<usize>().ok()).filter(|closed| *closed >= CONNECTIONS / 2)

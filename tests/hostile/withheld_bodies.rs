@@ -3,40 +3,40 @@
 use crate::honest::{Honest, assert_growth};
 use crate::raw::Raw;
 use sakshi_kit::backend::Opened;
-use sakshi_kit::universe::Universe;
-use sakshi_kit::venue::{Venue, terms};
-use sakshi_kit::waiting::{PLENTY, eventually};
+use sakshi_kit::event::{TestEvent, terms};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 /// Bytes of the largest callback.
 pub(crate) const LARGEST: usize = 4 * 1_024 * 1_024;
 const VISITS: usize = 60;
 
 /// Strangers who have come to a public event for its capabilities.
-async fn strangers(universe: &Universe, count: usize) -> (Venue, Vec<Opened>) {
-    let organiser = universe.backend(1_000).await;
-    let venue = Venue::open(universe, &organiser, &terms(1_000)).await;
+async fn strangers(node: &TestNode, count: usize) -> (TestEvent, Vec<Opened>) {
+    let organiser = node.backend(1_000).await;
+    let event = TestEvent::open(node, &organiser, &terms(1_000)).await;
     let mut come = Vec::new();
     for _ in 0..count {
-        come.push(venue.scan().await);
+        come.push(event.scan().await);
     }
-    (venue, come)
+    (event, come)
 }
 
 #[tokio::test]
 async fn callbacks_that_are_announced_and_do_not_come_cost_nobody_anything() {
-    let universe = Universe::start().await;
-    let honest = Honest::of(&universe).await;
+    let node = TestNode::start().await;
+    let honest = Honest::of(&node).await;
     let alone = honest.visit(VISITS).await;
-    let (_venue, strangers) = strangers(&universe, 8).await;
-    let before = universe.process().resident();
+    let (_venue, strangers) = strangers(&node, 8).await;
+    let before = node.process().resident();
     let mut held = Vec::new();
     for stranger in &strangers {
         for _ in 0..4 {
-            held.push(Raw::announce(&universe, &stranger.callback_path(), LARGEST, b"{").await);
+            held.push(Raw::announce(&node, &stranger.callback_path(), LARGEST, b"{").await);
         }
     }
     honest.is_as_well_off_as(&alone, "announced callbacks").await;
-    assert_growth(&universe, before, 48, "announced callbacks");
+    assert_growth(&node, before, 48, "announced callbacks");
     let mut given_up = 0;
     for raw in &mut held {
         given_up += usize::from(raw.status().await == 408);
@@ -46,26 +46,26 @@ async fn callbacks_that_are_announced_and_do_not_come_cost_nobody_anything() {
 
 #[tokio::test]
 async fn callbacks_without_their_last_byte_fill_the_room_and_give_way() {
-    let universe = Universe::start().await;
-    let honest = Honest::of(&universe).await;
+    let node = TestNode::start().await;
+    let honest = Honest::of(&node).await;
     let alone = honest.visit(VISITS).await;
-    let (_venue, strangers) = strangers(&universe, 10).await;
-    let before = universe.process().resident();
+    let (_venue, strangers) = strangers(&node, 10).await;
+    let before = node.process().resident();
     let body = vec![b' '; LARGEST - 1];
     let mut held = Vec::new();
     for stranger in strangers.iter().chain(&strangers) {
-        held.push(Raw::announce(&universe, &stranger.callback_path(), LARGEST, &body).await);
+        held.push(Raw::announce(&node, &stranger.callback_path(), LARGEST, &body).await);
     }
     honest.is_as_well_off_as(&alone, "callbacks without their last byte").await;
-    assert_growth(&universe, before, 160, "callbacks without their last byte");
+    assert_growth(&node, before, 160, "callbacks without their last byte");
 }
 
 #[tokio::test]
 async fn a_transaction_that_has_expired_is_answered_before_a_body_comes() {
-    let universe = Universe::with(&[("OVSE__WINDOW_S", "1")]).await;
-    let backend = universe.backend(1).await;
+    let node = TestNode::with(&[("OVSE__WINDOW_S", "1")]).await;
+    let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
-    eventually("the end of the window", PLENTY, || async { (backend.result(&opened.txn).await.status == 410).then_some(()) }).await;
-    let mut raw = Raw::announce(&universe, &opened.callback_path(), LARGEST, b"{").await;
+    eventually("the end of the window", TIMEOUT, || async { (backend.result(&opened.txn).await.status == 410).then_some(()) }).await;
+    let mut raw = Raw::announce(&node, &opened.callback_path(), LARGEST, b"{").await;
     assert_eq!(raw.status().await, 410);
 }

@@ -3,31 +3,31 @@
 use crate::raw::Raw;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::flow::Flow;
-use sakshi_kit::office::Office;
-use sakshi_kit::universe::Universe;
+use sakshi_kit::flow_fixture::FlowFixture;
+use sakshi_kit::node::TestNode;
 
 /// Bytes of the largest order, with all that stands beside its file.
 pub(crate) const LARGEST: usize = 14_000_000;
 const ORDERS: usize = 4;
 
 /// Sends the head of an order in the tenant's name, and of its body what is given.
-pub(crate) async fn begin(universe: &Universe, backend: &Backend, body: &[u8]) -> Raw {
+pub(crate) async fn begin(node: &TestNode, backend: &Backend, body: &[u8]) -> Raw {
     let (key, app) = (&backend.key, &backend.app);
     let headers = format!("x-api-key: {key}\r\nx-api-app-id: {app}\r\ncontent-type: application/json\r\ncontent-length: {LARGEST}");
-    Raw::post(universe, "/api/v1/esign/request", &headers, body).await
+    Raw::post(node, "/api/v1/esign/request", &headers, body).await
 }
 
 #[tokio::test]
 async fn files_that_one_tenant_withholds_refuse_no_order_of_another() {
-    let office = Office::registered().await;
-    let neighbour = office.universe.backend(0).await;
+    let fixture = FlowFixture::registered().await;
+    let neighbour = fixture.node.backend(0).await;
     let (most, mut held) = (vec![b' '; LARGEST - 1], Vec::new());
     for body in [&b"{"[..], &most] {
         for _ in 0..6 {
-            held.push(begin(&office.universe, &office.backend, body).await);
+            held.push(begin(&fixture.node, &fixture.backend, body).await);
         }
         for _ in 0..ORDERS {
-            neighbour.begin(Flow::Esign).await;
+            neighbour.open_flow(Flow::Esign).await;
         }
     }
 }

@@ -5,7 +5,8 @@ use sakshi_authority::intent::{IntentClaims, decode_unverified};
 use serde_json::{Value, json};
 
 use super::answer::Answer;
-use super::universe::{Reach, Secrets};
+use super::node::Addresses;
+use super::secrets::Secrets;
 
 pub const INIT: &str = "/api/v1/nationalid-ovse/init";
 pub const QR_INTENT: &str = "/api/v1/nationalid-ovse/qr-intent";
@@ -21,7 +22,7 @@ pub struct Backend {
     pub key_id: String,
     pub key: String,
     http: reqwest::Client,
-    reach: Reach,
+    addresses: Addresses,
     pub secrets: Secrets,
 }
 
@@ -50,29 +51,29 @@ impl Opened {
 impl Backend {
     pub const fn new(
         http: reqwest::Client,
-        reach: Reach,
+        addresses: Addresses,
         secrets: Secrets,
         client: String,
         app: String,
         key_id: String,
         key: String,
     ) -> Self {
-        Self { client, app, key_id, key, http, reach, secrets }
+        Self { client, app, key_id, key, http, addresses, secrets }
     }
 
     /// The same backend with another key or app id.
-    pub fn presenting(&self, key: &str, app: &str) -> Self {
+    pub fn with_credentials(&self, key: &str, app: &str) -> Self {
         Self { key: key.to_owned(), app: app.to_owned(), ..self.clone() }
     }
 
     /// The same backend, calling another node.
-    pub fn through(&self, reach: &Reach) -> Self {
-        Self { reach: reach.clone(), ..self.clone() }
+    pub fn through(&self, addresses: &Addresses) -> Self {
+        Self { addresses: addresses.clone(), ..self.clone() }
     }
 
     /// A request with the two headers of the specification.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, self.reach.public(path)).header("X-API-KEY", &self.key).header("X-API-APP-ID", &self.app)
+        self.http.request(method, self.addresses.public(path)).header("X-API-KEY", &self.key).header("X-API-APP-ID", &self.app)
     }
 
     pub async fn get(&self, path: &str) -> Answer {

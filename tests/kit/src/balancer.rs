@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::universe::{Reach, Universe};
-use super::waiting::{PLENTY, eventually};
+use super::node::{Addresses, TestNode};
+use super::waiting::{TIMEOUT, eventually};
 
 const CONFIGURATION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/haproxy/haproxy.cfg");
 
-/// A running haproxy. It ends with the value.
+/// A running haproxy. It stops when it is dropped.
 pub struct Balancer {
-    pub reach: Reach,
+    pub addresses: Addresses,
     child: Child,
     _directory: TempDir,
 }
 
-/// Lets a node listen on the same ports in each of its lives, as a node behind a balancer does.
-pub fn settle(node: &mut Universe) {
+/// Makes a node listen on the same ports after every restart, as a node behind a balancer does.
+pub fn fix_ports(node: &mut TestNode) {
     for key in ["SERVER__PUBLIC_ADDR", "SERVER__INTERNAL_ADDR"] {
         node.set(key, &format!("127.0.0.1:{}", free_port()));
     }
@@ -28,8 +28,8 @@ pub fn settle(node: &mut Universe) {
 }
 
 impl Balancer {
-    /// Starts in front of three nodes that have been [`settle`]d, and waits until all are in service.
-    pub async fn start(nodes: &[Universe]) -> Self {
+    /// Starts in front of three nodes that have been given fixed ports, and waits until all are in service.
+    pub async fn start(nodes: &[TestNode]) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (public, statistics) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
         let mut command = Command::new("haproxy");
@@ -45,8 +45,8 @@ impl Balancer {
                 .env(format!("SAKSHI_NODE{number}_INTERNAL"), internal);
         }
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("haproxy starts");
-        let reach = Reach::of(&format!("http://{public}"), &format!("http://{statistics}"));
-        let balancer = Self { reach, child, _directory: directory };
+        let addresses = Addresses::of(&format!("http://{public}"), &format!("http://{statistics}"));
+        let balancer = Self { addresses, child, _directory: directory };
         balancer.in_service(nodes.len()).await;
         balancer
     }
@@ -54,8 +54,8 @@ impl Balancer {
     /// Waits until so many nodes are in service.
     pub async fn in_service(&self, count: usize) {
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(2)).build().expect("an HTTP client");
-        eventually("the nodes are in service", PLENTY, || async {
-            let table = http.get(self.reach.internal("/;csv")).send().await.ok()?.text().await.ok()?;
+        eventually("the nodes are in service", TIMEOUT, || async {
+            let table = http.get(self.addresses.internal("/;csv")).send().await.ok()?.text().await.ok()?;
             let up = table.lines().filter(|line| line.starts_with("nodes,node") && line.split(',').nth(17) == Some("UP")).count();
             (up == count).then_some(())
         })

@@ -5,7 +5,8 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 
 use super::answer::Answer;
-use super::universe::{Reach, Secrets};
+use super::node::Addresses;
+use super::secrets::Secrets;
 
 /// The connector token of config/sandbox.toml.
 pub const CONNECTOR_TOKEN: &str = "sandbox-connector-token-never-in-production";
@@ -16,29 +17,29 @@ pub const KINDS: [&str; 6] = ["esign", "doclocker", "estamp", "wealth-consent", 
 #[derive(Clone, Debug)]
 pub struct Connector {
     http: reqwest::Client,
-    reach: Reach,
+    addresses: Addresses,
     secrets: Secrets,
     token: String,
 }
 
 impl Connector {
-    pub fn new(http: reqwest::Client, reach: Reach, secrets: Secrets) -> Self {
-        Self { http, reach, secrets, token: CONNECTOR_TOKEN.to_owned() }
+    pub fn new(http: reqwest::Client, addresses: Addresses, secrets: Secrets) -> Self {
+        Self { http, addresses, secrets, token: CONNECTOR_TOKEN.to_owned() }
     }
 
     /// The same connector, reporting to another node.
-    pub fn through(&self, reach: &Reach) -> Self {
-        Self { reach: reach.clone(), ..self.clone() }
+    pub fn through(&self, addresses: &Addresses) -> Self {
+        Self { addresses: addresses.clone(), ..self.clone() }
     }
 
     /// The same connector with another token.
-    pub fn presenting(&self, token: &str) -> Self {
+    pub fn with_token(&self, token: &str) -> Self {
         Self { token: token.to_owned(), ..self.clone() }
     }
 
     /// A report whose body is still to be given.
     pub fn request(&self, kind: &str) -> RequestBuilder {
-        let url = self.reach.internal(&format!("/internal/v1/flows/{kind}"));
+        let url = self.addresses.internal(&format!("/internal/v1/flows/{kind}"));
         self.http.request(Method::POST, url).bearer_auth(&self.token).header(CONTENT_TYPE, "application/json")
     }
 
@@ -53,18 +54,18 @@ impl Connector {
     }
 
     /// Reports something new.
-    pub async fn tell(&self, kind: &str, report: &Value) {
-        assert_eq!(told(&self.report(kind, report).await), "accepted");
+    pub async fn report_new(&self, kind: &str, report: &Value) {
+        assert_eq!(result_of(&self.report(kind, report).await), "accepted");
     }
 
     /// Reports something that was reported before.
-    pub async fn tell_again(&self, kind: &str, report: &Value) {
-        assert_eq!(told(&self.report(kind, report).await), "repeated");
+    pub async fn report_again(&self, kind: &str, report: &Value) {
+        assert_eq!(result_of(&self.report(kind, report).await), "repeated");
     }
 }
 
 /// The result of a report that was taken.
-pub fn told(answer: &Answer) -> String {
+pub fn result_of(answer: &Answer) -> String {
     let body = answer.ok();
     let result = body["result"].as_str().expect("a result").to_owned();
     assert_eq!(body, serde_json::json!({"success": true, "result": result}));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::backend::Backend;
-use super::venue::within;
+use super::event::within;
 
 /// The declaration that the tests' end users have agreed to.
 pub const CONSENT_TEXT: &str = "I agree that Example Bank may see these documents of mine.";
@@ -119,7 +119,7 @@ pub fn change(body: &mut Value, pointer: &str, value: Option<Value>) {
 
 /// A flow that was opened.
 #[derive(Clone, Debug)]
-pub struct Begun {
+pub struct OpenedFlow {
     pub flow: Flow,
     pub id: String,
     pub app: String,
@@ -128,7 +128,7 @@ pub struct Begun {
     until: Vec<String>,
 }
 
-impl Begun {
+impl OpenedFlow {
     /// From what was asked and answered.
     pub fn read(flow: Flow, app: &str, asked: &Value, answer: &Value) -> Self {
         let text = |value: &Value| value.as_str().expect("a text").to_owned();
@@ -190,34 +190,34 @@ fn compact(json: &str) -> String {
 
 impl Backend {
     /// A request to open a flow, under the correlation id of the golden files.
-    pub fn beginning(&self, flow: Flow, body: &Value) -> RequestBuilder {
+    pub fn flow_request(&self, flow: Flow, body: &Value) -> RequestBuilder {
         self.secrets.keep_personal(body);
         self.request(Method::POST, flow.path()).header("X-Request-ID", "req-1").json(body)
     }
 
-    pub async fn begin_as(&self, flow: Flow, body: &Value) -> Answer {
-        Answer::to(self.beginning(flow, body)).await
+    pub async fn try_open_flow(&self, flow: Flow, body: &Value) -> Answer {
+        Answer::to(self.flow_request(flow, body)).await
     }
 
-    pub async fn begin_once(&self, key: &str, flow: Flow, body: &Value) -> Answer {
-        Answer::to(self.beginning(flow, body).header("Idempotency-Key", key)).await
+    pub async fn open_flow_once(&self, key: &str, flow: Flow, body: &Value) -> Answer {
+        Answer::to(self.flow_request(flow, body).header("Idempotency-Key", key)).await
     }
 
-    pub async fn begin_with(&self, flow: Flow, body: &Value) -> Begun {
-        Begun::read(flow, &self.app, body, &self.begin_as(flow, body).await.ok())
+    pub async fn open_flow_with(&self, flow: Flow, body: &Value) -> OpenedFlow {
+        OpenedFlow::read(flow, &self.app, body, &self.try_open_flow(flow, body).await.ok())
     }
 
     /// The flow that the golden files tell of.
-    pub async fn begin(&self, flow: Flow) -> Begun {
-        self.begin_with(flow, &flow.body()).await
+    pub async fn open_flow(&self, flow: Flow) -> OpenedFlow {
+        self.open_flow_with(flow, &flow.body()).await
     }
 
     /// The poll of an eSign or a document locker flow.
-    pub async fn poll(&self, begun: &Begun) -> Answer {
-        match begun.flow {
-            Flow::Esign => self.post("/api/v1/esign/status", &json!({"documentId": begun.id})).await,
-            Flow::DocLocker => self.get(&format!("/api/v1/doclocker/details/{}", begun.id)).await,
-            Flow::EStamp | Flow::Wealth => panic!("{} has no poll", begun.flow.name()),
+    pub async fn poll(&self, opened: &OpenedFlow) -> Answer {
+        match opened.flow {
+            Flow::Esign => self.post("/api/v1/esign/status", &json!({"documentId": opened.id})).await,
+            Flow::DocLocker => self.get(&format!("/api/v1/doclocker/details/{}", opened.id)).await,
+            Flow::EStamp | Flow::Wealth => panic!("{} has no poll", opened.flow.name()),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::flow::{Begun, change};
+use super::flow::{OpenedFlow, change};
 
 pub const ESIGN_COMPLETED: &str = include_str!("../../../src/domain/tests/golden/esign_completed.json");
 pub const ESIGN_REJECTED: &str = include_str!("../../../src/domain/tests/golden/esign_rejected.json");
@@ -28,8 +28,8 @@ pub fn ordered_details(body: &str) -> String {
 }
 
 /// The report that the first of two signers has signed.
-pub fn half_signed(begun: &Begun) -> Value {
-    let mut report = begun.report(ESIGN_COMPLETED);
+pub fn half_signed(opened: &OpenedFlow) -> Value {
+    let mut report = opened.report(ESIGN_COMPLETED);
     for (pointer, value) in [
         ("/documentStatus", json!("Pending")),
         ("/content", Value::Null),

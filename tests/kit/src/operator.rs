@@ -1,4 +1,4 @@
-//! The operator of a universe: the admin API with its token.
+//! The operator of a node, who calls the admin API.
 
 use std::time::Duration;
 
@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::backend::Backend;
-use super::universe::{Reach, Secrets};
-use super::waiting::{PLENTY, eventually};
+use super::node::Addresses;
+use super::secrets::Secrets;
+use super::waiting::{TIMEOUT, eventually};
 
 /// The admin token of config/sandbox.toml.
 pub const ADMIN_TOKEN: &str = "sandbox-admin-token-never-in-production";
@@ -16,25 +17,25 @@ pub const ADMIN_TOKEN: &str = "sandbox-admin-token-never-in-production";
 #[derive(Clone, Debug)]
 pub struct Operator {
     http: reqwest::Client,
-    reach: Reach,
+    addresses: Addresses,
     secrets: Secrets,
     token: String,
 }
 
 impl Operator {
-    pub fn new(http: reqwest::Client, reach: Reach, secrets: Secrets, token: &str) -> Self {
+    pub fn new(http: reqwest::Client, addresses: Addresses, secrets: Secrets, token: &str) -> Self {
         secrets.keep(token);
-        Self { http, reach, secrets, token: token.to_owned() }
+        Self { http, addresses, secrets, token: token.to_owned() }
     }
 
     /// With connections of its own.
-    pub fn on_its_own(&self) -> Self {
+    pub fn with_own_connections(&self) -> Self {
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().expect("an HTTP client");
         Self { http, ..self.clone() }
     }
 
     pub async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
-        let request = self.http.request(method, self.reach.internal(path)).bearer_auth(&self.token);
+        let request = self.http.request(method, self.addresses.internal(path)).bearer_auth(&self.token);
         Answer::to(match body {
             Some(body) => request.json(body),
             None => request,
@@ -60,7 +61,7 @@ impl Operator {
 
     /// A request to the internal listener without the token.
     pub async fn probe(&self, path: &str) -> Answer {
-        Answer::to(self.http.get(self.reach.internal(path))).await
+        Answer::to(self.http.get(self.addresses.internal(path))).await
     }
 
     pub async fn create_client(&self) -> String {
@@ -111,13 +112,13 @@ impl Operator {
         if credits > 0 {
             self.grant(&client, credits, "opening balance").await;
         }
-        Backend::new(self.http.clone(), self.reach.clone(), self.secrets.clone(), client, app, key_id, key)
+        Backend::new(self.http.clone(), self.addresses.clone(), self.secrets.clone(), client, app, key_id, key)
     }
 
     /// What became of a transaction's webhook, once its attempt has ended.
     pub async fn delivery(&self, txn: &str) -> Value {
         let path = format!("/admin/v1/transactions/{txn}/delivery");
-        eventually("the end of the delivery", PLENTY, || async {
+        eventually("the end of the delivery", TIMEOUT, || async {
             let answer = self.get(&path).await;
             let record = (answer.status == 200).then(|| answer.json())?;
             (!record["attempt"].is_null()).then_some(record)
@@ -128,7 +129,7 @@ impl Operator {
     /// Every webhook that a flow has queued, once all attempts have ended, in the order of queueing.
     pub async fn deliveries(&self, flow: &str) -> Vec<Value> {
         let path = format!("/admin/v1/flows/{flow}/deliveries");
-        eventually("the end of the deliveries", PLENTY, || async {
+        eventually("the end of the deliveries", TIMEOUT, || async {
             let answer = self.get(&path).await.ok();
             let rows = answer["deliveries"].as_array().expect("deliveries").clone();
             rows.iter().all(|row| row["state"] != "waiting" && row["state"] != "under_way").then_some(rows)

@@ -7,7 +7,8 @@ use url::form_urlencoded;
 
 use super::answer::Answer;
 use super::backend::{Backend, Opened};
-use super::universe::{Reach, Secrets, Universe};
+use super::node::{Addresses, TestNode};
+use super::secrets::Secrets;
 
 /// How the characters that have a meaning in HTML are written in a page; `&` itself comes last.
 const WRITTEN: [(&str, &str); 5] = [("&#34;", "\""), ("&#39;", "'"), ("&#60;", "<"), ("&#62;", ">"), ("&#38;", "&")];
@@ -20,28 +21,28 @@ pub struct Browser {
     /// `name=value` of the session's cookie; empty without a session.
     pub cookie: String,
     http: reqwest::Client,
-    reach: Reach,
+    addresses: Addresses,
     secrets: Secrets,
 }
 
 impl Browser {
     /// One that nobody has signed in with.
-    pub fn at(universe: &Universe) -> Self {
-        let Universe { http, reach, secrets, .. } = universe;
-        Self { cookie: String::new(), http: http.clone(), reach: reach.clone(), secrets: secrets.clone() }
+    pub fn at(node: &TestNode) -> Self {
+        let TestNode { http, addresses, secrets, .. } = node;
+        Self { cookie: String::new(), http: http.clone(), addresses: addresses.clone(), secrets: secrets.clone() }
     }
 
     /// One that has signed in with the credentials of this backend.
-    pub async fn signed_in(universe: &Universe, backend: &Backend) -> Self {
-        let mut browser = Self::at(universe);
+    pub async fn signed_in(node: &TestNode, backend: &Backend) -> Self {
+        let mut browser = Self::at(node);
         let answer = browser.sign_in(&backend.key, &backend.app).await;
         assert_eq!((answer.status, answer.header("location")), (303, Some("/portal")), "{}", answer.text);
         browser
     }
 
     /// The same browser, led to another node.
-    pub fn through(&self, reach: &Reach) -> Self {
-        Self { reach: reach.clone(), ..self.clone() }
+    pub fn through(&self, addresses: &Addresses) -> Self {
+        Self { addresses: addresses.clone(), ..self.clone() }
     }
 
     pub async fn sign_in(&mut self, key: &str, app: &str) -> Answer {
@@ -54,7 +55,7 @@ impl Browser {
     }
 
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, self.reach.public(path)).header("Accept", "text/html").header(COOKIE, &self.cookie)
+        self.http.request(method, self.addresses.public(path)).header("Accept", "text/html").header(COOKIE, &self.cookie)
     }
 
     pub async fn get(&self, path: &str) -> Answer {

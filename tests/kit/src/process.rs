@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::waiting::{PLENTY, eventually};
+use super::waiting::{TIMEOUT, eventually};
 
 /// The binary under test: cargo tells the integration tests of its package where it is.
 fn binary() -> OsString {
@@ -69,7 +69,7 @@ impl Process {
     /// Runs the binary to its end, which must come by itself.
     pub fn run(arguments: &[&str], environment: &BTreeMap<String, String>, directory: &Path) -> Ending {
         let process = Self::start(arguments, environment, directory);
-        process.wait(PLENTY).unwrap_or_else(|| {
+        process.wait(TIMEOUT).unwrap_or_else(|| {
             process.signal("KILL");
             panic!("sakshi {arguments:?} did not end");
         })
@@ -82,7 +82,7 @@ impl Process {
 
     /// The addresses of the one line on stdout, once it serves.
     pub async fn listening(&self) -> (String, String) {
-        eventually("the line on stdout", PLENTY, || async {
+        eventually("the line on stdout", TIMEOUT, || async {
             let (line, ended) = self.with(|seen| (seen.out.first().cloned(), seen.ended));
             assert!(ended.is_none(), "the process ended before it served: {:#?}", self.with(|seen| seen.err.clone()));
             let line: Value = serde_json::from_str(&line?).expect("a line of JSON");

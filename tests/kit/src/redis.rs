@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use self::resp::Reply;
 
 /// Far more than anything local takes, far less than a hung run.
-pub const PLENTY: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Below the ports that the system hands to outgoing connections, so that a server that is
 /// restarted finds its port free; a cluster node has a second one 10,000 above.
@@ -149,7 +149,7 @@ impl RedisServer {
     /// Whether it answers with its own process; `false` when that has ended instead.
     fn becomes_ready(&self) -> bool {
         let pid = self.child.lock().expect("no test thread died here").as_ref().map(Child::id);
-        eventually("a redis-server that answers", PLENTY, || {
+        eventually("a redis-server that answers", TIMEOUT, || {
             if !self.is_running() {
                 return Some(false);
             }

@@ -1,4 +1,4 @@
-//! The upstream of a universe: a real HTTP server that takes the orders of every flow, records them,
+//! The upstream of a node: a real HTTP server that takes the orders of every flow, records them,
 //! and answers as it is told to, well or badly.
 //!
 //! What it is asked and what it answers is the contract of src/outbound/README.md. It reports nothing
@@ -22,12 +22,12 @@ use tokio::net::TcpListener;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
-use super::waiting::{PLENTY, eventually};
+use super::waiting::{TIMEOUT, eventually};
 
-/// What the node shows to the upstream.
+/// The token with which the node authenticates itself.
 pub const TOKEN: &str = "upstream-token-of-these-tests-and-of-nobody-else";
 
-/// Stands in every URL that the upstream gives to a person: whoever has one can act for them.
+/// Part of every personal URL that the upstream returns: whoever has such a URL can act for the person.
 pub const CAPABILITY: &str = "capability-of-one-person";
 
 /// The flows that are ordered, as settings and paths name them.
@@ -35,21 +35,21 @@ const FLOWS: [&str; 5] = ["esign", "doclocker", "estamp", "wealth", "pan"];
 
 /// How the upstream treats the orders that it records.
 #[derive(Clone, Debug)]
-pub enum Manner {
+pub enum UpstreamBehaviour {
     /// As the contract says.
-    Well,
+    Accept,
     /// As the contract says, after a while.
-    Slowly(Duration),
+    SlowAnswer(Duration),
     /// With 200 and this text.
-    Saying(String),
+    Body(String),
     /// As the contract says but with this status.
     Status(u16),
-    /// By sending the node elsewhere.
+    /// With a redirect to this URL.
     Redirect(String),
-    /// By hanging up.
-    HangingUp,
+    /// By closing the connection.
+    Drop,
     /// Never.
-    Never,
+    Hang,
 }
 
 /// An order as it arrived.
@@ -61,11 +61,11 @@ pub struct Order {
 }
 
 struct Shared {
-    manner: Mutex<Manner>,
+    manner: Mutex<UpstreamBehaviour>,
     orders: Mutex<Vec<Order>>,
 }
 
-/// It ends, connections included, when it is dropped.
+/// It stops, with all connections, when it is dropped.
 pub struct Upstream {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -77,12 +77,12 @@ impl Upstream {
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let shared = Arc::new(Shared { manner: Mutex::new(Manner::Well), orders: Mutex::default() });
+        let shared = Arc::new(Shared { manner: Mutex::new(UpstreamBehaviour::Accept), orders: Mutex::default() });
         let server = tokio::spawn(serve(listener, Arc::clone(&shared))).abort_handle();
         Self { address, shared, server }
     }
 
-    /// What makes a node order every flow here.
+    /// The settings of a node that orders every flow here.
     pub fn settings(&self) -> Vec<(String, String)> {
         let urls = FLOWS.iter().map(|flow| (format!("UPSTREAMS__{}_URL", flow.to_uppercase()), self.url(flow)));
         urls.chain([("UPSTREAMS__TOKEN".to_owned(), TOKEN.to_owned())]).collect()
@@ -93,8 +93,8 @@ impl Upstream {
         format!("http://{}/orders/{flow}", self.address)
     }
 
-    /// Answers from now on in this manner.
-    pub fn answer(&self, manner: Manner) {
+    /// Sets how it answers from now on.
+    pub fn answer(&self, manner: UpstreamBehaviour) {
         *self.shared.manner.lock().unwrap() = manner;
     }
 
@@ -110,7 +110,7 @@ impl Upstream {
 
     /// The orders once there are so many.
     pub async fn ordered(&self, count: usize) -> Vec<Order> {
-        eventually("the orders", PLENTY, || async { Some(self.orders()).filter(|orders| orders.len() >= count) }).await
+        eventually("the orders", TIMEOUT, || async { Some(self.orders()).filter(|orders| orders.len() >= count) }).await
     }
 }
 
@@ -160,20 +160,20 @@ async fn take(request: Request<Incoming>, shared: &Shared) -> Result<Response<Fu
 
     let manner = shared.manner.lock().unwrap().clone();
     let (status, text) = match &manner {
-        Manner::Well | Manner::Redirect(_) => (200, well),
-        Manner::Slowly(time) => {
+        UpstreamBehaviour::Accept | UpstreamBehaviour::Redirect(_) => (200, well),
+        UpstreamBehaviour::SlowAnswer(time) => {
             sleep(*time).await;
             (200, well)
         }
-        Manner::Saying(text) => (200, text.clone()),
-        Manner::Status(status) => (*status, well),
-        Manner::HangingUp => return Err(HungUp),
-        Manner::Never => pending().await,
+        UpstreamBehaviour::Body(text) => (200, text.clone()),
+        UpstreamBehaviour::Status(status) => (*status, well),
+        UpstreamBehaviour::Drop => return Err(HungUp),
+        UpstreamBehaviour::Hang => pending().await,
     };
     let mut response = Response::new(Full::from(text));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     *response.status_mut() = StatusCode::from_u16(status).map_err(|_| HungUp)?;
-    if let Manner::Redirect(target) = manner {
+    if let UpstreamBehaviour::Redirect(target) = manner {
         *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
         response.headers_mut().insert(LOCATION, target.parse().map_err(|_| HungUp)?);
     }

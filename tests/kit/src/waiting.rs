@@ -1,15 +1,15 @@
-//! Waiting for a condition instead of for luck.
+//! Waiting for a condition, with a time limit.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-/// Far more than anything local takes, far less than a hung run.
-pub const PLENTY: Duration = Duration::from_secs(30);
+/// Much longer than anything local takes.
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Between two looks at a condition.
-const GLANCE: Duration = Duration::from_millis(5);
+/// Time between two checks of a condition.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Asks until there is an answer; a test that waits longer than `bound` fails.
+/// Checks until there is a result; fails the test after `bound`.
 pub async fn eventually<T, Asked>(what: &str, bound: Duration, mut ask: impl FnMut() -> Asked) -> T
 where
     Asked: Future<Output = Option<T>>,
@@ -20,6 +20,6 @@ where
             return answer;
         }
         assert!(started.elapsed() < bound, "{what} did not happen within {bound:?}");
-        tokio::time::sleep(GLANCE).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

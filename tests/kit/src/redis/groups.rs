@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use super::resp::Reply;
-use super::{PLENTY, RedisServer, eventually};
+use super::{RedisServer, TIMEOUT, eventually};
 
 /// Replicas are to be of use at once.
 const REPLICATION: &[&str] = &["repl-diskless-sync-delay 0", "repl-diskless-sync yes"];
@@ -27,7 +27,7 @@ impl Sentinels {
         let follow = format!("replicaof 127.0.0.1 {}", master.port());
         let mut servers = vec![master];
         servers.extend((0..replicas).map(|_| RedisServer::start(&[lines.as_slice(), &[&follow]].concat())));
-        eventually("replication", PLENTY, || servers[1..].iter().all(in_step).then_some(()));
+        eventually("replication", TIMEOUT, || servers[1..].iter().all(in_step).then_some(()));
 
         let name = Self::SERVICE;
         let watch = [
@@ -38,7 +38,7 @@ impl Sentinels {
         ];
         let watch: Vec<&str> = watch.iter().map(String::as_str).collect();
         let sentinels: Vec<_> = (0..3).map(|_| RedisServer::start_as(&["--sentinel"], &watch)).collect();
-        eventually("sentinels that know everyone", PLENTY, || {
+        eventually("sentinels that know everyone", TIMEOUT, || {
             let know = |sentinel: &RedisServer| {
                 let master = sentinel.ask(&["SENTINEL", "MASTER", name]).ok()?;
                 let count = |field: &str| master.field(field)?.parse::<usize>().ok();
@@ -56,7 +56,7 @@ impl Sentinels {
 
     /// The server that the sentinels hold for the master.
     pub fn master(&self) -> &RedisServer {
-        let port = eventually("a sentinel that answers", PLENTY, || self.sentinels.iter().find_map(master_port));
+        let port = eventually("a sentinel that answers", TIMEOUT, || self.sentinels.iter().find_map(master_port));
         self.server(port)
     }
 
@@ -67,7 +67,7 @@ impl Sentinels {
 
     /// Waits until all sentinels name another master than this one, and that one is.
     pub fn await_failover(&self, old: u16) -> &RedisServer {
-        eventually("a failover", PLENTY, || {
+        eventually("a failover", TIMEOUT, || {
             let named: Vec<u16> = self.sentinels.iter().filter_map(master_port).collect();
             let new = *named.first()?;
             let agreed = named.len() == self.sentinels.len() && named.iter().all(|&port| port == new);
@@ -110,7 +110,7 @@ impl RedisCluster {
         let made = command.args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"]).output().expect("redis-cli is installed");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
         let cluster = Self { nodes };
-        eventually("a cluster of one mind", PLENTY, || cluster.is_complete(replicas).then_some(()));
+        eventually("a cluster of one mind", TIMEOUT, || cluster.is_complete(replicas).then_some(()));
         cluster
     }
 
@@ -131,7 +131,7 @@ impl RedisCluster {
 
     /// The node that serves a slot, as the nodes that are running see it.
     pub fn master_of(&self, slot: u16) -> &RedisServer {
-        let port = eventually("a node that answers", PLENTY, || self.running().find_map(|node| master_port_of(node, slot)));
+        let port = eventually("a node that answers", TIMEOUT, || self.running().find_map(|node| master_port_of(node, slot)));
         self.nodes.iter().find(|node| node.port() == port).expect("one of ours")
     }
 
@@ -163,7 +163,7 @@ impl RedisCluster {
 
     /// Waits until another node than this one serves the slot and everyone agrees.
     pub fn await_failover(&self, slot: u16, old: u16) -> &RedisServer {
-        eventually("a promotion", PLENTY, || {
+        eventually("a promotion", TIMEOUT, || {
             let seen: Vec<_> = self.running().map(|node| master_port_of(node, slot)).collect();
             let new = seen.first().copied().flatten().filter(|&port| port != old)?;
             let agreed = seen.iter().all(|&port| port == Some(new)) && self.running().all(is_ok);

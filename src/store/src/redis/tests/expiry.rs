@@ -7,7 +7,7 @@ use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::time::Timestamp;
 use zeroize::Zeroizing;
 
-use super::server::{PLENTY, RedisServer};
+use super::server::{TIMEOUT, RedisServer};
 use crate::conformance::fixture::{client_with, completing, created, event, opening, registered};
 use crate::conformance::guests::ALL;
 use crate::conformance::{World, run};
@@ -55,7 +55,7 @@ async fn until<F: Future<Output = bool>>(holds: impl Fn() -> F) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PLENTY, waiting).await.unwrap();
+    tokio::time::timeout(TIMEOUT, waiting).await.unwrap();
 }
 
 #[test]

@@ -10,7 +10,7 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 use zeroize::Zeroizing;
 
-use super::server::{PLENTY, RedisServer, eventually};
+use super::server::{TIMEOUT, RedisServer, eventually};
 use crate::conformance::World;
 use crate::conformance::fixture::{RETENTION, client_with, completed};
 use crate::redis::{NodeId, RedisClock, RedisOptions, RedisServers, RedisStore};
@@ -62,7 +62,7 @@ impl Node {
     pub(super) fn await_beats(&self, server: &RedisServer, times: usize) {
         for _ in 0..times {
             let before = self.beat(server);
-            eventually("a beat", PLENTY, || (self.beat(server) != before).then_some(()));
+            eventually("a beat", TIMEOUT, || (self.beat(server) != before).then_some(()));
         }
     }
 }

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::nodes::Node;
 use super::server::groups::RedisCluster;
-use super::server::{DURABLE, PLENTY, RedisServer, eventually};
+use super::server::{DURABLE, TIMEOUT, RedisServer, eventually};
 use crate::conformance::fixture::{completing, opened, opening};
 use crate::redis::{RedisServers, RedisTopology};
 use crate::store::Store;
@@ -17,7 +17,7 @@ use crate::store::Store;
 const BEAT: Duration = Duration::from_millis(50);
 
 fn await_listeners(servers: &[&RedisServer], count: usize) {
-    eventually("listeners", PLENTY, || {
+    eventually("listeners", TIMEOUT, || {
         let on = |server: &&RedisServer| Some(server.ask(&["PUBSUB", "CHANNELS", "sakshi:changes:*"]).ok()?.members().len());
         (servers.iter().filter_map(on).sum::<usize>() == count).then_some(())
     });
@@ -32,7 +32,7 @@ async fn is_heard(receiver: &mut Receiver<TxnId>, on: &Node, watching: &Node, cl
 }
 
 async fn next(receiver: &mut Receiver<TxnId>) -> TxnId {
-    timeout(PLENTY, receiver.recv()).await.expect("it is heard").expect("it listens")
+    timeout(TIMEOUT, receiver.recv()).await.expect("it is heard").expect("it listens")
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn only_nodes_that_have_a_copy_are_told_that_a_transaction_has_ended_and_w
 
 /// Two nodes listen to every partition.
 fn await_shards(cluster: &RedisCluster) {
-    eventually("listeners", PLENTY, || {
+    eventually("listeners", TIMEOUT, || {
         let on = |server: &RedisServer| Some(server.ask(&["PUBSUB", "SHARDCHANNELS"]).ok()?.members().len());
         (cluster.nodes().iter().filter_map(on).sum::<usize>() == 2 * usize::from(PARTITIONS)).then_some(())
     });
@@ -124,7 +124,7 @@ async fn until_heard(one: &Node, other: &Node, client: &ClientId) {
     let mut ended = other.store.ended_elsewhere().unwrap();
     let began = Instant::now();
     loop {
-        assert!(began.elapsed() < PLENTY, "nothing was heard of any");
+        assert!(began.elapsed() < TIMEOUT, "nothing was heard of any");
         let opening = opening(one, client);
         let id = opening.pending.id;
         let ends = one.store.open_transaction(opening).await.is_ok()

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 
 use super::nodes::Node;
-use super::server::{DURABLE, PLENTY, RedisServer, eventually};
+use super::server::{DURABLE, TIMEOUT, RedisServer, eventually};
 use crate::error::StoreError;
 use crate::redis::RedisServers;
 use crate::store::Store;
@@ -24,7 +24,7 @@ const fn attempt(outcome: DeliveryOutcome) -> Attempt {
 }
 
 async fn becomes_due(node: &Node, count: usize) {
-    let deadline = tokio::time::Instant::now() + PLENTY;
+    let deadline = tokio::time::Instant::now() + TIMEOUT;
     while node.due().await.len() != count {
         assert!(tokio::time::Instant::now() < deadline, "{:?} are due", node.due().await);
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -48,7 +48,7 @@ async fn a_survivor_takes_what_waits_for_a_dead_node_and_records_its_attempts_as
     assert_eq!(record.attempt.map(|attempt| attempt.outcome), Some(DeliveryOutcome::Unknown));
     assert_eq!(survivor.store.claim_delivery(waiting.1, waiting.0.id.into()).await, Ok(true));
     let forgotten = || server.answer(&["ZSCORE", "{nodes}beats", &id]).text().is_none();
-    eventually("the dead node to be forgotten", PLENTY, || forgotten().then_some(()));
+    eventually("the dead node to be forgotten", TIMEOUT, || forgotten().then_some(()));
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn a_node_that_was_given_up_by_mistake_comes_back_and_nothing_is_attempted
     stopped.store.shared.beat(false).await.unwrap();
     assert!(stopped.beat(&server).is_some());
     let (_, new) = stopped.queue(&client).await;
-    let deadline = tokio::time::Instant::now() + PLENTY;
+    let deadline = tokio::time::Instant::now() + TIMEOUT;
     while [stopped.due().await, survivor.due().await].concat() != [new] {
         assert!(tokio::time::Instant::now() < deadline, "the new delivery waits for nobody");
     }

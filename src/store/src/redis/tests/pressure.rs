@@ -7,7 +7,7 @@ use sakshi_domain::clock::{Clock, ManualClock, SystemClock};
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::transaction::CredentialIdentity;
 
-use super::server::{PLENTY, RedisServer};
+use super::server::{TIMEOUT, RedisServer};
 use super::{options, universe, universe_on};
 use crate::conformance::fixture::{RETENTION, audited_balance, client_with, completed, completing, opened, opening};
 use crate::conformance::{World, run};
@@ -79,7 +79,7 @@ fn a_server_that_became_a_replica_is_unavailable_and_not_written_to() {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(PLENTY, back).await.unwrap();
+        tokio::time::timeout(TIMEOUT, back).await.unwrap();
         opened(world, &client).await;
         assert_eq!(audited_balance(world, &client).await, 2);
     });

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::cmd;
 
-use super::harness::PLENTY;
+use super::harness::TIMEOUT;
 use super::harness::groups::RedisCluster;
 use super::{Noting, count, link, number, recovers, together};
 
@@ -27,7 +27,7 @@ async fn calls_reach_the_master_of_their_slot_also_after_another_was_promoted() 
     let noting = Noting::start(&link, 16, |worker| format!("{{p{worker:02}}}:noted"));
     let slot = cluster.slot_of("{p00}:a");
     let old = cluster.kill_master_of(slot);
-    let took = recovers(&link, "{p00}:a", PLENTY).await;
+    let took = recovers(&link, "{p00}:a", TIMEOUT).await;
     println!("answered {took:?} after a master of the cluster was killed");
     cluster.await_failover(slot, old);
     for place in 0..64 {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::harness::{DURABLE, PLENTY, RedisServer, eventually};
+use super::harness::{DURABLE, TIMEOUT, RedisServer, eventually};
 use super::{COUNT, Noting, SLACK, count, link, number, options, recovers, together};
 use crate::error::StoreError;
 use crate::redis::link::Link;
@@ -21,7 +21,7 @@ async fn nothing_that_was_answered_is_lost_and_nothing_is_done_twice_when_the_se
     for round in 1..=5 {
         recovers(&link, "round", SLACK * 5).await;
         let noted = || server.answer(&["SCARD", "n0"]).integer().filter(|&noted| noted >= round * 20);
-        eventually("work between the kills", PLENTY, noted);
+        eventually("work between the kills", TIMEOUT, noted);
         server.restart();
     }
     let answered = noting.stop();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::harness::groups::Sentinels;
-use super::harness::{PLENTY, RedisServer};
+use super::harness::{TIMEOUT, RedisServer};
 use super::{count, link, recovers};
 use crate::redis::link::Link;
 
@@ -27,7 +27,7 @@ async fn the_link_follows_the_sentinels_when_the_master_is_demoted_and_when_it_d
     println!("followed {took:?} after the sentinels agreed on a demotion");
 
     new.kill9();
-    let took = recovers(&link, "a", PLENTY).await;
+    let took = recovers(&link, "a", TIMEOUT).await;
     println!("answered {took:?} after the master was killed");
     follows(&link, group.await_failover(new.port())).await;
 }
@@ -41,7 +41,7 @@ async fn the_credentials_are_for_the_servers_and_a_sentinel_may_do_without() {
         let lines: Vec<&str> = [monitor.as_str(), auth.as_str()].into_iter().chain(own).collect();
         let sentinel = RedisServer::start_as(&["--sentinel"], &lines);
         let link = link(&format!("redis+sentinel://:geheim@{}/{}", sentinel.address(), Sentinels::SERVICE));
-        recovers(&link, "a", PLENTY).await;
+        recovers(&link, "a", TIMEOUT).await;
     }
 }
 

@@ -13,14 +13,14 @@ pub const ISSUER: &str = "https://issuer.example";
 pub const KID: &str = "issuer-key-1";
 
 #[derive(Debug)]
-pub struct Forge {
+pub struct TestIssuer {
     pub issuer: SigningKey,
     pub holder: SigningKey,
 }
 
 /// The parts of a credential before they are signed.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct CredentialDraft {
     pub header: Value,
     pub payload: Value,
     pub disclosures: Vec<String>,
@@ -42,7 +42,7 @@ pub fn disclosure(name: &str, value: &Value) -> String {
     encode(json!([format!("salt-of-{name}-{}", uuid::Uuid::new_v4()), name, value]).to_string())
 }
 
-impl Forge {
+impl TestIssuer {
     pub fn generate() -> Self {
         let key = || SigningKey::generate().expect("a key");
         Self { issuer: key(), holder: key() }
@@ -55,22 +55,22 @@ impl Forge {
     }
 
     /// A good credential of these claims, still to be signed.
-    pub fn draft(&self, claims: &[(&str, Value)]) -> Draft {
+    pub fn draft(&self, claims: &[(&str, Value)]) -> CredentialDraft {
         let disclosures: Vec<String> = claims.iter().map(|(name, value)| disclosure(name, value)).collect();
         let digests: Vec<String> = disclosures.iter().map(|text| digest_of(text)).collect();
         let payload = json!({
             "iss": ISSUER, "id": uuid::Uuid::new_v4(), "iat": now(), "exp": now() + 3_600, "status": "https://issuer.example/status/1",
             "_sd_alg": "SHA-256", "_sd": digests, "cnf": {"jwk": self.holder.public_jwk()},
         });
-        Draft { header: json!({"alg": "ES256", "typ": "vc+sd-jwt", "kid": KID}), payload, disclosures }
+        CredentialDraft { header: json!({"alg": "ES256", "typ": "vc+sd-jwt", "kid": KID}), payload, disclosures }
     }
 
     /// The credential of Asha Rao, with what a request for name, dob and gender needs.
-    pub fn good(&self) -> Draft {
+    pub fn good(&self) -> CredentialDraft {
         self.draft(&[("residentName", json!("Asha Rao")), ("dob", json!("14-02-1990")), ("gender", json!("F"))])
     }
 
-    pub fn sign(&self, draft: &Draft) -> String {
+    pub fn sign(&self, draft: &CredentialDraft) -> String {
         let jws = self.issuer.sign(&draft.header, &draft.payload).expect("a signature");
         with_disclosures(&jws, &draft.disclosures)
     }

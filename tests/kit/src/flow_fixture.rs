@@ -1,40 +1,40 @@
-//! Everybody who takes part in a flow that calls back: the node, the upstream it orders from, the
-//! upstream's connector, a client's backend and its webhook receiver.
+//! The parties of a flow that calls back: a node, the upstream from which it orders, the upstream's
+//! connector, a client's backend and its webhook receiver.
 
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
 
 use super::backend::Backend;
 use super::connector::Connector;
-use super::universe::Universe;
+use super::node::TestNode;
 use super::upstream::Upstream;
-use super::waiting::PLENTY;
+use super::waiting::TIMEOUT;
 
-/// What a client can register a URL for.
+/// The APIs for which a client can register a webhook URL.
 pub const API_TYPES: [&str; 4] = ["ESign", "DocLocker", "RegistryEStamp", "PhysicalEStamp"];
 /// The wealth-data streams, whose URLs the operator sets.
 pub const STREAMS: [&str; 3] = ["wealth-consent", "wealth-data", "wealth-historical"];
 
-/// The node ends before everybody it talks to.
-pub struct Office {
-    pub universe: Universe,
+/// The node is the first field so that it stops before those whom it calls.
+pub struct FlowFixture {
+    pub node: TestNode,
     pub backend: Backend,
     pub connector: Connector,
     pub upstream: Upstream,
     pub receiver: WebhookReceiver,
 }
 
-impl Office {
-    pub async fn open() -> Self {
+impl FlowFixture {
+    pub async fn start() -> Self {
         Self::with(&[]).await
     }
 
     /// With further settings.
     pub async fn with(settings: &[(&str, &str)]) -> Self {
         let upstream = Upstream::start().await;
-        let universe = Universe::ordering_from(&upstream, settings).await;
-        let (backend, connector) = (universe.backend(0).await, universe.connector());
+        let node = TestNode::ordering_from(&upstream, settings).await;
+        let (backend, connector) = (node.backend(0).await, node.connector());
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
-        Self { universe, backend, connector, upstream, receiver }
+        Self { node, backend, connector, upstream, receiver }
     }
 
     /// The URL at which webhooks of an API or a stream arrive. Its path is a secret of the client.
@@ -42,39 +42,39 @@ impl Office {
         self.receiver.url(&format!("/secret-path/{of}"))
     }
 
-    /// Has everything that an app can be told of reported to the receiver.
+    /// Registers a URL of the receiver for every API and every stream.
     pub async fn register_all(&self, backend: &Backend) {
         for api_type in API_TYPES {
             backend.register(api_type, &self.hook(api_type)).await;
         }
         let urls = STREAMS.map(|stream| Some(self.hook(stream)));
         for url in urls.iter().flatten() {
-            self.universe.secrets.keep(url);
+            self.node.secrets.keep(url);
         }
-        self.universe.operator().wealth_urls(&backend.app, urls).await;
+        self.node.operator().wealth_urls(&backend.app, urls).await;
     }
 
-    /// An office in which the backend has registered everything.
+    /// With a URL registered for every API and every stream.
     pub async fn registered() -> Self {
-        let office = Self::open().await;
-        office.register_all(&office.backend).await;
-        office
+        let fixture = Self::start().await;
+        fixture.register_all(&fixture.backend).await;
+        fixture
     }
 
-    /// The webhooks once there are so many, which must be all.
+    /// The webhooks, of which there must be exactly so many.
     pub async fn webhooks(&self, count: usize) -> Vec<Received> {
-        let arrived = self.receiver.wait_for(count, PLENTY).await;
+        let arrived = self.receiver.wait_for(count, TIMEOUT).await;
         assert_eq!(arrived.len(), count, "webhooks");
         arrived
     }
 }
 
-/// What arrived, as text.
+/// The body of a webhook, as text.
 pub fn body_of(arrived: &Received) -> &str {
     std::str::from_utf8(&arrived.body).expect("UTF-8")
 }
 
-/// For which API or stream it arrived.
+/// The API or the stream of a webhook.
 pub fn hook_of(arrived: &Received) -> &str {
     arrived.path.strip_prefix("/secret-path/").expect("a registered path")
 }

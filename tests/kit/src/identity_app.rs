@@ -1,4 +1,4 @@
-//! The identity app of a universe: credentials of the sandbox issuer, posted to the callback.
+//! The identity app: gets credentials from the sandbox issuer and posts them to the callback.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,28 +13,29 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::backend::Opened;
-use super::universe::{Reach, Secrets};
+use super::node::Addresses;
+use super::secrets::Secrets;
 
 /// The `iss` of the sandbox issuer.
 const SANDBOX_ISSUER: &str = "https://issuer.sandbox.invalid";
 
 #[derive(Clone)]
-pub struct Phone {
+pub struct IdentityApp {
     issuer: Arc<SandboxIssuer>,
     holder: Arc<HolderKey>,
     http: reqwest::Client,
-    reach: Reach,
+    addresses: Addresses,
     secrets: Secrets,
 }
 
 /// The form in which a callback is sent and answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum CallbackFormat {
     Xml,
     Json,
 }
 
-impl Form {
+impl CallbackFormat {
     pub const BOTH: [Self; 2] = [Self::Xml, Self::Json];
 
     pub const fn content_type(self) -> &'static str {
@@ -79,22 +80,22 @@ impl Form {
     }
 }
 
-impl Phone {
-    pub fn new(store: &Path, http: reqwest::Client, reach: Reach, secrets: Secrets) -> Self {
+impl IdentityApp {
+    pub fn new(store: &Path, http: reqwest::Client, addresses: Addresses, secrets: Secrets) -> Self {
         let key = std::fs::read(store.join("sandbox-keys/issuer.p8")).expect("the sandbox issuer's key");
         let issuer = SandboxIssuer::from_pkcs8(SANDBOX_ISSUER, &key).expect("a key");
-        Self { issuer: Arc::new(issuer), holder: Arc::new(HolderKey::generate().expect("a key")), http, reach, secrets }
+        Self { issuer: Arc::new(issuer), holder: Arc::new(HolderKey::generate().expect("a key")), http, addresses, secrets }
     }
 
-    /// With the sandbox issuer's name and a key of its own, where the server has made none.
-    pub fn with_new_issuer(http: reqwest::Client, reach: Reach, secrets: Secrets) -> Self {
+    /// With a new key of the sandbox issuer, for a server that has made none.
+    pub fn with_new_issuer(http: reqwest::Client, addresses: Addresses, secrets: Secrets) -> Self {
         let issuer = SandboxIssuer::generate(SANDBOX_ISSUER).expect("a key");
-        Self { issuer: Arc::new(issuer), holder: Arc::new(HolderKey::generate().expect("a key")), http, reach, secrets }
+        Self { issuer: Arc::new(issuer), holder: Arc::new(HolderKey::generate().expect("a key")), http, addresses, secrets }
     }
 
     /// The same identity app, answering to another node.
-    pub fn through(&self, reach: &Reach) -> Self {
-        Self { reach: reach.clone(), ..self.clone() }
+    pub fn through(&self, addresses: &Addresses) -> Self {
+        Self { addresses: addresses.clone(), ..self.clone() }
     }
 
     /// A resident's credential for what the intent asks, bound to the transaction.
@@ -117,17 +118,17 @@ impl Phone {
     }
 
     pub fn request(&self, path: &str, content_type: &str, body: impl Into<reqwest::Body>) -> RequestBuilder {
-        self.http.post(self.reach.public(path)).header(CONTENT_TYPE, content_type).body(body)
+        self.http.post(self.addresses.public(path)).header(CONTENT_TYPE, content_type).body(body)
     }
 
-    pub async fn post(&self, opened: &Opened, form: Form, body: String) -> Answer {
+    pub async fn post(&self, opened: &Opened, form: CallbackFormat, body: String) -> Answer {
         Answer::to(self.request(&opened.callback_path(), form.content_type(), body)).await
     }
 
     /// Answers with a credential, whatever it is.
     pub async fn present(&self, opened: &Opened, credential: &str) -> Answer {
         self.secrets.keep(credential);
-        self.post(opened, Form::Json, Form::Json.success(&opened.txn, credential)).await
+        self.post(opened, CallbackFormat::Json, CallbackFormat::Json.success(&opened.txn, credential)).await
     }
 
     /// The person consents, and the service accepts.
@@ -138,6 +139,6 @@ impl Phone {
 
     /// The app reports a failure.
     pub async fn fail(&self, opened: &Opened, code: &str, message: &str) -> Answer {
-        self.post(opened, Form::Json, Form::Json.failure(&opened.txn, code, message)).await
+        self.post(opened, CallbackFormat::Json, CallbackFormat::Json.failure(&opened.txn, code, message)).await
     }
 }

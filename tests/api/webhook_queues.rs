@@ -7,17 +7,17 @@ use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
 use serde_json::Value;
 
 use sakshi_kit::backend::{Backend, Opened};
-use sakshi_kit::phone::Phone;
-use sakshi_kit::universe::Universe;
-use sakshi_kit::waiting::PLENTY;
+use sakshi_kit::identity_app::IdentityApp;
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::TIMEOUT;
 
 /// Completes `count` transactions that report to one URL, some at a time.
-async fn complete_many(backend: &Backend, phone: &Phone, url: &str, count: usize) -> Vec<Opened> {
+async fn complete_many(backend: &Backend, identity_app: &IdentityApp, url: &str, count: usize) -> Vec<Opened> {
     let mut all = Vec::with_capacity(count);
     while all.len() < count {
         let some = (count - all.len()).min(25);
         let opened = join_all((0..some).map(|_| backend.open_reported(&["name"], url))).await;
-        join_all(opened.iter().map(|opened| phone.approve(opened, "asha"))).await;
+        join_all(opened.iter().map(|opened| identity_app.approve(opened, "asha"))).await;
         all.extend(opened);
     }
     all
@@ -30,29 +30,29 @@ fn txn_of(received: &Received) -> String {
 
 #[tokio::test]
 async fn a_hundred_webhooks_to_a_hanging_receiver_do_not_delay_a_healthy_one() {
-    let universe = Universe::with(&[("SERVER__DRAIN_TIMEOUT_S", "1")]).await;
-    let (backend, phone) = (universe.backend(110).await, universe.phone());
+    let node = TestNode::with(&[("SERVER__DRAIN_TIMEOUT_S", "1")]).await;
+    let (backend, identity_app) = (node.backend(110).await, node.identity_app());
     let hanging = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
     let healthy = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
-    complete_many(&backend, &phone, &hanging.url("/"), 100).await;
-    assert!(hanging.wait_for(64, PLENTY).await.len() >= 64, "its own lane is full");
+    complete_many(&backend, &identity_app, &hanging.url("/"), 100).await;
+    assert!(hanging.wait_for(64, TIMEOUT).await.len() >= 64, "its own lane is full");
     for number in 1..=5 {
         let opened = backend.open_reported(&["name"], &healthy.url("/")).await;
-        let credential = phone.credential(&opened, "asha");
+        let credential = identity_app.credential(&opened, "asha");
         let started = Instant::now();
-        assert_eq!(phone.present(&opened, &credential).await.status, 200);
-        assert_eq!(healthy.wait_for(number, PLENTY).await.len(), number);
+        assert_eq!(identity_app.present(&opened, &credential).await.status, 200);
+        assert_eq!(healthy.wait_for(number, TIMEOUT).await.len(), number);
         assert!(started.elapsed() < Duration::from_secs(1), "it took {:?}", started.elapsed());
     }
 }
 
 #[tokio::test]
 async fn a_receiver_that_closes_idle_connections_loses_no_delivery() {
-    let universe = Universe::start().await;
-    let (backend, phone, operator) = (universe.backend(400).await, universe.phone(), universe.operator());
+    let node = TestNode::start().await;
+    let (backend, identity_app, operator) = (node.backend(400).await, node.identity_app(), node.operator());
     let receiver = WebhookReceiver::start(Behaviour::CloseIdle).await.unwrap();
-    let opened = complete_many(&backend, &phone, &receiver.url("/"), 400).await;
-    let received = receiver.wait_for(400, PLENTY).await;
+    let opened = complete_many(&backend, &identity_app, &receiver.url("/"), 400).await;
+    let received = receiver.wait_for(400, TIMEOUT).await;
     let mut sent: Vec<String> = opened.iter().map(|opened| opened.txn.clone()).collect();
     let mut arrived: Vec<String> = received.iter().map(txn_of).collect();
     sent.sort_unstable();
@@ -65,9 +65,9 @@ async fn a_receiver_that_closes_idle_connections_loses_no_delivery() {
 
 #[tokio::test]
 async fn deliveries_that_wait_for_a_slow_receiver_are_all_sent_in_the_end() {
-    let universe = Universe::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "2"), ("WEBHOOKS__MAX_IN_FLIGHT", "4")]).await;
-    let (backend, phone) = (universe.backend(30).await, universe.phone());
+    let node = TestNode::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "2"), ("WEBHOOKS__MAX_IN_FLIGHT", "4")]).await;
+    let (backend, identity_app) = (node.backend(30).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(20))).await.unwrap();
-    complete_many(&backend, &phone, &receiver.url("/"), 30).await;
-    assert_eq!(receiver.wait_for(30, PLENTY).await.len(), 30);
+    complete_many(&backend, &identity_app, &receiver.url("/"), 30).await;
+    assert_eq!(receiver.wait_for(30, TIMEOUT).await.len(), 30);
 }

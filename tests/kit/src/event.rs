@@ -1,4 +1,4 @@
-//! An event over HTTP: its organiser, who holds the app's key, and its guests, who hold a browser.
+//! An event: its organiser, who calls the API, and its guests, who use a browser.
 //!
 //! A guest here does what a real one does: opens the printed address, presses the button, follows the
 //! redirect, and lets the identity app fetch the intent.
@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::backend::{Backend, Opened};
-use super::universe::{Reach, Secrets, Universe};
+use super::node::{Addresses, TestNode};
+use super::secrets::Secrets;
 
 pub const EVENTS: &str = "/api/v1/nationalid-ovse/events";
 pub const BROWSER: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
@@ -30,38 +31,32 @@ pub fn terms(max_guests: u64) -> Value {
 }
 
 #[derive(Clone)]
-pub struct Venue {
+pub struct TestEvent {
     pub id: String,
     pub organiser: Backend,
     http: reqwest::Client,
-    reach: Reach,
+    addresses: Addresses,
     secrets: Secrets,
 }
 
-impl Venue {
-    pub async fn open(universe: &Universe, organiser: &Backend, terms: &Value) -> Self {
+impl TestEvent {
+    pub async fn open(node: &TestNode, organiser: &Backend, terms: &Value) -> Self {
         let created = organiser.post(EVENTS, terms).await.ok();
         let id = created["event_id"].as_str().expect("an event_id").to_owned();
         assert!(created["qr_url"].as_str().expect("a qr_url").ends_with(&format!("/e/{id}")), "{created}");
-        Self {
-            id,
-            organiser: organiser.clone(),
-            http: universe.http.clone(),
-            reach: universe.reach.clone(),
-            secrets: universe.secrets.clone(),
-        }
+        Self { id, organiser: organiser.clone(), http: node.http.clone(), addresses: node.addresses.clone(), secrets: node.secrets.clone() }
     }
 
     /// For `max_guests`, reported to `webhook`.
-    pub async fn reported(universe: &Universe, organiser: &Backend, max_guests: u64, webhook: &str) -> Self {
+    pub async fn reported(node: &TestNode, organiser: &Backend, max_guests: u64, webhook: &str) -> Self {
         let mut terms = terms(max_guests);
         terms["webhook_url"] = json!(webhook);
-        Self::open(universe, organiser, &terms).await
+        Self::open(node, organiser, &terms).await
     }
 
-    /// The same venue, whose guests and organiser meet another node.
-    pub fn through(&self, reach: &Reach) -> Self {
-        Self { reach: reach.clone(), organiser: self.organiser.through(reach), ..self.clone() }
+    /// The same event on another node.
+    pub fn through(&self, addresses: &Addresses) -> Self {
+        Self { addresses: addresses.clone(), organiser: self.organiser.through(addresses), ..self.clone() }
     }
 
     pub fn path(&self) -> String {
@@ -105,14 +100,14 @@ impl Venue {
         guests
     }
 
-    /// The transactions of [`Venue::registrations`].
+    /// The transactions of [`TestEvent::registrations`].
     pub async fn registered(&self) -> Vec<String> {
         self.registrations().await.iter().map(|guest| guest["txn_id"].as_str().expect("a txn_id").to_owned()).collect()
     }
 
     /// A request to the printed address.
     pub fn visit(&self, method: Method, accept: &str) -> reqwest::RequestBuilder {
-        self.http.request(method, self.reach.public(&format!("/e/{}", self.id))).header(ACCEPT, accept)
+        self.http.request(method, self.addresses.public(&format!("/e/{}", self.id))).header(ACCEPT, accept)
     }
 
     /// The button's request, as the event's own page sends it.
@@ -122,7 +117,7 @@ impl Venue {
 
     /// The button's request with nothing that says who sends it.
     pub fn bare_button(&self) -> reqwest::RequestBuilder {
-        self.http.post(self.reach.public(&format!("/e/{}/start", self.id)))
+        self.http.post(self.addresses.public(&format!("/e/{}/start", self.id)))
     }
 
     /// Presses the button in a browser with these cookies.
@@ -150,7 +145,7 @@ impl Venue {
 
     /// The identity app fetches the intent of a transaction.
     pub async fn fetch(&self, txn: &str) -> Result<Opened, reqwest::Error> {
-        let request = self.http.get(self.reach.public(&format!("/v/{txn}"))).header(ACCEPT, IDENTITY_APP);
+        let request = self.http.get(self.addresses.public(&format!("/v/{txn}"))).header(ACCEPT, IDENTITY_APP);
         let answer = Answer::attempt(request).await?;
         assert_eq!(answer.status, 200, "{}", answer.text);
         Ok(self.intent(txn, &answer.text))

@@ -1,0 +1,45 @@
+//! The checks that the kit makes when a node is stopped: every test relies on them, so they are tested here.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde_json::json;
+
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
+
+#[tokio::test]
+async fn a_secret_in_a_log_line_fails_the_test() {
+    let mut node = TestNode::start().await;
+    let backend = node.backend(1).await;
+    backend.open(&["name"]).await;
+    let logged = eventually("a line about the transaction", TIMEOUT, || async {
+        node.log().into_iter().find(|line| line.contains("transaction opened"))
+    })
+    .await;
+    node.secrets.keep(logged.rsplit(' ').next().expect("a word"));
+    assert!(catch_unwind(AssertUnwindSafe(|| node.stop())).is_err());
+}
+
+#[tokio::test]
+async fn a_person_of_a_report_in_a_log_line_fails_the_test() {
+    let mut node = TestNode::start().await;
+    let backend = node.backend(1).await;
+    backend.open(&["name"]).await;
+    let logged = eventually("a line about the transaction", TIMEOUT, || async {
+        node.log().into_iter().find(|line| line.contains("transaction opened"))
+    })
+    .await;
+    let word = logged.rsplit(' ').next().expect("a word");
+    node.secrets.keep_personal(&json!({"signerInfo": [{"nationalIdAuditInfo": {"name": word}}]}));
+    assert!(catch_unwind(AssertUnwindSafe(|| node.stop())).is_err());
+}
+
+#[tokio::test]
+async fn a_process_that_dies_fails_the_test() {
+    let mut node = TestNode::start().await;
+    node.process().signal("ABRT");
+    node.process().ended(TIMEOUT).await;
+    assert!(catch_unwind(AssertUnwindSafe(|| node.stop())).is_err());
+    // What is dead already needs no end.
+    drop(catch_unwind(AssertUnwindSafe(|| node.take_process())));
+}

@@ -1,0 +1,78 @@
+//! What a test has seen that must not be logged: keys, tokens, intents, credentials, personal data and files.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+/// Shorter texts occur in logs by chance.
+const SECRET_CHARS_MIN: usize = 8;
+
+/// Members of bodies that say something about a person, in both spellings.
+const PERSONAL: &[&str] = &[
+    "name",
+    "signerName",
+    "signer_name",
+    "rejectReason",
+    "remarks",
+    "emailID",
+    "email_id",
+    "maskedAccountNumber",
+    "uri",
+    "dob",
+    "pan",
+    "name_as_per_pan",
+    "nameAsPerPan",
+    "date_of_birth",
+    "dateOfBirth",
+    "consent_text",
+    "consentText",
+    "responseUrl",
+    "response_url",
+    "webhookUrl",
+    "webhook_url",
+    "signingUrl",
+    "requestUrl",
+];
+
+/// Members that hold a file, which nobody would log whole.
+const FILES: &[&str] = &["content", "dataPdf", "base64FileData", "base64_file_data"];
+/// Characters of a file that tell it from others.
+const FILE_BEGINNING: usize = 24;
+
+/// Texts that must not appear in any log line.
+#[derive(Clone, Debug, Default)]
+pub struct Secrets(Arc<Mutex<BTreeSet<String>>>);
+
+impl Secrets {
+    pub fn keep(&self, text: &str) {
+        if text.len() >= SECRET_CHARS_MIN {
+            self.0.lock().unwrap().insert(text.to_owned());
+        }
+    }
+
+    /// Keeps every text of a body that says something about a person, and the beginning of every file.
+    pub fn keep_personal(&self, body: &Value) {
+        match body {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    match value.as_str() {
+                        Some(text) if FILES.contains(&&**name) => self.keep(&text[..text.len().min(FILE_BEGINNING)]),
+                        Some(text) if PERSONAL.contains(&&**name) => self.keep(text),
+                        _ => self.keep_personal(value),
+                    }
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.keep_personal(item)),
+            _ => {}
+        }
+    }
+
+    /// Fails when one of them appears in a line.
+    pub fn assert_absent_from(&self, line: &str) {
+        for secret in self.0.lock().unwrap().iter() {
+            // The secret itself stays out of the test's output as well.
+            assert!(!line.contains(secret.as_str()), "a secret of {} characters stands in the log", secret.len());
+        }
+    }
+}
