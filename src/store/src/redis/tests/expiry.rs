@@ -7,7 +7,7 @@ use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::time::Timestamp;
 use zeroize::Zeroizing;
 
-use super::server::{TIMEOUT, RedisServer};
+use super::server::{RedisServer, TIMEOUT};
 use crate::conformance::fixture::{client_with, completing, created, event, opening, registered};
 use crate::conformance::guests::ALL;
 use crate::conformance::{World, run};

@@ -10,7 +10,7 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 use zeroize::Zeroizing;
 
-use super::server::{TIMEOUT, RedisServer, eventually};
+use super::server::{RedisServer, TIMEOUT, eventually};
 use crate::conformance::World;
 use crate::conformance::fixture::{RETENTION, client_with, completed};
 use crate::redis::{NodeId, RedisClock, RedisOptions, RedisServers, RedisStore};

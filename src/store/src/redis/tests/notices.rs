@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::nodes::Node;
 use super::server::groups::RedisCluster;
-use super::server::{DURABLE, TIMEOUT, RedisServer, eventually};
+use super::server::{DURABLE, RedisServer, TIMEOUT, eventually};
 use crate::conformance::fixture::{completing, opened, opening};
 use crate::redis::{RedisServers, RedisTopology};
 use crate::store::Store;

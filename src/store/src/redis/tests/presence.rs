@@ -5,7 +5,7 @@ use std::time::Duration;
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 
 use super::nodes::Node;
-use super::server::{DURABLE, TIMEOUT, RedisServer, eventually};
+use super::server::{DURABLE, RedisServer, TIMEOUT, eventually};
 use crate::error::StoreError;
 use crate::redis::RedisServers;
 use crate::store::Store;

@@ -7,7 +7,7 @@ use sakshi_domain::clock::{Clock, ManualClock, SystemClock};
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::transaction::CredentialIdentity;
 
-use super::server::{TIMEOUT, RedisServer};
+use super::server::{RedisServer, TIMEOUT};
 use super::{options, universe, universe_on};
 use crate::conformance::fixture::{RETENTION, audited_balance, client_with, completed, completing, opened, opening};
 use crate::conformance::{World, run};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::harness::{DURABLE, TIMEOUT, RedisServer, eventually};
+use super::harness::{DURABLE, RedisServer, TIMEOUT, eventually};
 use super::{COUNT, Noting, SLACK, count, link, number, options, recovers, together};
 use crate::error::StoreError;
 use crate::redis::link::Link;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::harness::groups::Sentinels;
-use super::harness::{TIMEOUT, RedisServer};
+use super::harness::{RedisServer, TIMEOUT};
 use super::{count, link, recovers};
 use crate::redis::link::Link;
 
