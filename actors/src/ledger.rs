@@ -20,7 +20,6 @@ pub struct CreditLedger {
 
 impl CreditLedger {
     /// A ledger over a store.
-    #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self { store }
     }

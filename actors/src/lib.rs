@@ -5,40 +5,27 @@
 //! store commits, and any actor can be killed and rebuilt. `README.md` in this crate states what is
 //! guaranteed.
 
-mod admission;
-mod changes;
+mod ask;
 mod dispatcher;
-mod door;
 mod event;
-mod events;
 mod flow;
-mod flows;
-mod heartbeat;
 mod ledger;
-mod node;
-mod parcel;
 mod reaper;
-mod registry;
 mod reveal;
-mod root;
-mod supervision;
+mod router;
+mod take_once;
 mod transaction;
-mod transactions;
 mod tree;
 
 #[cfg(test)]
 mod tests;
 
-pub use admission::{Admission, Permit};
 pub use dispatcher::{ByteBounds, LaneBounds};
-pub use door::AskError;
-pub use event::{EventView, EventWatch};
-pub use events::Events;
-pub use flows::Flows;
+pub use event::{EventView, EventWatch, Events};
+pub use flow::Flows;
 pub use ledger::{CreditLedger, MoveCredits};
-pub use node::NodeView;
 pub use reveal::{RevealError, reveal, reveal_outcome};
-pub use root::Escalation;
-pub use transaction::{Complete, CompleteReply, View};
-pub use transactions::Transactions;
-pub use tree::{Doors, Ground, Tree, TreeBounds};
+pub use router::AskError;
+pub use sakshi_supervision::{Escalation, Gate, NodeView, Permit};
+pub use transaction::{Complete, CompleteReply, Transactions, View};
+pub use tree::{Handles, Tree, TreeBounds, TreeConfig};

@@ -6,7 +6,7 @@
 //! ├─ webhook-dispatcher       its own arbiter
 //! ├─ reaper
 //! ├─ flow-sweeper             finds documents that have lapsed
-//! ├─ change-listener          hears what other nodes have changed
+//! ├─ change-listener          receives notices of what other nodes have ended
 //! ├─ events-N                 one shard per HTTP worker, on that worker's arbiter
 //! │  └─ event × live          live copy and end of one event
 //! ├─ flows-N                  one shard per HTTP worker, on that worker's arbiter
@@ -19,39 +19,30 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use actix::dev::channel::channel;
-use actix::{Actor, Addr, Context, Supervised};
+use actix::Addr;
 use actix_rt::Arbiter;
 use sakshi_domain::clock::Clock;
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_outbound::client::WebhookClient;
 use sakshi_store::{Retention, Store, StoreError, Vault};
+use sakshi_supervision::{Escalation, Gate, Heartbeats, NodeView, Root, ShardActor, Shards};
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::admission::Admission;
-use crate::changes::ChangeListener;
 use crate::dispatcher::{LaneBounds, Pause, UnderWay, WebhookDispatcher};
-use crate::door::{Door, Shards};
-use crate::events::Events;
-use crate::flow::{FlowGround, FlowSweeper, LAPSES_AT_ONCE};
-use crate::flows::Flows;
-use crate::heartbeat::Heartbeats;
+use crate::event::{EventActor, EventContext, Events};
+use crate::flow::{FlowActor, FlowContext, FlowSweeper, Flows, LAPSES_AT_ONCE};
 use crate::ledger::CreditLedger;
-use crate::node::{Node, NodeView};
 use crate::reaper::Reaper;
-use crate::registry::{Bounds, EventRegistry, FlowRegistry, TransactionRegistry};
-use crate::root::{Escalation, Root};
-use crate::supervision;
-use crate::transaction::Surroundings;
-use crate::transactions::Transactions;
+use crate::router::ShardRouter;
+use crate::transaction::{ChangeListener, TransactionActor, TransactionContext, Transactions};
 
-/// An arbiter that has not turned for this long counts as hung.
+/// An arbiter that has been silent for this long counts as hung.
 const HEARTBEAT_PATIENCE: Duration = Duration::from_secs(5);
 
-/// What the tree stands on.
+/// What the tree works with.
 #[derive(Clone, Debug)]
-pub struct Ground {
-    /// The truth.
+pub struct TreeConfig {
+    /// The durable store.
     pub store: Arc<dyn Store>,
     /// Seals what is personal.
     pub vault: Arc<Vault>,
@@ -64,7 +55,7 @@ pub struct Ground {
 /// How much the tree takes on.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeBounds {
-    /// Shards of the transaction registry: one per HTTP worker, 256 at most.
+    /// Shards of each kind: one per HTTP worker, 256 at most.
     pub shards: usize,
     /// Live transactions on this node.
     pub live_transactions: usize,
@@ -86,9 +77,9 @@ pub struct TreeBounds {
     pub retention: Retention,
 }
 
-/// The ways to the actors of a node, as seen from one worker.
+/// The handles to the actors of a node, as one worker uses them.
 #[derive(Clone, Debug)]
-pub struct Doors {
+pub struct Handles {
     /// To all transactions.
     pub transactions: Transactions,
     /// To all events.
@@ -101,14 +92,14 @@ pub struct Doors {
 #[derive(Clone, Debug)]
 pub struct Tree {
     root: Root,
-    top: Arc<Node>,
-    pub(crate) shards: Arc<Shards<TransactionRegistry>>,
-    pub(crate) events: Arc<Shards<EventRegistry>>,
-    pub(crate) flows: Arc<Shards<FlowRegistry>>,
-    pub(crate) around: Arc<Surroundings>,
-    flow_ground: Arc<FlowGround>,
+    vault: Arc<Vault>,
+    ledger: Addr<CreditLedger>,
+    pub(crate) dispatcher: Addr<WebhookDispatcher>,
+    pub(crate) transactions: Arc<Shards<TransactionActor>>,
+    pub(crate) events: Arc<Shards<EventActor>>,
+    pub(crate) flows: Arc<Shards<FlowActor>>,
     bounds: TreeBounds,
-    admission: Admission,
+    admission: Arc<Gate>,
     under_way: UnderWay,
     heartbeats: Heartbeats,
     arbiters: Arc<Vec<actix_rt::ArbiterHandle>>,
@@ -119,15 +110,15 @@ impl Tree {
     /// actix system. The receiver tells when the tree cannot mend itself.
     ///
     /// # Errors
-    /// The store's, when it cannot say which attempts an earlier life left unfinished.
-    pub async fn start(ground: Ground, bounds: TreeBounds) -> Result<(Self, mpsc::UnboundedReceiver<Escalation>), StoreError> {
-        let unfinished = ground.store.abandon_attempts().await?;
+    /// The store's, when it cannot say which attempts an earlier process left unfinished.
+    pub async fn start(config: TreeConfig, bounds: TreeBounds) -> Result<(Self, mpsc::UnboundedReceiver<Escalation>), StoreError> {
+        let TreeConfig { store, vault, clock, client } = config;
+        let unfinished = store.abandon_attempts().await?;
         if unfinished > 0 {
             metrics::counter!("sakshi_webhook_attempts_total", "outcome" => DeliveryOutcome::Unknown.as_str()).increment(unfinished);
             tracing::warn!(count = unfinished, "webhook attempts were under way when the process ended; their fate is unknown");
         }
         let (root, escalations) = Root::new();
-        let top = Node::new("root", "root");
         let heartbeats = Heartbeats::new(HEARTBEAT_PATIENCE);
         let (effects, sending) = (Arbiter::new(), Arbiter::new());
         for (arbiter, name) in [(&effects, "effects"), (&sending, "dispatch")] {
@@ -135,100 +126,94 @@ impl Tree {
             arbiter.spawn_fn(move || heartbeats.beat_here(name));
         }
 
-        let under = Under { root: &root, top: &top };
-        let store = Arc::clone(&ground.store);
-        let ledger = under.start(&effects, "credit-ledger", "credit_ledger", move || CreditLedger::new(store));
-        let under_way = UnderWay { attempts: Admission::new(bounds.lanes.in_flight), body_bytes: Arc::default() };
-        let (store, vault, client, counted) =
-            (Arc::clone(&ground.store), Arc::clone(&ground.vault), ground.client.clone(), under_way.clone());
-        let dispatcher = under.start(&sending, "webhook-dispatcher", "webhook_dispatcher", move || {
-            WebhookDispatcher::new(store, vault, client, counted, bounds.lanes)
+        let of_store = || Arc::clone(&store);
+        let for_ledger = of_store();
+        let ledger = root.start(&effects, "credit-ledger", "credit_ledger", move || CreditLedger::new(for_ledger));
+        let under_way = UnderWay { attempts: Gate::new(bounds.lanes.in_flight), body_bytes: Arc::default() };
+        let (for_dispatcher, opens, counted) = (of_store(), Arc::clone(&vault), under_way.clone());
+        let dispatcher = root.start(&sending, "webhook-dispatcher", "webhook_dispatcher", move || {
+            WebhookDispatcher::new(for_dispatcher, opens, client, counted, bounds.lanes)
         });
-        let (store, retention) = (Arc::clone(&ground.store), bounds.retention);
-        under.start(&effects, "reaper", "reaper", move || Reaper::new(store, retention));
+        let (swept, retention) = (of_store(), bounds.retention);
+        root.start(&effects, "reaper", "reaper", move || Reaper::new(swept, retention));
 
         let count = bounds.shards.clamp(1, 256);
-        let events = Arc::new(Shards::new(count, "events", "event_registry"));
-        let flows = Arc::new(Shards::new(count, "flows", "flow_registry"));
-        let shards = Arc::new(Shards::new(count, "transactions", "transaction_registry"));
-        events.nodes.iter().chain(&flows.nodes).chain(&shards.nodes).for_each(|node| top.adopt(Arc::clone(node)));
-        let (store, heard_by) = (Arc::clone(&ground.store), Arc::clone(&shards));
-        under.start(&effects, "change-listener", "change_listener", move || ChangeListener::new(store, heard_by));
-        let (store, lapsing) = (Arc::clone(&ground.store), Arc::clone(&flows));
-        under.start(&effects, "flow-sweeper", "flow_sweeper", move || FlowSweeper::new(store, lapsing));
-        let Ground { store, vault, clock, .. } = ground;
-        let flow_ground = Arc::new(FlowGround {
-            store: Arc::clone(&store),
+        let context = Arc::new(EventContext { store: of_store(), clock: Arc::clone(&clock) });
+        let events = Shards::new(&root, "events", "event_registry", count, context, bounds.live_events);
+        let context = Arc::new(FlowContext {
+            store: of_store(),
             clock: Arc::clone(&clock),
             dispatcher: dispatcher.clone(),
             result_ttl: bounds.flow_result_ttl,
             lapses: Semaphore::new(LAPSES_AT_ONCE),
         });
-        let shared = store.ended_elsewhere().is_some();
-        let around = Arc::new(Surroundings { store, vault, clock, ledger, dispatcher, events: Arc::clone(&events), shared });
-        let admission = Admission::new(bounds.in_flight);
+        let flows = Shards::new(&root, "flows", "flow_registry", count, context, bounds.live_flows);
+        let context = Arc::new(TransactionContext {
+            store: of_store(),
+            vault: Arc::clone(&vault),
+            clock,
+            ledger: ledger.clone(),
+            dispatcher: dispatcher.clone(),
+            events: Arc::clone(&events),
+            shared_store: store.ended_elsewhere().is_some(),
+        });
+        let transactions = Shards::new(&root, "transactions", "transaction_registry", count, context, bounds.live_transactions);
+        let (heard, told) = (of_store(), Arc::clone(&transactions));
+        root.start(&effects, "change-listener", "change_listener", move || ChangeListener::new(heard, told));
+        let (looked_through, lapsing) = (of_store(), Arc::clone(&flows));
+        root.start(&effects, "flow-sweeper", "flow_sweeper", move || FlowSweeper::new(looked_through, lapsing));
+        let admission = Gate::new(bounds.in_flight);
         let arbiters = Arc::new(vec![effects.handle(), sending.handle()]);
-        let tree = Self { root, top, shards, events, flows, around, flow_ground, bounds, admission, under_way, heartbeats, arbiters };
+        let tree =
+            Self { root, vault, ledger, dispatcher, transactions, events, flows, bounds, admission, under_way, heartbeats, arbiters };
         Ok((tree, escalations))
     }
 
-    /// Starts a shard of each registry on the current arbiter, in the first free places, and returns
-    /// the doors as seen from here; `None` when all places are taken.
+    /// Starts a shard of each kind on the current arbiter, in the first free places, and returns
+    /// the handles for this worker; `None` when all places are taken.
     #[must_use]
-    pub fn start_shard(&self) -> Option<Doors> {
-        let share = |all: usize| all.div_ceil(self.shards.nodes.len());
-        let ground = (Arc::clone(&self.around.store), Arc::clone(&self.around.clock));
-        let bounds = Bounds { live: share(self.bounds.live_events) };
-        self.events.take_place(|index| {
-            let node = Arc::clone(&self.events.nodes[index]);
-            EventRegistry::start(format!("events-{index}"), node, ground, self.root.clone(), bounds)
-        })?;
-        let bounds = Bounds { live: share(self.bounds.live_flows) };
-        self.flows.take_place(|index| {
-            let node = Arc::clone(&self.flows.nodes[index]);
-            FlowRegistry::start(format!("flows-{index}"), node, Arc::clone(&self.flow_ground), self.root.clone(), bounds)
-        })?;
-        let bounds = Bounds { live: share(self.bounds.live_transactions) };
-        let local = self.shards.take_place(|index| {
-            self.heartbeats.beat_here(&format!("worker-{index}"));
-            let node = Arc::clone(&self.shards.nodes[index]);
-            TransactionRegistry::start(format!("transactions-{index}"), node, Arc::clone(&self.around), self.root.clone(), bounds)
-        })?;
-        Some(self.doors(local))
+    pub fn start_shard(&self) -> Option<Handles> {
+        self.events.start_here()?;
+        self.flows.start_here()?;
+        let local = self.transactions.start_here()?;
+        self.heartbeats.beat_here(&format!("worker-{local}"));
+        Some(self.handles(local))
     }
 
-    /// The doors for somebody without shards of their own; new ids go to shard `local`.
+    /// The handles for a caller without shards of its own; new ids go to shard `local`.
     #[must_use]
-    pub fn doors(&self, local: usize) -> Doors {
-        let transactions = Transactions { door: self.door(&self.shards), vault: Arc::clone(&self.around.vault), local };
-        let (events, flows) = (Events { door: self.door(&self.events), local }, Flows { door: self.door(&self.flows), local });
-        Doors { transactions, events, flows }
+    pub fn handles(&self, local: usize) -> Handles {
+        Handles {
+            transactions: Transactions { router: self.router(&self.transactions, local), vault: Arc::clone(&self.vault) },
+            events: Events(self.router(&self.events, local)),
+            flows: Flows(self.router(&self.flows, local)),
+        }
     }
 
-    fn door<R: Actor>(&self, shards: &Arc<Shards<R>>) -> Door<R> {
+    fn router<A: ShardActor>(&self, shards: &Arc<Shards<A>>, local: usize) -> ShardRouter<A> {
         let (patience, depth) = (self.bounds.patience, self.bounds.mailbox_depth);
-        Door { shards: Arc::clone(shards), admission: self.admission.clone(), patience, depth }
+        ShardRouter { shards: Arc::clone(shards), admission: Arc::clone(&self.admission), patience, depth, local }
     }
 
     /// Whether every shard has started.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.shards.complete() && self.events.complete() && self.flows.complete()
+        self.transactions.all_started() && self.events.all_started() && self.flows.all_started()
     }
 
     /// The credit ledger.
     #[must_use]
     pub fn ledger(&self) -> Addr<CreditLedger> {
-        self.around.ledger.clone()
+        self.ledger.clone()
     }
 
-    /// The tree as it stands; readable while an arbiter hangs.
+    /// The tree as it is now; readable while an arbiter hangs.
     #[must_use]
     pub fn view(&self) -> NodeView {
-        self.top.view()
+        self.root.view()
     }
 
-    /// The name of an arbiter that does not turn.
+    /// The name of an arbiter that hangs.
     #[must_use]
     pub fn hung_arbiter(&self) -> Option<String> {
         self.heartbeats.hung()
@@ -237,13 +222,13 @@ impl Tree {
     /// Live transactions on this node.
     #[must_use]
     pub fn live_transactions(&self) -> i64 {
-        self.shards.nodes.iter().map(|node| node.live()).sum()
+        self.transactions.live()
     }
 
     /// Flows with an actor on this node.
     #[must_use]
     pub fn live_flows(&self) -> i64 {
-        self.flows.nodes.iter().map(|node| node.live()).sum()
+        self.flows.live()
     }
 
     /// Webhook attempts in flight.
@@ -277,7 +262,7 @@ impl Tree {
     pub async fn drain(&self, patience: Duration) -> usize {
         let end = tokio::time::Instant::now() + patience;
         // Until it has heard, it may begin another one. A dispatcher that is gone begins none.
-        let _ = self.around.dispatcher.send(Pause).timeout(patience).await;
+        let _ = self.dispatcher.send(Pause).timeout(patience).await;
         self.under_way.attempts.emptied(end.saturating_duration_since(tokio::time::Instant::now())).await
     }
 
@@ -286,28 +271,5 @@ impl Tree {
         self.arbiters.iter().for_each(|arbiter| {
             arbiter.stop();
         });
-    }
-}
-
-/// Starts single actors directly under the root.
-struct Under<'a> {
-    root: &'a Root,
-    top: &'a Node,
-}
-
-impl Under<'_> {
-    fn start<A, F>(&self, arbiter: &Arbiter, name: &'static str, kind: &'static str, make: F) -> Addr<A>
-    where
-        A: Actor<Context = Context<A>> + Supervised,
-        F: FnOnce() -> A + Send + 'static,
-    {
-        let node = Node::new(name, kind);
-        self.top.adopt(Arc::clone(&node));
-        let root = self.root.clone();
-        let (sender, receiver) = channel(16);
-        arbiter.spawn_fn(move || {
-            supervision::start_in(Context::with_receiver(receiver), make(), root.oversee(name, node));
-        });
-        Addr::new(sender)
     }
 }

@@ -62,7 +62,7 @@ pub(crate) async fn serve(directory: &Path, intent_key: Option<&Path>, redis: Op
     let filler = Filler { node: &node, opener: &opener, window: settings.ovse.window };
     let mut orders = told();
     let mut backlog = Backlog::default();
-    let doors: Vec<Transactions> = (0..load::cores()).map(|shard| node.tree.doors(shard).transactions).collect();
+    let doors: Vec<Transactions> = (0..load::cores()).map(|shard| node.tree.handles(shard).transactions).collect();
     while let Some(order) = orders.recv().await {
         let count = |name: &str| order[name].as_u64().and_then(|count| usize::try_from(count).ok());
         if order["fill"].is_string() {

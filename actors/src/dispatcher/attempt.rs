@@ -12,9 +12,9 @@ use sakshi_domain::ids::TxnId;
 use sakshi_domain::payload::OvsePayload;
 use sakshi_outbound::client::WebhookClient;
 use sakshi_store::{Store, StoreError, TransactionRecord, Vault, VaultError};
+use sakshi_supervision::Gate;
 
 use super::budget::{BESIDE_BYTES, Held};
-use crate::admission::Admission;
 use crate::reveal::{RevealError, reveal};
 
 /// First pause before an attempt's record is tried again; it doubles up to [`PAUSE_MAX`].
@@ -27,7 +27,7 @@ pub(super) struct Attempter {
     pub(super) store: Arc<dyn Store>,
     pub(super) vault: Arc<Vault>,
     pub(super) client: WebhookClient,
-    pub(super) in_flight: Admission,
+    pub(super) in_flight: Arc<Gate>,
 }
 
 /// Why a body could not be built.

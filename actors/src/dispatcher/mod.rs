@@ -10,7 +10,7 @@
 
 mod attempt;
 mod budget;
-mod lane;
+mod origin_queue;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
@@ -22,12 +22,12 @@ use actix::{Actor, ActorFutureExt as _, Addr, AsyncContext as _, Context, Handle
 use sakshi_domain::delivery::{DeliveryId, QueuedDelivery};
 use sakshi_outbound::client::WebhookClient;
 use sakshi_store::{Store, StoreError, Vault};
+use sakshi_supervision::{Gate, Permit};
 
 use self::attempt::Attempter;
 pub use self::budget::ByteBounds;
 use self::budget::{BodyKind, Budget, Held, Short};
-use self::lane::{BATCH, Lane, Source};
-use crate::admission::{Admission, Permit};
+use self::origin_queue::{BATCH, Lane, Source};
 
 /// How often the outbox is looked through for deliveries whose notice was lost.
 const RESCAN: Duration = Duration::from_secs(2);
@@ -50,7 +50,7 @@ pub struct LaneBounds {
 /// What can be seen from outside of the attempts under way.
 #[derive(Clone, Debug)]
 pub(crate) struct UnderWay {
-    pub(crate) attempts: Admission,
+    pub(crate) attempts: Arc<Gate>,
     /// Bytes of their bodies.
     pub(crate) body_bytes: Arc<AtomicUsize>,
 }

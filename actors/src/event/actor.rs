@@ -1,9 +1,8 @@
 //! The event actor: a live copy of one event for those who look at it and watch it.
 //!
-//! It decides nothing. Whether a guest finds a place is decided by the store in the step that
-//! takes it; guests do not queue here, or one event's storm would wait for one commit after the
-//! other. The actor orders changes by the organiser, tells watchers what happens, coalescing many
-//! guests into few readings, and ends with the event.
+//! It decides nothing. The store decides whether a guest gets a place, in the step that takes it. Guests do not queue
+//! here, because each would wait for the commit of the one before. The actor orders changes by the organiser, tells watchers
+//! what happens, with many guests in one reading, and ends with the event.
 
 use std::mem;
 use std::sync::Arc;
@@ -17,26 +16,32 @@ use sakshi_domain::clock::Clock;
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::EventId;
 use sakshi_store::{PatchEventOutcome, Store, StoreError};
+use sakshi_supervision::Deadline;
 use tokio::sync::{oneshot, watch};
 
 use super::message::{EventView, EventWatch, LookEvent, PatchEvent, Refresh, WatchEvent};
-use crate::registry::Deadline;
 
 /// Watchers learn of changes at most this often.
 const COALESCE: Duration = Duration::from_millis(200);
 /// How often an event that is watched is read again where other nodes may change it.
-const LOOK: Duration = Duration::from_millis(300);
+const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
+
+/// What every event actor of the node uses.
+#[derive(Debug)]
+pub(crate) struct EventContext {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
 
 /// One live event.
 #[derive(Debug)]
 pub(crate) struct EventActor {
     id: EventId,
-    store: Arc<dyn Store>,
-    clock: Arc<dyn Clock>,
+    context: Arc<EventContext>,
     /// The last reading; what watchers see.
     seen: Option<watch::Sender<Arc<Event>>>,
     refreshing: bool,
-    /// It is read again every [`LOOK`] as long as somebody watches it.
+    /// It is read again every [`FOLLOW_PAUSE`] as long as somebody watches it.
     following: bool,
     /// Who waits for the reading that begins when the one under way has ended.
     waiting: Vec<Reader>,
@@ -50,9 +55,9 @@ type Reader = oneshot::Sender<Result<Option<Arc<Event>>, StoreError>>;
 
 impl EventActor {
     /// An actor for an event that was just read or created.
-    pub(crate) fn new(event: Arc<Event>, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(event: Arc<Event>, context: Arc<EventContext>) -> Self {
         let (id, seen) = (event.id, Some(watch::Sender::new(event)));
-        Self { id, store, clock, seen, refreshing: false, following: false, waiting: Vec::new(), reading: false, changes: 0 }
+        Self { id, context, seen, refreshing: false, following: false, waiting: Vec::new(), reading: false, changes: 0 }
     }
 
     /// Takes over a reading and tells watchers when it differs from the last.
@@ -82,7 +87,7 @@ impl EventActor {
         }
         self.refreshing = true;
         ctx.run_later(pause, |actor, ctx| {
-            let load = actor.store.load_event(actor.id);
+            let load = actor.context.store.load_event(actor.id);
             ctx.spawn(load.into_actor(actor).map(|loaded, actor, _| {
                 actor.refreshing = false;
                 if let Ok(Some(event)) = loaded {
@@ -95,9 +100,9 @@ impl EventActor {
     /// Somebody watches from now on. What other nodes change is not announced: an event is watched by few, and its
     /// guests come to all of them.
     fn follow(&mut self, ctx: &mut Context<Self>) {
-        if !self.following && self.store.ended_elsewhere().is_some() {
+        if !self.following && self.context.store.ended_elsewhere().is_some() {
             self.following = true;
-            ctx.run_later(LOOK, Self::look_again);
+            ctx.run_later(FOLLOW_PAUSE, Self::look_again);
         }
     }
 
@@ -105,7 +110,7 @@ impl EventActor {
         self.refresh(Duration::ZERO, ctx);
         self.following = self.is_watched() || self.reading;
         if self.following {
-            ctx.run_later(LOOK, Self::look_again);
+            ctx.run_later(FOLLOW_PAUSE, Self::look_again);
         }
     }
 
@@ -136,7 +141,7 @@ impl EventActor {
         self.reading = true;
         let (readers, changes) = (mem::take(&mut self.waiting), self.changes);
         metrics::counter!("sakshi_event_readings_total").increment(1);
-        let load = self.store.load_event(self.id);
+        let load = self.context.store.load_event(self.id);
         ctx.spawn(load.into_actor(self).map(move |loaded, actor, ctx| {
             actor.reading = false;
             let event = loaded.map(|event| event.map(Arc::new));
@@ -190,11 +195,11 @@ impl Handler<PatchEvent> for EventActor {
     type Result = AtomicResponse<Self, Result<PatchEventOutcome, StoreError>>;
 
     fn handle(&mut self, PatchEvent { app, patch }: PatchEvent, _: &mut Self::Context) -> Self::Result {
-        let change = self.store.patch_event(self.id, app, patch);
+        let change = self.context.store.patch_event(self.id, app, patch);
         AtomicResponse::new(Box::pin(change.into_actor(self).map(|outcome, actor, _| {
             if let Ok(PatchEventOutcome::Patched(event)) = &outcome {
                 actor.changes += 1;
-                tracing::info!(event.id = %actor.id, event.status = event.status(actor.clock.now()).as_str(), "event changed");
+                tracing::info!(event.id = %actor.id, event.status = event.status(actor.context.clock.now()).as_str(), "event changed");
                 actor.saw(&Arc::new(event.clone()));
             }
             outcome
@@ -214,7 +219,7 @@ impl Handler<Deadline> for EventActor {
     type Result = ();
 
     fn handle(&mut self, _: Deadline, ctx: &mut Self::Context) {
-        let now = self.clock.now();
+        let now = self.context.clock.now();
         let end = self.seen.as_ref().map_or(now, |seen| seen.borrow().terms.expires_at);
         if now >= end {
             tracing::info!(event.id = %self.id, "event ended");

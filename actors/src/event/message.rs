@@ -8,7 +8,7 @@ use sakshi_domain::ids::AppId;
 use sakshi_store::{PatchEventOutcome, StoreError};
 use tokio::sync::watch;
 
-/// An event as it stands.
+/// An event as it is now.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventView {
     /// With its counts.
@@ -20,42 +20,17 @@ pub enum EventView {
 /// Follows an event: the value changes when the event does. The sender goes when the event ends.
 pub type EventWatch = watch::Receiver<Arc<Event>>;
 
-/// A question that has an answer when there is no such event, too.
-pub(crate) trait EventQuestion: Message<Result = Result<Self::Answer, StoreError>> + Clone + Send + 'static {
-    /// What is answered.
-    type Answer: Send + 'static;
-
-    /// The answer when there is no such event.
-    fn unknown(&self) -> Self::Answer;
-}
-
-/// How does the event stand?
+/// What is the event now?
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "Result<EventView, StoreError>")]
 pub(crate) struct LookEvent;
-
-impl EventQuestion for LookEvent {
-    type Answer = EventView;
-
-    fn unknown(&self) -> EventView {
-        EventView::Unknown
-    }
-}
 
 /// Tell me whenever the event changes.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "Result<Option<EventWatch>, StoreError>")]
 pub(crate) struct WatchEvent;
 
-impl EventQuestion for WatchEvent {
-    type Answer = Option<EventWatch>;
-
-    fn unknown(&self) -> Self::Answer {
-        None
-    }
-}
-
-/// Change yourself.
+/// Change the event.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "Result<PatchEventOutcome, StoreError>")]
 pub(crate) struct PatchEvent {
@@ -63,14 +38,6 @@ pub(crate) struct PatchEvent {
     pub(crate) app: AppId,
     /// The change.
     pub(crate) patch: EventPatch,
-}
-
-impl EventQuestion for PatchEvent {
-    type Answer = PatchEventOutcome;
-
-    fn unknown(&self) -> PatchEventOutcome {
-        PatchEventOutcome::NotFound
-    }
 }
 
 /// Something happened at the event: read the counts again for those who watch.

@@ -1,8 +1,11 @@
-//! The event actor and what it can be asked.
+//! Events: the actor, what it can be asked, its shards and the handle to all events of the node.
 
 mod actor;
+mod handle;
 mod message;
+mod shard;
 
-pub(crate) use actor::EventActor;
-pub(crate) use message::{EventQuestion, LookEvent, PatchEvent, Refresh, WatchEvent};
+pub(crate) use actor::{EventActor, EventContext};
+pub use handle::Events;
 pub use message::{EventView, EventWatch};
+pub(crate) use shard::event_changed;

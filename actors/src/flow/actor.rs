@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorContext as _, ActorFutureExt as _, Addr, AsyncContext as _, AtomicResponse, Context, Handler, Message, Supervised,
-    WrapFuture as _,
+    Actor, ActorContext as _, ActorFutureExt as _, Addr, AsyncContext as _, AtomicResponse, Context, Handler, Message, Recipient,
+    Supervised, WrapFuture as _,
 };
 use sakshi_domain::clock::Clock;
 use sakshi_domain::delivery::QueuedDelivery;
@@ -20,11 +20,12 @@ use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{LapseFlowOutcome, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, Store, StoreError};
+use sakshi_supervision::Deadline;
 use tokio::sync::Semaphore;
 
-use super::message::{FlowAnswer, Lapse, OpenIt, TakeIn};
+use super::message::{Lapse, OpenFlowTicket, ReportTicket, WakeAt};
 use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
-use crate::registry::{Deadline, FlowRegistry, Unanswered, WakeAt};
+use crate::router::{Answered, Unanswered};
 
 /// Documents of the node that lapse at one moment: each is read, written and sealed as a whole, and
 /// many may fall due together.
@@ -34,9 +35,9 @@ const LAPSE_TRIES: u32 = 5;
 /// Between two such questions.
 const LAPSE_PAUSE: Duration = Duration::from_secs(1);
 
-/// What every flow actor of the node shares.
+/// What every flow actor of the node uses.
 #[derive(Debug)]
-pub(crate) struct FlowGround {
+pub(crate) struct FlowContext {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) dispatcher: Addr<WebhookDispatcher>,
@@ -46,7 +47,7 @@ pub(crate) struct FlowGround {
     pub(crate) lapses: Semaphore,
 }
 
-impl FlowGround {
+impl FlowContext {
     /// Tells the dispatcher of a webhook that the store has queued.
     fn queued(&self, delivery: Option<QueuedDelivery>) {
         if let Some(delivery) = delivery {
@@ -64,9 +65,9 @@ impl FlowGround {
 #[derive(Debug)]
 pub(crate) struct FlowActor {
     id: FlowId,
-    ground: Arc<FlowGround>,
+    context: Arc<FlowContext>,
     /// The shard that wakes it at its deadline, if there is room for it to wait there.
-    home: Option<Addr<FlowRegistry>>,
+    shard: Option<Recipient<WakeAt>>,
     /// What it waits for.
     deadline: Option<Timestamp>,
     tries: u32,
@@ -74,24 +75,24 @@ pub(crate) struct FlowActor {
     busy: bool,
 }
 
-type Reply<T> = AtomicResponse<FlowActor, FlowAnswer<T>>;
+type Reply<T> = AtomicResponse<FlowActor, Answered<T>>;
 
 impl FlowActor {
-    /// An actor for a flow of which something is known to happen. With a `home` it may stay until
+    /// An actor for a flow of which something is known to happen. With a `shard` it may stay until
     /// the flow's deadline.
-    pub(crate) const fn new(id: FlowId, ground: Arc<FlowGround>, home: Option<Addr<FlowRegistry>>) -> Self {
-        Self { id, ground, home, deadline: None, tries: 0, busy: false }
+    pub(crate) const fn new(id: FlowId, context: Arc<FlowContext>, shard: Option<Recipient<WakeAt>>) -> Self {
+        Self { id, context, shard, deadline: None, tries: 0, busy: false }
     }
 
     /// Takes over what the store said about the flow's deadline.
     fn expect(&mut self, deadline: Option<Timestamp>) {
         let deadline = deadline.filter(|at| at.millis() < i64::MAX);
-        if let (Some(at), Some(home)) = (deadline, &self.home)
+        if let (Some(at), Some(shard)) = (deadline, &self.shard)
             && self.deadline != Some(at)
         {
-            home.do_send(WakeAt { id: self.id, at });
+            shard.do_send(WakeAt { id: self.id, at });
         }
-        self.deadline = deadline.filter(|_| self.home.is_some());
+        self.deadline = deadline.filter(|_| self.shard.is_some());
         self.tries = 0;
     }
 
@@ -135,7 +136,7 @@ impl FlowActor {
         let result = match outcome {
             Ok(ReportFlowOutcome::Accepted { flow, queued }) => {
                 self.went_on(flow);
-                self.ground.queued(queued.clone());
+                self.context.queued(queued.clone());
                 "accepted"
             }
             Ok(ReportFlowOutcome::Repeated) => "repeated",
@@ -157,11 +158,11 @@ impl FlowActor {
                 metrics::counter!("sakshi_flows_lapsed_total").increment(1);
                 tracing::info!(flow.id = %self.id, "document lapsed");
                 self.went_on(flow);
-                self.ground.queued(queued.clone());
+                self.context.queued(queued.clone());
             }
             Ok(LapseFlowOutcome::NotFound) => self.deadline = None,
             // The store's clock decides and may be behind ours; or the document ended elsewhere.
-            Ok(LapseFlowOutcome::NotDue) | Err(_) if self.deadline.is_some_and(|at| at <= self.ground.clock.now()) => {
+            Ok(LapseFlowOutcome::NotDue) | Err(_) if self.deadline.is_some_and(|at| at <= self.context.clock.now()) => {
                 self.tries += 1;
                 if self.tries < LAPSE_TRIES {
                     ctx.notify_later(Deadline, LAPSE_PAUSE);
@@ -188,24 +189,24 @@ impl Supervised for FlowActor {
     }
 }
 
-impl Handler<OpenIt> for FlowActor {
+impl Handler<OpenFlowTicket> for FlowActor {
     type Result = Reply<OpenFlowOutcome>;
 
-    fn handle(&mut self, OpenIt(slip): OpenIt, ctx: &mut Self::Context) -> Self::Result {
-        let Some(open) = slip.take() else { return self.lost(ctx) };
+    fn handle(&mut self, OpenFlowTicket(ticket): OpenFlowTicket, ctx: &mut Self::Context) -> Self::Result {
+        let Some(open) = ticket.take() else { return self.lost(ctx) };
         let (deadline, kind) = (open.flow.deadline(), open.flow.kind());
-        let opening = self.ground.store.open_flow(open);
+        let opening = self.context.store.open_flow(open);
         self.carry_out(opening, move |actor, outcome, _| actor.opened(outcome, deadline, kind))
     }
 }
 
-impl Handler<TakeIn> for FlowActor {
+impl Handler<ReportTicket> for FlowActor {
     type Result = Reply<ReportFlowOutcome>;
 
-    fn handle(&mut self, TakeIn(slip): TakeIn, ctx: &mut Self::Context) -> Self::Result {
-        let Some(report) = slip.take() else { return self.lost(ctx) };
+    fn handle(&mut self, ReportTicket(ticket): ReportTicket, ctx: &mut Self::Context) -> Self::Result {
+        let Some(report) = ticket.take() else { return self.lost(ctx) };
         let kind = report.kind();
-        let taking = self.ground.store.report_flow(ReportFlow { report, result_ttl: self.ground.result_ttl });
+        let taking = self.context.store.report_flow(ReportFlow { report, result_ttl: self.context.result_ttl });
         self.carry_out(taking, move |actor, outcome, _| actor.reported(outcome, kind))
     }
 }
@@ -214,7 +215,7 @@ impl Handler<Lapse> for FlowActor {
     type Result = Reply<LapseFlowOutcome>;
 
     fn handle(&mut self, _: Lapse, _: &mut Self::Context) -> Self::Result {
-        let lapse = Arc::clone(&self.ground).lapse(self.id);
+        let lapse = Arc::clone(&self.context).lapse(self.id);
         self.carry_out(lapse, Self::lapsed)
     }
 }
@@ -225,7 +226,7 @@ impl Handler<Deadline> for FlowActor {
     fn handle(&mut self, _: Deadline, ctx: &mut Self::Context) {
         // A timer of an invitation that was answered may ring as well: it asks for nothing.
         match self.deadline {
-            Some(at) if at <= self.ground.clock.now() => ctx.notify(Lapse),
+            Some(at) if at <= self.context.clock.now() => ctx.notify(Lapse),
             Some(_) => {}
             None => self.rest(ctx),
         }

@@ -1,44 +1,60 @@
-//! What a flow's actor can be asked. What is opened and reported can be large: it comes as a slip.
+//! What a flow can be asked. What is opened and reported can be large, so it comes as a ticket.
 
 use actix::Message;
+use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::reported::FlowReport;
-use sakshi_store::{LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlowOutcome, StoreError};
+use sakshi_domain::ids::AppId;
+use sakshi_domain::time::Timestamp;
+use sakshi_store::{FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlowOutcome};
 
-use crate::parcel::Slip;
-use crate::registry::Unanswered;
-
-/// What comes back: the answer, the store's trouble, or why nobody answers.
-pub(crate) type FlowAnswer<T> = Result<Result<T, StoreError>, Unanswered>;
+use crate::router::Answered;
+use crate::take_once::TakeTicket;
 
 /// Something that a flow's actor carries out.
-pub(crate) trait FlowQuestion: Message<Result = FlowAnswer<Self::Answer>> + Clone + Send + 'static {
+pub(crate) trait FlowQuestion: Message<Result = Answered<Self::Answer>> + Clone + Send + 'static {
     /// What is answered.
     type Answer: Send + 'static;
 }
 
 /// Open the flow.
 #[derive(Clone, Debug, Message)]
-#[rtype(result = "FlowAnswer<OpenFlowOutcome>")]
-pub(crate) struct OpenIt(pub(crate) Slip<OpenFlow>);
+#[rtype(result = "Answered<OpenFlowOutcome>")]
+pub(crate) struct OpenFlowTicket(pub(crate) TakeTicket<OpenFlow>);
 
-impl FlowQuestion for OpenIt {
+impl FlowQuestion for OpenFlowTicket {
     type Answer = OpenFlowOutcome;
 }
 
-/// Take in what an upstream reports.
+/// Record what an upstream reports.
 #[derive(Clone, Debug, Message)]
-#[rtype(result = "FlowAnswer<ReportFlowOutcome>")]
-pub(crate) struct TakeIn(pub(crate) Slip<FlowReport>);
+#[rtype(result = "Answered<ReportFlowOutcome>")]
+pub(crate) struct ReportTicket(pub(crate) TakeTicket<FlowReport>);
 
-impl FlowQuestion for TakeIn {
+impl FlowQuestion for ReportTicket {
     type Answer = ReportFlowOutcome;
 }
 
 /// End the document if an invitation has ended.
 #[derive(Clone, Copy, Debug, Message)]
-#[rtype(result = "FlowAnswer<LapseFlowOutcome>")]
+#[rtype(result = "Answered<LapseFlowOutcome>")]
 pub(crate) struct Lapse;
 
 impl FlowQuestion for Lapse {
     type Answer = LapseFlowOutcome;
+}
+
+/// What is the flow of this app now? The store answers, without an actor.
+#[derive(Clone, Debug, Message)]
+#[rtype(result = "Answered<Option<FlowRecord>>")]
+pub(crate) struct LookFlow {
+    pub(crate) id: FlowId,
+    pub(crate) app: AppId,
+}
+
+/// Wake a flow's actor at its deadline.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct WakeAt {
+    pub(crate) id: FlowId,
+    pub(crate) at: Timestamp,
 }

@@ -11,11 +11,11 @@ use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Context, Supervised, 
 use futures_util::stream::{StreamExt as _, iter};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_store::{LapseFlowOutcome, Store};
+use sakshi_supervision::Shards;
 
-use super::actor::LAPSES_AT_ONCE;
+use super::actor::{FlowActor, LAPSES_AT_ONCE};
 use super::message::Lapse;
-use crate::door::Shards;
-use crate::registry::{FlowRegistry, Here};
+use super::shard::AskFlow;
 
 /// Pause between looks when nothing is left to do.
 const IDLE: Duration = Duration::from_secs(2);
@@ -30,13 +30,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct FlowSweeper {
     store: Arc<dyn Store>,
-    flows: Arc<Shards<FlowRegistry>>,
+    flows: Arc<Shards<FlowActor>>,
 }
 
 impl FlowSweeper {
     /// A sweeper for what lapses in this store, through the shards of this node.
     #[must_use]
-    pub(crate) const fn new(store: Arc<dyn Store>, flows: Arc<Shards<FlowRegistry>>) -> Self {
+    pub(crate) const fn new(store: Arc<dyn Store>, flows: Arc<Shards<FlowActor>>) -> Self {
         Self { store, flows }
     }
 
@@ -49,7 +49,7 @@ impl FlowSweeper {
 }
 
 /// One look through the store; how long to rest after it.
-async fn look(store: Arc<dyn Store>, flows: Arc<Shards<FlowRegistry>>) -> Duration {
+async fn look(store: Arc<dyn Store>, flows: Arc<Shards<FlowActor>>) -> Duration {
     let found = match store.lapsed_flows(LIMIT).await {
         Ok(found) => found,
         Err(error) => {
@@ -64,9 +64,9 @@ async fn look(store: Arc<dyn Store>, flows: Arc<Shards<FlowRegistry>>) -> Durati
 }
 
 /// Lets a document lapse; whether it did. One that could not is found again.
-async fn lapse(flows: &Shards<FlowRegistry>, id: FlowId) -> bool {
-    let Some(shard) = flows.get(flows.index_of(id)) else { return false };
-    match shard.send(Here { id, question: Lapse }).timeout(PATIENCE).await {
+async fn lapse(flows: &Shards<FlowActor>, id: FlowId) -> bool {
+    let Some(shard) = flows.of(&id) else { return false };
+    match shard.send(AskFlow { id, question: Lapse }).timeout(PATIENCE).await {
         Ok(Ok(Ok(outcome))) => matches!(outcome, LapseFlowOutcome::Lapsed { .. }),
         Ok(Ok(Err(error))) => {
             tracing::warn!(flow.id = %id, %error, "a document could not lapse");

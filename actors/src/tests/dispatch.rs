@@ -31,7 +31,7 @@ fn a_dispatcher_that_crashes_sends_every_webhook_once() {
         for mark in 0..60 {
             let id = universe.open_for(Some(&url)).await.unwrap();
             if mark % 20 == 10 {
-                universe.tree.around.dispatcher.do_send(Detonate);
+                universe.tree.dispatcher.do_send(Detonate);
             }
             universe.complete(id, verified(mark)).await;
         }

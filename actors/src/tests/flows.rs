@@ -10,7 +10,7 @@ use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use sakshi_store::{ReportFlowOutcome, Store as _};
 
 use super::{Universe, roomy, run, until};
-use crate::registry::DetonateFlow;
+use crate::flow::DetonateFlow;
 use crate::{AskError, TreeBounds};
 
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -144,7 +144,7 @@ fn a_document_whose_actor_panicked_lapses_all_the_same() {
         let universe = Universe::new().await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
         let id = universe.open_document(&receiver.url("/hook")).await;
-        universe.tree.flows.get(0).unwrap().do_send(crate::registry::DetonateFlow(Some(id)));
+        universe.tree.flows.get(0).unwrap().do_send(crate::flow::DetonateFlow(Some(id)));
         until("its actor has ended", || universe.tree.live_flows() == 0).await;
         universe.clock.advance(INVITED);
         told_once(&universe, &receiver, id).await;

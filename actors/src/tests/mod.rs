@@ -33,7 +33,8 @@ use tokio::sync::mpsc;
 use zeroize::Zeroizing;
 
 use crate::{
-    AskError, ByteBounds, Complete, CompleteReply, Doors, Escalation, Events, Flows, Ground, LaneBounds, Transactions, Tree, TreeBounds,
+    AskError, ByteBounds, Complete, CompleteReply, Escalation, Events, Flows, Handles, LaneBounds, Transactions, Tree, TreeBounds,
+    TreeConfig,
 };
 
 pub(super) const WINDOW: Duration = Duration::from_secs(900);
@@ -52,7 +53,7 @@ pub(super) struct Universe {
     pub(super) client: ClientId,
     pub(super) escalations: mpsc::UnboundedReceiver<Escalation>,
     pub(super) app: AppId,
-    ground: Ground,
+    config: TreeConfig,
     _directory: tempfile::TempDir,
 }
 
@@ -112,9 +113,9 @@ impl Universe {
         let connect_timeout = Duration::from_secs(2);
         let options = WebhookClientOptions { allow_private: true, connect_timeout, total_timeout, extra_roots_pem: None };
         let client = WebhookClient::new(&options).unwrap();
-        let ground = Ground { store: Arc::new(store.clone()), vault, clock: clock.clone(), client };
-        let (tree, escalations) = Tree::start(ground.clone(), bounds).await.unwrap();
-        let Doors { transactions: door, events, flows } = tree.start_shard().unwrap();
+        let config = TreeConfig { store: Arc::new(store.clone()), vault, clock: clock.clone(), client };
+        let (tree, escalations) = Tree::start(config.clone(), bounds).await.unwrap();
+        let Handles { transactions: door, events, flows } = tree.start_shard().unwrap();
         let client = Client { client_id: ClientId::generate(), name: "Test".into(), created_at: clock.now() };
         let id = client.client_id.clone();
         store.create_client(client).await.unwrap();
@@ -131,14 +132,14 @@ impl Universe {
             client: id,
             escalations,
             app: AppId::generate(),
-            ground,
+            config,
             _directory: directory,
         }
     }
 
-    /// Another life of the tree on the same ground.
+    /// Another tree with the same configuration.
     pub(super) async fn start_again(&self) -> (Tree, mpsc::UnboundedReceiver<Escalation>) {
-        Tree::start(self.ground.clone(), roomy()).await.unwrap()
+        Tree::start(self.config.clone(), roomy()).await.unwrap()
     }
 
     pub(super) fn opening(&self, id: TxnId, webhook: Option<&str>) -> OpenTransaction {

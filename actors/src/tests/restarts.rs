@@ -3,14 +3,14 @@
 use futures_util::future::join_all;
 
 use super::{Universe, run, until, verified};
-use crate::registry::Ask;
-use crate::registry::Detonate;
+use crate::ask::Ask;
+use crate::transaction::Detonate;
 use crate::transaction::{Subscribe, Watch};
 use crate::{CompleteReply, View, ledger};
 
 impl Universe {
     fn detonate(&self, what: Detonate) {
-        self.tree.shards.get(0).unwrap().do_send(what);
+        self.tree.transactions.get(0).unwrap().do_send(what);
     }
 
     fn restarts(&self, name: &str) -> u64 {
@@ -23,7 +23,7 @@ fn a_panic_in_one_transaction_loses_no_state_and_disturbs_no_neighbour() {
     run(async {
         let universe = Universe::new().await;
         let ids: Vec<_> = join_all((0..50).map(|_| universe.open())).await;
-        let shard = universe.tree.shards.get(0).unwrap();
+        let shard = universe.tree.transactions.get(0).unwrap();
         let mut neighbours = Vec::new();
         for id in &ids[1..] {
             let watch = shard.send(Ask { id: *id, question: Subscribe }).await.unwrap().unwrap().unwrap();
@@ -67,7 +67,7 @@ fn a_transaction_that_keeps_crashing_is_let_go_and_rebuilt_for_whoever_asks() {
 }
 
 #[test]
-fn a_registry_that_crashes_forgets_its_actors_and_no_transaction() {
+fn a_shard_that_crashes_forgets_its_actors_and_no_transaction() {
     run(async {
         let universe = Universe::new().await;
         let ids = join_all((0..20).map(|_| universe.open())).await;
@@ -113,7 +113,7 @@ fn a_ledger_in_a_crash_loop_escalates() {
 }
 
 #[test]
-fn a_registry_in_a_crash_loop_escalates() {
+fn a_shard_in_a_crash_loop_escalates() {
     run(async {
         let mut universe = Universe::new().await;
         for _ in 0..4 {
@@ -125,7 +125,7 @@ fn a_registry_in_a_crash_loop_escalates() {
 }
 
 #[test]
-fn when_many_transactions_keep_crashing_the_registry_starts_over_and_at_last_escalates() {
+fn when_many_transactions_keep_crashing_the_shard_starts_over_and_at_last_escalates() {
     run(async {
         let mut universe = Universe::new().await;
         let mut given_up = 0;
@@ -142,7 +142,7 @@ fn when_many_transactions_keep_crashing_the_registry_starts_over_and_at_last_esc
             assert!(given_up < 100, "nothing escalated");
         };
         assert_eq!(escalated.actor, "transactions-0");
-        assert!(given_up > 5, "one registry alone does not end the process at once: {given_up}");
+        assert!(given_up > 5, "one shard alone does not end the process at once: {given_up}");
         universe.tree.stop();
     });
 }

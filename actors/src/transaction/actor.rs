@@ -18,29 +18,29 @@ use sakshi_store::{
     CompleteOutcome, CompleteTransaction, CompletedRecord, GuestOutcomes, OpenOutcome, PresentedCredential, Store, StoreError,
     TransactionRecord, Vault,
 };
+use sakshi_supervision::{Deadline, Shards};
 use tokio::sync::oneshot;
 
-use super::message::{Complete, CompleteReply, Look, Open, Reply, Subscribe, TransactionQuestion, View, Watch, accepted};
+use super::message::{Complete, CompleteReply, EndedElsewhere, Look, Open, Subscribe, TransactionQuestion, View, Watch, accepted};
 use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
-use crate::door::Shards;
-use crate::events::touch;
+use crate::event::{EventActor, event_changed};
 use crate::ledger::{CreditLedger, DebitAndOpen};
-use crate::registry::{Deadline, EventRegistry};
+use crate::router::Answered;
 
 /// Watchers that one transaction wakes; one more has to look by itself.
 const WATCHERS_MAX: usize = 64;
 
-/// What every transaction actor of a shard shares.
+/// What every transaction actor of the node uses.
 #[derive(Debug)]
-pub(crate) struct Surroundings {
+pub(crate) struct TransactionContext {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) vault: Arc<Vault>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ledger: Addr<CreditLedger>,
     pub(crate) dispatcher: Addr<WebhookDispatcher>,
-    pub(crate) events: Arc<Shards<EventRegistry>>,
+    pub(crate) events: Arc<Shards<EventActor>>,
     /// Whether other nodes work on the same store.
-    pub(crate) shared: bool,
+    pub(crate) shared_store: bool,
 }
 
 /// One live transaction.
@@ -48,9 +48,9 @@ pub(crate) struct Surroundings {
 pub(crate) struct TransactionActor {
     id: TxnId,
     state: State,
-    /// It was not read from the store and is no copy of which others know: it ends with its first answer.
-    visiting: bool,
-    around: Arc<Surroundings>,
+    /// It was not read from the store, and other nodes do not know of this copy: it ends with its first answer.
+    temporary: bool,
+    context: Arc<TransactionContext>,
 }
 
 /// What the actor knows of its transaction.
@@ -60,8 +60,8 @@ enum State {
     Unread,
     /// Not in the store (yet).
     Absent,
-    /// It waits for the person, and these wait for it.
-    Waiting { pending: Arc<Pending>, watchers: Vec<oneshot::Sender<()>> },
+    /// It waits for the person. The watchers are told of its end.
+    Pending { pending: Arc<Pending>, watchers: Vec<oneshot::Sender<()>> },
     /// It has expired.
     Expired(Arc<Pending>),
     /// It has ended.
@@ -70,23 +70,23 @@ enum State {
 
 impl TransactionActor {
     /// An actor for a transaction that is about to be opened.
-    pub(crate) const fn unopened(id: TxnId, around: Arc<Surroundings>) -> Self {
-        Self { id, state: State::Absent, visiting: false, around }
+    pub(crate) const fn unopened(id: TxnId, context: Arc<TransactionContext>) -> Self {
+        Self { id, state: State::Absent, temporary: false, context }
     }
 
     /// An actor for a transaction that was read from the store.
-    pub(crate) fn adopted(record: TransactionRecord, around: Arc<Surroundings>) -> Self {
+    pub(crate) fn from_record(record: TransactionRecord, context: Arc<TransactionContext>) -> Self {
         let id = record.opened().id;
         let state = match record {
-            TransactionRecord::Pending(pending) => State::Waiting { pending: Arc::new(pending), watchers: Vec::new() },
+            TransactionRecord::Pending(pending) => State::Pending { pending: Arc::new(pending), watchers: Vec::new() },
             TransactionRecord::Completed(record) => State::Completed(Box::new(record)),
         };
-        Self { id, state, visiting: false, around }
+        Self { id, state, temporary: false, context }
     }
 
-    /// An actor for one answer to a transaction that somebody has just seen wait.
-    pub(crate) fn visiting(pending: Arc<Pending>, around: Arc<Surroundings>) -> Self {
-        Self { id: pending.id, state: State::Waiting { pending, watchers: Vec::new() }, visiting: true, around }
+    /// An actor for one answer to a transaction that the caller has just seen pending.
+    pub(crate) fn temporary(pending: Arc<Pending>, context: Arc<TransactionContext>) -> Self {
+        Self { id: pending.id, state: State::Pending { pending, watchers: Vec::new() }, temporary: true, context }
     }
 
     /// Ends the actor behind the messages that already wait for it; whoever comes later is
@@ -98,31 +98,31 @@ impl TransactionActor {
 
     /// Answers what needs no await, or `None` when the transaction is pending and in time.
     fn answer_ended<Q: TransactionQuestion>(&mut self, question: &Q, ctx: &mut Context<Self>) -> Option<Q::Answer> {
-        if let State::Waiting { pending, .. } = &self.state
-            && pending.is_expired(self.around.clock.now())
+        if let State::Pending { pending, .. } = &self.state
+            && pending.is_expired(self.context.clock.now())
         {
             let expired = State::Expired(Arc::clone(pending));
             self.retire(ctx, expired);
         }
         match &self.state {
-            State::Waiting { .. } => None,
+            State::Pending { .. } => None,
             State::Expired(opened) => Some(question.expired(Arc::clone(opened))),
             State::Completed(record) => Some(question.completed((**record).clone())),
             State::Absent | State::Unread => Some(question.unknown()),
         }
     }
 
-    /// Something happened to the guest of an event.
+    /// Tells the transaction's event, if it has one, that something happened to a guest.
     fn tell_event(&self, opened: &Pending) {
         if let Some(event) = opened.event {
-            touch(&self.around.events, event, None);
+            event_changed(&self.context.events, event, None);
         }
     }
 
-    /// What is answered while it waits.
-    fn waiting(&self) -> View {
+    /// What is answered while it is pending.
+    fn pending(&self) -> View {
         match &self.state {
-            State::Waiting { pending, .. } => View::Pending(Arc::clone(pending)),
+            State::Pending { pending, .. } => View::Pending(Arc::clone(pending)),
             _ => View::Unknown,
         }
     }
@@ -130,7 +130,7 @@ impl TransactionActor {
     /// Takes over what another node may have done to a transaction that waits here.
     fn saw(&mut self, loaded: Option<TransactionRecord>, ctx: &mut Context<Self>) {
         match loaded {
-            _ if !matches!(self.state, State::Waiting { .. }) => {}
+            _ if !matches!(self.state, State::Pending { .. }) => {}
             Some(TransactionRecord::Pending(_)) => {}
             Some(TransactionRecord::Completed(record)) => self.retire(ctx, State::Completed(Box::new(record))),
             None => self.retire(ctx, State::Absent),
@@ -140,7 +140,7 @@ impl TransactionActor {
     fn read(&mut self, loaded: Result<Option<TransactionRecord>, StoreError>, ctx: &mut Context<Self>) {
         match loaded {
             Ok(Some(TransactionRecord::Pending(pending))) => {
-                self.state = State::Waiting { pending: Arc::new(pending), watchers: Vec::new() };
+                self.state = State::Pending { pending: Arc::new(pending), watchers: Vec::new() };
             }
             Ok(Some(TransactionRecord::Completed(record))) => self.retire(ctx, State::Completed(Box::new(record))),
             Ok(None) => self.retire(ctx, State::Absent),
@@ -155,7 +155,7 @@ impl Actor for TransactionActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         if matches!(self.state, State::Unread) {
-            let load = self.around.store.load_transaction(self.id);
+            let load = self.context.store.load_transaction(self.id);
             ctx.wait(load.into_actor(self).map(|loaded, actor, ctx| actor.read(loaded, ctx)));
         }
     }
@@ -169,11 +169,11 @@ impl Supervised for TransactionActor {
 }
 
 impl Handler<Open> for TransactionActor {
-    type Result = AtomicResponse<Self, Result<OpenOutcome, StoreError>>;
+    type Result = AtomicResponse<Self, Answered<OpenOutcome>>;
 
     fn handle(&mut self, Open(open): Open, _: &mut Self::Context) -> Self::Result {
         let pending = Arc::new(open.pending.clone());
-        let ask = self.around.ledger.send(DebitAndOpen(open));
+        let ask = self.context.ledger.send(DebitAndOpen(open));
         let answer = async {
             match ask.await {
                 Ok(answer) => answer.await,
@@ -184,11 +184,11 @@ impl Handler<Open> for TransactionActor {
             match &outcome {
                 Ok(OpenOutcome::Opened { .. }) => {
                     actor.tell_event(&pending);
-                    actor.state = State::Waiting { pending, watchers: Vec::new() };
+                    actor.state = State::Pending { pending, watchers: Vec::new() };
                 }
                 _ => actor.retire(ctx, State::Absent),
             }
-            outcome
+            Ok(outcome)
         })))
     }
 }
@@ -198,14 +198,14 @@ impl Handler<Look> for TransactionActor {
 
     fn handle(&mut self, look: Look, ctx: &mut Self::Context) -> Self::Result {
         let ended = self.answer_ended(&look, ctx);
-        if ended.is_some() || !look.fresh || !self.around.shared {
-            return ActorResponse::reply(Ok(ended.unwrap_or_else(|| self.waiting())));
+        if ended.is_some() || !look.fresh || !self.context.shared_store {
+            return ActorResponse::reply(Ok(ended.unwrap_or_else(|| self.pending())));
         }
         // Another node may have ended it, and its notice may be late or lost.
-        let load = self.around.store.load_transaction(self.id);
+        let load = self.context.store.load_transaction(self.id);
         ActorResponse::r#async(load.into_actor(self).map(move |loaded, actor, ctx| {
             actor.saw(loaded?, ctx);
-            Ok(actor.answer_ended(&look, ctx).unwrap_or_else(|| actor.waiting()))
+            Ok(actor.answer_ended(&look, ctx).unwrap_or_else(|| actor.pending()))
         }))
     }
 }
@@ -217,7 +217,7 @@ impl Handler<Subscribe> for TransactionActor {
         if let Some(answer) = self.answer_ended(&subscribe, ctx) {
             return MessageResult(Ok(answer));
         }
-        let State::Waiting { watchers, .. } = &mut self.state else { return MessageResult(Ok(Watch::Refused)) };
+        let State::Pending { watchers, .. } = &mut self.state else { return MessageResult(Ok(Watch::Refused)) };
         watchers.retain(|watcher| !watcher.is_closed());
         if watchers.len() >= WATCHERS_MAX {
             return MessageResult(Ok(Watch::Refused));
@@ -229,16 +229,16 @@ impl Handler<Subscribe> for TransactionActor {
 }
 
 impl Handler<Complete> for TransactionActor {
-    type Result = Reply<CompleteReply>;
+    type Result = AtomicResponse<Self, Result<CompleteReply, StoreError>>;
 
     fn handle(&mut self, complete: Complete, ctx: &mut Self::Context) -> Self::Result {
         if let Some(answer) = self.answer_ended(&complete, ctx) {
             return AtomicResponse::new(Box::pin(async move { Ok(answer) }.into_actor(self)));
         }
-        let State::Waiting { pending, .. } = &self.state else {
+        let State::Pending { pending, .. } = &self.state else {
             return AtomicResponse::new(Box::pin(async { Ok(CompleteReply::Unknown) }.into_actor(self)));
         };
-        let transition = seal(pending, &complete, &self.around);
+        let transition = seal(pending, &complete, &self.context);
         let commit = async {
             match transition {
                 Some((store, transition)) => store.complete_transaction(transition).await,
@@ -247,7 +247,7 @@ impl Handler<Complete> for TransactionActor {
         };
         AtomicResponse::new(Box::pin(commit.into_actor(self).map(move |outcome, actor, ctx| {
             let reply = outcome.map(|outcome| actor.settle(outcome, &complete, ctx));
-            if actor.visiting && matches!(actor.state, State::Waiting { .. }) {
+            if actor.temporary && matches!(actor.state, State::Pending { .. }) {
                 // What waits behind is asked again, of the store.
                 ctx.stop();
             }
@@ -257,13 +257,13 @@ impl Handler<Complete> for TransactionActor {
 }
 
 /// Lets the domain decide and seals what it decided; `None` when it says that the window is over.
-fn seal(pending: &Pending, complete: &Complete, around: &Surroundings) -> Option<(Arc<dyn Store>, CompleteTransaction)> {
+fn seal(pending: &Pending, complete: &Complete, context: &TransactionContext) -> Option<(Arc<dyn Store>, CompleteTransaction)> {
     let credential = match &complete.answer {
         Answer::Credential { identity, holder_bound, .. } => Some(PresentedCredential { digest: *identity, holder_bound: *holder_bound }),
         Answer::Failure { .. } => None,
     };
-    let done = pending.clone().complete(complete.answer.clone(), around.clock.now()).ok()?;
-    let outcome = crate::reveal::seal_outcome(&around.vault, done.opened.id, &done.outcome);
+    let done = pending.clone().complete(complete.answer.clone(), context.clock.now()).ok()?;
+    let outcome = crate::reveal::seal_outcome(&context.vault, done.opened.id, &done.outcome);
     let transition = CompleteTransaction {
         id: done.opened.id,
         event: done.opened.event,
@@ -273,9 +273,9 @@ fn seal(pending: &Pending, complete: &Complete, around: &Surroundings) -> Option
         credential,
         replay_window: complete.replay_window,
         result_ttl: complete.result_ttl,
-        guest: done.opened.event.map(|_| refusals(&around.vault, done.opened.id)),
+        guest: done.opened.event.map(|_| refusals(&context.vault, done.opened.id)),
     };
-    Some((Arc::clone(&around.store), transition))
+    Some((Arc::clone(&context.store), transition))
 }
 
 /// What to store for a guest who passed when the event has no place.
@@ -296,7 +296,7 @@ impl TransactionActor {
                 }
                 self.tell_event(&record.opened);
                 if let Some(delivery) = queued {
-                    self.around.dispatcher.do_send(DeliveryQueued(delivery));
+                    self.context.dispatcher.do_send(DeliveryQueued(delivery));
                 }
                 let reply = accepted(&record);
                 self.retire(ctx, State::Completed(Box::new(record)));
@@ -308,7 +308,7 @@ impl TransactionActor {
                 reply
             }
             CompleteOutcome::Expired => {
-                if let State::Waiting { pending, .. } = &self.state {
+                if let State::Pending { pending, .. } = &self.state {
                     let expired = State::Expired(Arc::clone(pending));
                     self.retire(ctx, expired);
                 }
@@ -334,12 +334,6 @@ impl Handler<Deadline> for TransactionActor {
     }
 }
 
-/// Another node has ended the transaction: there is nothing left to be a copy of. Whoever watches here is woken, and
-/// whoever asks from now on is answered from the store.
-#[derive(Clone, Copy, Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct EndedElsewhere;
-
 impl Handler<EndedElsewhere> for TransactionActor {
     type Result = ();
 
@@ -358,7 +352,7 @@ impl Handler<Retire> for TransactionActor {
 
     fn handle(&mut self, _: Retire, ctx: &mut Self::Context) {
         // An opening that was asked for again in the meantime has brought it back to life.
-        if !matches!(self.state, State::Waiting { .. }) {
+        if !matches!(self.state, State::Pending { .. }) {
             ctx.stop();
         }
     }

@@ -1,23 +1,23 @@
-//! What a transaction can be asked, and what is answered when it has already ended and no actor
-//! lives for it any more.
+//! What a transaction can be asked, and the answers that its record alone can give.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::Message;
 use sakshi_domain::event::EventRefusal;
+use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Answer, Pending};
 use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, StoreError};
 use tokio::sync::oneshot;
 
-use super::TransactionActor;
+use crate::router::Answered;
 
 /// A question that can also be answered from the stored record alone.
 pub(crate) trait TransactionQuestion: Message<Result = Result<Self::Answer, StoreError>> + Clone + Send + 'static {
     /// What is answered.
     type Answer: Send + 'static;
-    /// Whether the record in the store answers it, whatever that says.
-    const LOOKS: bool = false;
+    /// Whether every record answers it, one that is pending too.
+    const READ_ONLY: bool = false;
 
     /// The answer of a completed transaction.
     fn completed(&self, record: CompletedRecord) -> Self::Answer;
@@ -28,18 +28,18 @@ pub(crate) trait TransactionQuestion: Message<Result = Result<Self::Answer, Stor
     /// The answer when there is no such transaction.
     fn unknown(&self) -> Self::Answer;
 
-    /// The transaction as whoever asks has just seen it wait.
+    /// The transaction, if the caller has just seen that it is pending.
     fn known(&self) -> Option<&Arc<Pending>> {
         None
     }
 
-    /// The answer of one that waits, where its record answers it.
-    fn waiting(&self, _: &Pending) -> Option<Self::Answer> {
+    /// The answer of a pending one, if its record answers it.
+    fn pending(&self, _: &Pending) -> Option<Self::Answer> {
         None
     }
 }
 
-/// A transaction as it stands.
+/// A transaction as it is now.
 #[derive(Clone, Debug)]
 pub enum View {
     /// It waits for the person.
@@ -52,17 +52,17 @@ pub enum View {
     Unknown,
 }
 
-/// How does the transaction stand?
+/// What is the transaction now?
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "Result<View, StoreError>")]
 pub(crate) struct Look {
-    /// Whether one that another node has ended this moment may not seem to wait.
+    /// Whether to ask the store, when another node may have ended it.
     pub(crate) fresh: bool,
 }
 
 impl TransactionQuestion for Look {
     type Answer = View;
-    const LOOKS: bool = true;
+    const READ_ONLY: bool = true;
 
     fn completed(&self, record: CompletedRecord) -> View {
         View::Completed(Box::new(record))
@@ -76,7 +76,7 @@ impl TransactionQuestion for Look {
         View::Unknown
     }
 
-    fn waiting(&self, pending: &Pending) -> Option<View> {
+    fn pending(&self, pending: &Pending) -> Option<View> {
         Some(View::Pending(Arc::new(pending.clone())))
     }
 }
@@ -117,7 +117,8 @@ impl TransactionQuestion for Subscribe {
 pub struct Complete {
     /// The answer.
     pub answer: Answer,
-    /// The transaction, if the caller has just seen it wait: then nobody needs to look again before the step that decides.
+    /// The transaction, if the caller has just seen that it is pending: then the store is not read before the step that
+    /// decides.
     pub known: Option<Arc<Pending>>,
     /// How long its credential is refused under other transactions.
     pub replay_window: Duration,
@@ -174,10 +175,13 @@ impl TransactionQuestion for Complete {
     }
 }
 
-/// Open yourself: debit the credit and begin to wait.
+/// Open the transaction: debit the credit and begin to wait.
 #[derive(Clone, Debug, Message)]
-#[rtype(result = "Result<OpenOutcome, StoreError>")]
-pub(crate) struct Open(pub Arc<OpenTransaction>);
+#[rtype(result = "Answered<OpenOutcome>")]
+pub(crate) struct Open(pub(crate) Arc<OpenTransaction>);
 
-/// Lets every question be answered after an await.
-pub(super) type Reply<T> = actix::AtomicResponse<TransactionActor, Result<T, StoreError>>;
+/// Another node has ended this transaction. Its actor stops: its watchers wake, and whoever asks from now on is answered
+/// from the store.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct EndedElsewhere(pub(crate) TxnId);

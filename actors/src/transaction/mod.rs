@@ -1,12 +1,18 @@
-//! The transaction actor and what it can be asked.
+//! Transactions: the actor, what it can be asked, its shards, the handle to all transactions of the node, and the listener
+//! for what other nodes have ended.
 
 mod actor;
+mod handle;
+mod listener;
 mod message;
+mod shard;
 
-pub(crate) use actor::TransactionActor;
-pub(crate) use actor::{EndedElsewhere, Surroundings};
+pub(crate) use actor::{TransactionActor, TransactionContext};
+pub use handle::Transactions;
+pub(crate) use listener::ChangeListener;
 pub use message::{Complete, CompleteReply, View};
-pub(crate) use message::{Look, Open, Subscribe, TransactionQuestion, Watch};
 
 #[cfg(test)]
-pub(crate) use actor::Detonate;
+pub(crate) use message::{Subscribe, Watch};
+#[cfg(test)]
+pub(crate) use shard::Detonate;

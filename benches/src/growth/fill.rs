@@ -109,7 +109,7 @@ impl Filler<'_> {
         count: usize,
         one: impl AsyncFn(&Transactions, usize) -> Result<Option<TxnId>, Failure>,
     ) -> Result<Vec<TxnId>, Failure> {
-        let doors: Vec<Transactions> = (0..load::cores()).map(|shard| self.node.tree.doors(shard).transactions).collect();
+        let doors: Vec<Transactions> = (0..load::cores()).map(|shard| self.node.tree.handles(shard).transactions).collect();
         let (doors, one) = (&doors, &one);
         let lane = |lane: usize| async move {
             let door = &doors[lane % doors.len()];

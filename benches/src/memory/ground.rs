@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use actix_rt::Arbiter;
 use futures_util::future::join_all;
-use sakshi_actors::{ByteBounds, Complete, CompleteReply, Ground as TreeGround, LaneBounds, Transactions, Tree, TreeBounds};
+use sakshi_actors::{ByteBounds, Complete, CompleteReply, LaneBounds, Transactions, Tree, TreeBounds, TreeConfig};
 use sakshi_authority::callback::failure_answer;
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::credits::{CreditMove, EntryKind};
@@ -83,7 +83,7 @@ async fn plant(store: &Arc<dyn Store>, vault: &Arc<Vault>, clock: Arc<dyn Clock>
         total_timeout: Duration::from_secs(1),
         extra_roots_pem: None,
     })?;
-    let ground = TreeGround { store: Arc::clone(store), vault: Arc::clone(vault), clock, client };
+    let ground = TreeConfig { store: Arc::clone(store), vault: Arc::clone(vault), clock, client };
     let bounds = TreeBounds {
         shards: load::cores(),
         live_transactions: 10_000_000,

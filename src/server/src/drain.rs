@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_actors::Admission;
+use sakshi_actors::Gate;
 /// A request under way.
 pub use sakshi_actors::Permit as UnderWay;
 use tokio::sync::watch;
@@ -23,14 +23,14 @@ enum Stage {
 #[derive(Clone, Debug)]
 pub struct Drain {
     stage: Arc<watch::Sender<Stage>>,
-    under_way: Admission,
+    under_way: Arc<Gate>,
 }
 
 impl Drain {
     /// Not draining, nothing under way.
     #[must_use]
     pub fn new() -> Self {
-        Self { stage: Arc::new(watch::channel(Stage::Serving).0), under_way: Admission::new(usize::MAX) }
+        Self { stage: Arc::new(watch::channel(Stage::Serving).0), under_way: Gate::new(usize::MAX) }
     }
 
     /// Tells that the end is near.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use actix_web::App;
 use futures_util::future::LocalBoxFuture;
-use sakshi_actors::{ByteBounds, Doors, Escalation, Flows, Ground, LaneBounds, MoveCredits, Tree, TreeBounds};
+use sakshi_actors::{ByteBounds, Escalation, Flows, Handles, LaneBounds, MoveCredits, Tree, TreeBounds, TreeConfig};
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::ids::ClientId;
@@ -147,12 +147,12 @@ impl Node {
             total_timeout: settings.webhooks.timeout,
             extra_roots_pem: None,
         })?;
-        let ground = Ground { store: Arc::clone(&store), vault: Arc::clone(&material.vault), clock: Arc::clone(&clock), client };
-        let (tree, escalations) = Tree::start(ground, bounds(settings, &shares)).await?;
+        let config = TreeConfig { store: Arc::clone(&store), vault: Arc::clone(&material.vault), clock: Arc::clone(&clock), client };
+        let (tree, escalations) = Tree::start(config, bounds(settings, &shares)).await?;
 
         let internal_at = reachable(internal_addr);
         let sandbox = Sandbox::of(settings, material.sandbox_issuer.as_ref(), (&public_base, internal_at), &clock)?;
-        let Doors { transactions, events, flows } = tree.doors(0);
+        let Handles { transactions, events, flows } = tree.handles(0);
         let drain = Drain::new();
         let (memory, cpu) = (Memory::new(), CpuBudget::of_this_machine());
         let vault = Arc::clone(&material.vault);
@@ -188,7 +188,7 @@ impl Node {
             store: Arc::clone(&store),
             clock,
             credits: Arc::new(Desk(tree.clone())),
-            flows: Arc::new(Reports(tree.doors(0).flows)),
+            flows: Arc::new(Reports(tree.handles(0).flows)),
             memory: memory.clone(),
             health: Arc::new(Health::watch(tree.clone(), drain.clone(), Arc::clone(&store))),
             tree: {

@@ -8,7 +8,7 @@ use actix_web::http::ConnectionType;
 use actix_web::middleware::{Next, from_fn};
 use actix_web::web::{self, Data};
 use actix_web::{App, Error};
-use sakshi_actors::{Doors, Tree};
+use sakshi_actors::{Handles, Tree};
 use sakshi_domain::profile::Profile;
 
 use crate::budget::{CpuBudget, Memory};
@@ -56,7 +56,7 @@ pub fn app(
     + use<>,
 > {
     let mut service = shared.service.clone();
-    if let Some(Doors { transactions, events, flows }) = shared.tree.start_shard() {
+    if let Some(Handles { transactions, events, flows }) = shared.tree.start_shard() {
         service.transactions = transactions;
         service.events = events;
         service.flows = flows;

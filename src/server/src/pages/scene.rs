@@ -7,7 +7,7 @@ use std::time::Duration;
 use actix_web::body::BoxBody;
 use actix_web::dev::ServiceResponse;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
-use sakshi_actors::{ByteBounds, Complete, CompleteReply, Doors, Ground, LaneBounds, Tree, TreeBounds, View};
+use sakshi_actors::{ByteBounds, Complete, CompleteReply, Handles, LaneBounds, Tree, TreeBounds, TreeConfig, View};
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::clock::{Clock as _, ManualClock};
@@ -76,9 +76,10 @@ impl Scene {
         let client = WebhookClient::new(&client_options());
         let first = first_client::ensure(&store, clock.now()).await.unwrap().unwrap();
         let app = store.load_app(first.app.clone()).await.unwrap().unwrap();
-        let ground = Ground { store: Arc::new(store.clone()), vault: Arc::clone(&vault), clock: clock.clone(), client: client.unwrap() };
-        let (tree, _escalations) = Tree::start(ground, bounds()).await.unwrap();
-        let Doors { transactions, events, flows } = tree.start_shard().unwrap();
+        let config =
+            TreeConfig { store: Arc::new(store.clone()), vault: Arc::clone(&vault), clock: clock.clone(), client: client.unwrap() };
+        let (tree, _escalations) = Tree::start(config, bounds()).await.unwrap();
+        let Handles { transactions, events, flows } = tree.start_shard().unwrap();
         let service = Service {
             transactions,
             events,
@@ -214,11 +215,11 @@ impl Scene {
     pub(crate) async fn shut_the_door(&mut self) {
         let Service { store, vault, clock, .. } = &self.shared.service;
         let client = WebhookClient::new(&client_options()).unwrap();
-        let ground = Ground { store: Arc::clone(store), vault: Arc::clone(vault), clock: Arc::clone(clock), client };
-        let (tree, _escalations) = Tree::start(ground, TreeBounds { in_flight: 0, ..bounds() }).await.unwrap();
+        let config = TreeConfig { store: Arc::clone(store), vault: Arc::clone(vault), clock: Arc::clone(clock), client };
+        let (tree, _escalations) = Tree::start(config, TreeBounds { in_flight: 0, ..bounds() }).await.unwrap();
         self.tree.stop();
         self.shared.tree = tree.clone();
-        let Doors { transactions, events, .. } = tree.doors(0);
+        let Handles { transactions, events, .. } = tree.handles(0);
         (self.shared.service.transactions, self.shared.service.events) = (transactions, events);
         self.tree = tree;
     }

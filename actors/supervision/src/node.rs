@@ -6,11 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
+use crate::restart::ExitReason;
+
 /// A place in the tree.
 #[derive(Debug)]
-pub(crate) struct Node {
+pub struct Node {
     name: String,
     kind: &'static str,
+    /// Any number of actors live here; none is no failure.
+    group: bool,
     live: AtomicI64,
     restarts: AtomicU64,
     mailbox: AtomicI64,
@@ -27,7 +31,7 @@ pub struct NodeView {
     pub kind: &'static str,
     /// `running` or `down`.
     pub state: &'static str,
-    /// Live actors: 1 or 0 for a single one, the number of children for a registry.
+    /// Live actors: 1 or 0 for a single one, the number of children for a shard.
     pub live: i64,
     /// Restarts after a panic since the process began.
     pub restarts: u64,
@@ -40,18 +44,35 @@ pub struct NodeView {
 }
 
 impl Node {
-    /// A place without live actors.
-    #[must_use]
+    /// A place for one actor.
     pub(crate) fn new(name: impl Into<String>, kind: &'static str) -> Arc<Self> {
-        Arc::new(Self {
-            name: name.into(),
+        Arc::new(Self::empty(name.into(), kind, false))
+    }
+
+    /// A place for any number of actors.
+    pub(crate) fn group(name: impl Into<String>, kind: &'static str) -> Arc<Self> {
+        Arc::new(Self::empty(name.into(), kind, true))
+    }
+
+    fn empty(name: String, kind: &'static str, group: bool) -> Self {
+        Self {
+            name,
             kind,
+            group,
             live: AtomicI64::new(0),
             restarts: AtomicU64::new(0),
             mailbox: AtomicI64::new(0),
             last_exit: Mutex::new(None),
             children: Mutex::new(Vec::new()),
-        })
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) const fn is_group(&self) -> bool {
+        self.group
     }
 
     /// Adds a place below this one.
@@ -71,51 +92,41 @@ impl Node {
     }
 
     /// An actor here ended.
-    pub(crate) fn ended(&self, reason: &'static str) {
+    pub(crate) fn ended(&self, reason: ExitReason) {
         self.live.fetch_sub(1, Ordering::Relaxed);
-        if reason != "stopped" {
-            *self.last_exit.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+        if reason == ExitReason::GivenUp {
+            *self.last_exit.lock().unwrap_or_else(PoisonError::into_inner) = Some("given_up");
         }
     }
 
     /// Live actors.
     #[must_use]
-    pub(crate) fn live(&self) -> i64 {
+    pub fn live(&self) -> i64 {
         self.live.load(Ordering::Relaxed)
-    }
-
-    /// Restarts so far.
-    #[must_use]
-    pub(crate) fn restarts(&self) -> u64 {
-        self.restarts.load(Ordering::Relaxed)
     }
 
     /// Counts a request until the guard is dropped.
     #[must_use]
-    pub(crate) fn asked(self: &Arc<Self>) -> Asked {
+    pub fn asked(self: &Arc<Self>) -> Asked {
         self.mailbox.fetch_add(1, Ordering::Relaxed);
         Asked(Arc::clone(self))
     }
 
     /// Requests without an answer so far.
     #[must_use]
-    pub(crate) fn waiting(&self) -> i64 {
+    pub fn waiting(&self) -> i64 {
         self.mailbox.load(Ordering::Relaxed)
     }
 
     /// The node and all below it.
-    #[must_use]
     pub(crate) fn view(&self) -> NodeView {
-        let children: Vec<NodeView> =
-            self.children.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|child| child.view()).collect();
-        let registry = matches!(self.kind, "transaction_registry" | "event_registry" | "flow_registry");
-        let alive = self.live() > 0 || registry || !children.is_empty();
+        let children = self.children.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|child| child.view()).collect();
         NodeView {
             name: self.name.clone(),
             kind: self.kind,
-            state: if alive { "running" } else { "down" },
+            state: if self.live() > 0 || self.group { "running" } else { "down" },
             live: self.live(),
-            restarts: self.restarts(),
+            restarts: self.restarts.load(Ordering::Relaxed),
             last_exit: *self.last_exit.lock().unwrap_or_else(PoisonError::into_inner),
             mailbox: self.waiting(),
             children,
@@ -125,7 +136,7 @@ impl Node {
 
 /// One request that waits for its answer.
 #[derive(Debug)]
-pub(crate) struct Asked(Arc<Node>);
+pub struct Asked(Arc<Node>);
 
 impl Drop for Asked {
     fn drop(&mut self) {

@@ -1,7 +1,7 @@
-//! Admission: how much work may be inside at once.
+//! Admission: how many requests may be under way at once.
 //!
-//! actix mailboxes accept any number of messages whatever their capacity, so the bound is a
-//! counter at the door: a request that finds it full is shed at once instead of waiting in line.
+//! actix mailboxes accept any number of messages whatever their capacity, so the bound is a counter
+//! in front of them: a request that finds no permit left is refused at once instead of queued.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,61 +11,56 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 /// A bounded number of permits.
-#[derive(Clone, Debug)]
-pub struct Admission {
-    door: Arc<Door>,
+#[derive(Debug)]
+pub struct Gate {
     most: usize,
-}
-
-#[derive(Debug, Default)]
-struct Door {
     inside: AtomicUsize,
     emptied: Notify,
 }
 
-impl Admission {
+impl Gate {
     /// At most `most` permits at a time.
     #[must_use]
-    pub fn new(most: usize) -> Self {
-        Self { door: Arc::default(), most }
+    pub fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { most, inside: AtomicUsize::new(0), emptied: Notify::new() })
     }
 
     /// A permit, unless all are taken.
     #[must_use]
-    pub fn enter(&self) -> Option<Permit> {
+    pub fn enter(self: &Arc<Self>) -> Option<Permit> {
         let (permit, before) = self.take();
         (before < self.most).then_some(permit)
     }
 
     /// A permit, however many are taken: for work that is only counted.
     #[must_use]
-    pub fn enter_anyway(&self) -> Permit {
+    pub fn enter_anyway(self: &Arc<Self>) -> Permit {
         self.take().0
     }
 
-    fn take(&self) -> (Permit, usize) {
-        let before = self.door.inside.fetch_add(1, Ordering::AcqRel);
-        (Permit(Arc::clone(&self.door)), before)
+    fn take(self: &Arc<Self>) -> (Permit, usize) {
+        let before = self.inside.fetch_add(1, Ordering::AcqRel);
+        (Permit(Arc::clone(self)), before)
     }
 
     /// Permits taken.
     #[must_use]
     pub fn inside(&self) -> usize {
-        self.door.inside.load(Ordering::Acquire)
+        self.inside.load(Ordering::Acquire)
     }
 
     /// Waits until no permit is taken, for `patience` at most; returns how many still are.
     pub async fn emptied(&self, patience: Duration) -> usize {
         let emptied = async {
             loop {
-                let notice = self.door.emptied.notified();
+                let notice = self.emptied.notified();
                 if self.inside() == 0 {
                     return;
                 }
                 notice.await;
             }
         };
-        // Whether it is over or was given up, the count tells.
+        // The count tells whether the wait succeeded.
         let _ = timeout(patience, emptied).await;
         self.inside()
     }
@@ -73,7 +68,7 @@ impl Admission {
 
 /// A permit, returned when dropped.
 #[derive(Debug)]
-pub struct Permit(Arc<Door>);
+pub struct Permit(Arc<Gate>);
 
 impl Drop for Permit {
     fn drop(&mut self) {
@@ -89,26 +84,26 @@ mod tests {
 
     #[test]
     fn no_more_than_the_bound_are_inside_and_a_refusal_takes_no_place() {
-        let door = Admission::new(2);
-        let first = door.enter().unwrap();
-        let _second = door.enter().unwrap();
-        assert!(door.enter().is_none());
-        assert!(door.enter().is_none());
+        let gate = Gate::new(2);
+        let first = gate.enter().unwrap();
+        let _second = gate.enter().unwrap();
+        assert!(gate.enter().is_none());
+        assert!(gate.enter().is_none());
         drop(first);
-        assert_eq!(door.inside(), 1);
-        assert!(door.enter().is_some());
+        assert_eq!(gate.inside(), 1);
+        assert!(gate.enter().is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_waits_for_the_last_to_leave_is_told_at_once_or_when_patience_ends() {
-        let door = Admission::new(2);
-        assert_eq!(door.emptied(Duration::from_secs(60)).await, 0, "nobody is inside");
-        let permits = [door.enter_anyway(), door.enter_anyway(), door.enter_anyway()];
+        let gate = Gate::new(2);
+        assert_eq!(gate.emptied(Duration::from_secs(60)).await, 0, "nobody is inside");
+        let permits = [gate.enter_anyway(), gate.enter_anyway(), gate.enter_anyway()];
         let began = tokio::time::Instant::now();
-        assert_eq!(door.emptied(Duration::from_secs(60)).await, 3);
+        assert_eq!(gate.emptied(Duration::from_secs(60)).await, 3);
         assert_eq!(began.elapsed(), Duration::from_secs(60));
         let leaving = async { drop(permits) };
-        assert_eq!(tokio::join!(door.emptied(Duration::from_secs(60)), leaving).0, 0);
+        assert_eq!(tokio::join!(gate.emptied(Duration::from_secs(60)), leaving).0, 0);
         assert_eq!(began.elapsed(), Duration::from_secs(60), "without waiting any longer");
     }
 }

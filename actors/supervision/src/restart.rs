@@ -3,7 +3,7 @@
 //! [`Watched`] owns the actor's context and its value. A panic unwinds no further than one poll;
 //! the overseer says whether to restart. A restart keeps the address and the queued messages,
 //! calls [`actix::Supervised::restarting`], where the actor throws its state away, and then
-//! `started`, where it reloads it from the store. Only the message at fault is lost.
+//! `started`, where it loads it again. Only the message at fault is lost.
 //!
 //! actix's own `Supervisor` does none of this after a panic and is banned by `clippy.toml`.
 
@@ -36,17 +36,6 @@ pub(crate) enum ExitReason {
     GivenUp,
 }
 
-impl ExitReason {
-    /// The word shown in the tree.
-    #[must_use]
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Stopped => "stopped",
-            Self::GivenUp => "given_up",
-        }
-    }
-}
-
 /// Decides about one actor and is told of its end.
 pub(crate) trait Overseer: 'static {
     /// The actor panicked.
@@ -68,7 +57,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 
 impl RestartBudget {
     /// At most `most` restarts within `window`.
-    #[must_use]
     pub(crate) const fn new(most: usize, window: Duration) -> Self {
         Self { most, window, crashes: VecDeque::new() }
     }
@@ -90,7 +78,6 @@ impl RestartBudget {
     }
 
     /// Whether every crash has left the window.
-    #[must_use]
     pub(crate) fn is_at_rest(&self) -> bool {
         self.crashes.back().is_none_or(|at| at.elapsed() > self.window)
     }

@@ -1,7 +1,6 @@
-//! Hears which transactions other nodes have ended, and tells the actors here that have a copy of them.
+//! Receives notices of transactions that other nodes have ended, and stops the actors here that have a copy of them.
 //!
-//! A notice is only a hint: the store decides everything, so one that is lost or late costs a waiter its pause between
-//! two looks and nothing else.
+//! A notice is only a hint. When one is lost or late, a caller who waits learns of the end at its next look.
 
 use std::sync::Arc;
 
@@ -9,23 +8,23 @@ use actix::{Actor, AsyncContext as _, Context, StreamHandler, Supervised};
 use futures_util::stream::{Stream, unfold};
 use sakshi_domain::ids::TxnId;
 use sakshi_store::Store;
+use sakshi_supervision::Shards;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::door::Shards;
-use crate::registry::{Changed, TransactionRegistry};
+use super::actor::TransactionActor;
+use super::message::EndedElsewhere;
 
 /// Routes notices to the shards.
 #[derive(Debug)]
 pub(crate) struct ChangeListener {
     store: Arc<dyn Store>,
-    transactions: Arc<Shards<TransactionRegistry>>,
+    transactions: Arc<Shards<TransactionActor>>,
 }
 
 impl ChangeListener {
     /// A listener for the shards of this node.
-    #[must_use]
-    pub(crate) const fn new(store: Arc<dyn Store>, transactions: Arc<Shards<TransactionRegistry>>) -> Self {
+    pub(crate) const fn new(store: Arc<dyn Store>, transactions: Arc<Shards<TransactionActor>>) -> Self {
         Self { store, transactions }
     }
 }
@@ -35,13 +34,13 @@ impl Actor for ChangeListener {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         if let Some(ended) = self.store.ended_elsewhere() {
-            ctx.add_stream(heard(ended));
+            ctx.add_stream(notices(ended));
         }
     }
 }
 
-/// The notices as they come; those that this node was too slow for are left out.
-fn heard(ended: Receiver<TxnId>) -> impl Stream<Item = TxnId> {
+/// The notices as they come, without those for which this node was too slow.
+fn notices(ended: Receiver<TxnId>) -> impl Stream<Item = TxnId> {
     unfold(ended, |mut ended| async move {
         loop {
             match ended.recv().await {
@@ -55,8 +54,8 @@ fn heard(ended: Receiver<TxnId>) -> impl Stream<Item = TxnId> {
 
 impl StreamHandler<TxnId> for ChangeListener {
     fn handle(&mut self, id: TxnId, _: &mut Self::Context) {
-        if let Some(shard) = self.transactions.get(self.transactions.index_of(id)) {
-            shard.do_send(Changed(id));
+        if let Some(shard) = self.transactions.of(&id) {
+            shard.do_send(EndedElsewhere(id));
         }
     }
 }

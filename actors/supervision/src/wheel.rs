@@ -1,31 +1,26 @@
 //! The timers of a shard: which actor reaches its deadline when, in steps of a quarter
 //! second.
 //!
-//! A timer decides nothing. Whether something has expired is judged by the clock whenever
-//! somebody asks; the wheel wakes those for whom nobody asks, so that they end and their waiting
-//! polls are answered. One timer per actor in the runtime's own wheel costs more memory and stalls
-//! the arbiter when many fall due together.
+//! One timer per actor in the runtime's own wheel costs more memory and stalls the arbiter when many fall due together.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sakshi_domain::time::Timestamp;
-
 /// Timers that are served before other work gets a turn.
-pub(super) const SLICE: usize = 256;
+pub(crate) const SLICE: usize = 256;
 /// Timers looked at before other work gets a turn, for actors that ended early: a third of a
 /// millisecond when every look misses the processor's caches.
-pub(super) const TIMERS_TIDIED: usize = 1_024;
+pub(crate) const TIMERS_TIDIED: usize = 1_024;
 /// How often that is done per tick while there are many such timers, and the pause between.
-pub(super) const TIDIED_PER_TICK: u32 = 4;
-pub(super) const TIDY_PAUSE: Duration = Duration::from_millis(20);
+pub(crate) const TIDIED_PER_TICK: u32 = 4;
+pub(crate) const TIDY_PAUSE: Duration = Duration::from_millis(20);
 /// The step of the wheel.
-pub(super) const TICK: Duration = Duration::from_millis(250);
+pub(crate) const TICK: Duration = Duration::from_millis(250);
 const TICK_MS: i64 = 250;
 
 /// Ids by the step at which they are due.
 #[derive(Debug)]
-pub(super) struct Wheel<K> {
+pub(crate) struct Wheel<K> {
     buckets: BTreeMap<i64, Vec<K>>,
     len: usize,
     /// Where tidying goes on: a bucket, and a place in it.
@@ -39,25 +34,25 @@ impl<K> Default for Wheel<K> {
 }
 
 impl<K> Wheel<K> {
-    /// Wakes `id` at the first step that is not before `at`.
-    pub(super) fn set(&mut self, id: K, at: Timestamp) {
-        let step = at.millis().saturating_add(TICK_MS - 1).div_euclid(TICK_MS);
+    /// Wakes `id` at the first step that is not before `at`, in milliseconds since the Unix epoch.
+    pub(crate) fn set(&mut self, id: K, at: i64) {
+        let step = at.saturating_add(TICK_MS - 1).div_euclid(TICK_MS);
         self.buckets.entry(step).or_default().push(id);
         self.len += 1;
     }
 
     /// Whether so many of its timers are for actors that have ended, when `live` have not, that to
     /// look for them is worth the time: more than an eighth as many.
-    pub(super) const fn is_untidy(&self, live: usize) -> bool {
+    pub(crate) const fn is_untidy(&self, live: usize) -> bool {
         self.len > live + live / 8 + TIMERS_TIDIED
     }
 
     /// Takes at most `most` ids that are due at `now`.
-    pub(super) fn take_due(&mut self, now: Timestamp, most: usize) -> Vec<K> {
+    pub(crate) fn take_due(&mut self, now: i64, most: usize) -> Vec<K> {
         let mut due = Vec::new();
         while due.len() < most {
             let Some(mut bucket) = self.buckets.first_entry() else { break };
-            if bucket.key().saturating_mul(TICK_MS) > now.millis() {
+            if bucket.key().saturating_mul(TICK_MS) > now {
                 break;
             }
             let ids = bucket.get_mut();
@@ -72,7 +67,7 @@ impl<K> Wheel<K> {
     }
 
     /// Looks at the next `most` ids, and drops those that are not to be kept.
-    pub(super) fn tidy(&mut self, most: usize, keep: impl Fn(&K) -> bool) {
+    pub(crate) fn tidy(&mut self, most: usize, keep: impl Fn(&K) -> bool) {
         let mut left = most;
         let (begin, mut place) = self.tidied;
         for (step, ids) in self.buckets.range_mut(begin..) {
@@ -106,11 +101,9 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use sakshi_domain::ids::{ClientId, TxnId};
 
-    fn ids(count: usize) -> Vec<TxnId> {
-        let partition = ClientId::generate().partition();
-        (0..count).map(|_| TxnId::generate(partition, 0)).collect()
+    fn ids(count: u32) -> Vec<u32> {
+        (0..count).collect()
     }
 
     #[test]
@@ -118,23 +111,23 @@ mod tests {
         let mut wheel = Wheel::default();
         let ids = ids(3);
         for (id, at) in ids.iter().zip([1_000, 1_001, 5_000]) {
-            wheel.set(*id, Timestamp::from_millis(at));
+            wheel.set(*id, at);
         }
-        assert!(wheel.take_due(Timestamp::from_millis(999), 10).is_empty());
-        assert_eq!(wheel.take_due(Timestamp::from_millis(1_000), 10), [ids[0]]);
-        assert_eq!(wheel.take_due(Timestamp::from_millis(1_250), 10), [ids[1]]);
-        assert!(wheel.take_due(Timestamp::from_millis(4_999), 10).is_empty());
-        assert_eq!(wheel.take_due(Timestamp::from_millis(60_000), 10), [ids[2]]);
+        assert!(wheel.take_due(999, 10).is_empty());
+        assert_eq!(wheel.take_due(1_000, 10), [ids[0]]);
+        assert_eq!(wheel.take_due(1_250, 10), [ids[1]]);
+        assert!(wheel.take_due(4_999, 10).is_empty());
+        assert_eq!(wheel.take_due(60_000, 10), [ids[2]]);
     }
 
     #[test]
     fn many_that_are_due_together_come_in_slices_and_none_is_lost() {
         let mut wheel = Wheel::default();
         let all = ids(1_000);
-        all.iter().for_each(|id| wheel.set(*id, Timestamp::from_millis(10)));
+        all.iter().for_each(|id| wheel.set(*id, 10));
         let mut woken = Vec::new();
         loop {
-            let slice = wheel.take_due(Timestamp::from_millis(250), 256);
+            let slice = wheel.take_due(250, 256);
             assert!(slice.len() <= 256);
             if slice.is_empty() {
                 break;
@@ -152,12 +145,12 @@ mod tests {
         let mut wheel = Wheel::default();
         let ids = ids(10);
         for (index, id) in ids.iter().enumerate() {
-            wheel.set(*id, Timestamp::from_millis(i64::try_from(index).unwrap() * 250));
+            wheel.set(*id, i64::try_from(index).unwrap() * 250);
         }
         for _ in 0..4 {
             wheel.tidy(4, |id| *id != ids[3] && *id != ids[9]);
         }
-        let due = wheel.take_due(Timestamp::from_millis(100_000), 100);
+        let due = wheel.take_due(100_000, 100);
         assert_eq!(due, [&ids[..3], &ids[4..9]].concat());
     }
 
@@ -165,7 +158,7 @@ mod tests {
     fn no_round_of_tidying_looks_at_more_than_it_may_however_full_a_bucket_is() {
         let mut wheel = Wheel::default();
         let ids = ids(1_000);
-        ids.iter().for_each(|id| wheel.set(*id, Timestamp::from_millis(250)));
+        ids.iter().for_each(|id| wheel.set(*id, 250));
         let (kept, ended) = ids.split_at(300);
         let kept: HashSet<_> = kept.iter().collect();
         for _ in 0..10 {
@@ -176,7 +169,7 @@ mod tests {
             });
             assert_eq!(looks.get(), 100);
         }
-        let due = wheel.take_due(Timestamp::from_millis(250), 1_000);
+        let due = wheel.take_due(250, 1_000);
         assert!(due.len() == kept.len() && due.iter().all(|id| !ended.contains(id)), "each was looked at once");
     }
 
@@ -184,14 +177,14 @@ mod tests {
     fn a_wheel_is_untidy_while_many_of_its_timers_are_for_nobody() {
         let mut wheel = Wheel::default();
         let ids = ids(3_000);
-        ids.iter().for_each(|id| wheel.set(*id, Timestamp::from_millis(250)));
+        ids.iter().for_each(|id| wheel.set(*id, 250));
         assert!(!wheel.is_untidy(3_000) && !wheel.is_untidy(2_000), "a few are not worth the time");
         assert!(wheel.is_untidy(1_500));
         wheel.tidy(ids.len(), |id| ids[..1_500].contains(id));
         assert!(!wheel.is_untidy(1_500));
-        wheel.take_due(Timestamp::from_millis(250), 1_400);
+        wheel.take_due(250, 1_400);
         assert!(!wheel.is_untidy(0));
-        ids[..2_000].iter().for_each(|id| wheel.set(*id, Timestamp::from_millis(500)));
+        ids[..2_000].iter().for_each(|id| wheel.set(*id, 500));
         assert!(wheel.is_untidy(100));
     }
 }

@@ -1,27 +1,25 @@
-//! The door to all flows of the node.
+//! The handle to all flows of the node.
 
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_store::{FlowRecord, OpenFlow, OpenFlowOutcome, ReportFlowOutcome};
 
-use crate::door::{AskError, Door};
-use crate::flow::{OpenIt, TakeIn};
-use crate::parcel::Parcel;
-use crate::registry::{FlowRegistry, Here, LookHere};
+use super::actor::FlowActor;
+use super::message::{LookFlow, OpenFlowTicket, ReportTicket};
+use super::shard::AskFlow;
+use crate::router::{AskError, ShardRouter};
+use crate::take_once::TakeOnce;
 
 /// Asks flows on behalf of one worker.
 #[derive(Clone, Debug)]
-pub struct Flows {
-    pub(crate) door: Door<FlowRegistry>,
-    pub(crate) local: usize,
-}
+pub struct Flows(pub(crate) ShardRouter<FlowActor>);
 
 impl Flows {
     /// A fresh id whose flow will live on this worker.
     #[must_use]
     pub fn new_id(&self, client: &ClientId) -> FlowId {
-        FlowId::generate(client.partition(), self.door.shards.shard_byte_of(self.local))
+        FlowId::generate(client.partition(), self.0.new_shard_byte())
     }
 
     /// Opens a flow: from now on its upstream may report.
@@ -30,8 +28,8 @@ impl Flows {
     /// [`AskError`]; the flow may then have been opened or not, and may be opened again.
     pub async fn open(&self, open: OpenFlow) -> Result<OpenFlowOutcome, AskError> {
         let id = open.flow.header().id;
-        let parcel = Parcel::new(open);
-        self.door.ask(id, Here { id, question: OpenIt(parcel.slip()) }).await
+        let value = TakeOnce::new(open);
+        self.0.ask(id, AskFlow { id, question: OpenFlowTicket(value.ticket()) }).await
     }
 
     /// Takes in what an upstream reports. Reports of one flow are taken in the order in which they
@@ -41,15 +39,15 @@ impl Flows {
     /// [`AskError`] when its fate is not known; it may be reported again.
     pub async fn report(&self, report: FlowReport) -> Result<ReportFlowOutcome, AskError> {
         let id = report.flow();
-        let parcel = Parcel::new(report);
-        self.door.ask(id, Here { id, question: TakeIn(parcel.slip()) }).await
+        let value = TakeOnce::new(report);
+        self.0.ask(id, AskFlow { id, question: ReportTicket(value.ticket()) }).await
     }
 
-    /// How the flow of this app stands, and what was reported of it last.
+    /// The flow of this app as it is now, and what was reported of it last.
     ///
     /// # Errors
     /// [`AskError`] when that cannot be told now.
     pub async fn look(&self, id: FlowId, app: AppId) -> Result<Option<FlowRecord>, AskError> {
-        self.door.ask(id, LookHere { id, app }).await
+        self.0.ask(id, LookFlow { id, app }).await
     }
 }

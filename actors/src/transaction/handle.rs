@@ -1,4 +1,4 @@
-//! The door to all transactions of the node.
+//! The handle to all transactions of the node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,24 +9,30 @@ use sakshi_domain::transaction::Completed;
 use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, Vault};
 use tokio::time::sleep;
 
-use crate::door::{AskError, Door};
-use crate::registry::{Ask, OpenHere, TransactionRegistry};
+use super::actor::TransactionActor;
+use super::message::{Complete, CompleteReply, Look, Open, Subscribe, TransactionQuestion, View, Watch};
+use crate::ask::Ask;
 use crate::reveal::{RevealError, reveal};
-use crate::transaction::{Complete, CompleteReply, Look, Subscribe, TransactionActor, TransactionQuestion, View, Watch};
+use crate::router::{AskError, ShardRouter};
+
+/// Pause after which a watcher looks again without a notice: longer than any notice takes, and short compared with a
+/// long poll.
+const RECHECK: Duration = Duration::from_secs(5);
+/// Pause between two looks of a caller for whom there was no place among the watchers.
+const UNWATCHED: Duration = Duration::from_secs(1);
 
 /// Asks transactions on behalf of one worker.
 #[derive(Clone, Debug)]
 pub struct Transactions {
-    pub(crate) door: Door<TransactionRegistry>,
+    pub(crate) router: ShardRouter<TransactionActor>,
     pub(crate) vault: Arc<Vault>,
-    pub(crate) local: usize,
 }
 
 impl Transactions {
     /// A fresh id whose transaction will live on this worker.
     #[must_use]
     pub fn new_id(&self, client: &ClientId) -> TxnId {
-        TxnId::generate(client.partition(), self.door.shards.shard_byte_of(self.local))
+        TxnId::generate(client.partition(), self.router.new_shard_byte())
     }
 
     /// Opens a transaction: debits its credit and begins to wait for the person.
@@ -35,10 +41,10 @@ impl Transactions {
     /// [`AskError`]; the transaction may then have been opened or not.
     pub async fn open(&self, open: OpenTransaction) -> Result<OpenOutcome, AskError> {
         let id = open.pending.id;
-        self.door.ask(id, OpenHere(Arc::new(open))).await
+        self.router.ask(id, Open(Arc::new(open))).await
     }
 
-    /// How the transaction stands.
+    /// The transaction as it is now.
     ///
     /// # Errors
     /// [`AskError`] when that cannot be told now.
@@ -46,8 +52,8 @@ impl Transactions {
         self.ask(id, Look { fresh: true }).await
     }
 
-    /// The same for whoever asks the store again before anything is done: one that another node has just ended may seem
-    /// to wait.
+    /// The same, but a transaction that another node has just ended may still be shown as pending. For callers who ask the
+    /// store again before they act on the answer.
     ///
     /// # Errors
     /// [`AskError`] when that cannot be told now.
@@ -55,7 +61,7 @@ impl Transactions {
         self.ask(id, Look { fresh: false }).await
     }
 
-    /// How the transaction stands, once it is no longer pending or `wait` is over.
+    /// The transaction once it is no longer pending, or when `wait` is over.
     ///
     /// # Errors
     /// [`AskError`] when that cannot be told now.
@@ -68,7 +74,7 @@ impl Transactions {
             if !matches!(view, View::Pending(_)) || left.is_zero() {
                 return Ok(view);
             }
-            // Whether the sender fired or fell silent, the next look tells what is.
+            // The next look tells what happened, if anything.
             match watch {
                 Watch::Until(changed) => {
                     let pause = sleep(left.min(RECHECK));
@@ -84,9 +90,9 @@ impl Transactions {
     /// # Errors
     /// [`AskError`] when its fate is not known; it may be handed in again.
     pub async fn complete(&self, id: TxnId, complete: Complete) -> Result<CompleteReply, AskError> {
-        // Whose actor ended meanwhile is told by the record how.
-        let question = |turn| Complete { known: complete.known.clone().filter(|_| turn == 0), ..complete.clone() };
-        self.door.ask_with(id, |turn| Ask { id, question: question(turn) }).await
+        // When the actor ended meanwhile, the next try reads the record.
+        let question = |attempt| Complete { known: complete.known.clone().filter(|_| attempt == 0), ..complete.clone() };
+        self.router.ask_with(id, |attempt| Ask { id, question: question(attempt) }).await
     }
 
     /// Opens the outcome of a completed transaction.
@@ -102,12 +108,6 @@ impl Transactions {
         Q: TransactionQuestion,
         TransactionActor: Handler<Q>,
     {
-        self.door.ask(id, Ask { id, question }).await
+        self.router.ask(id, Ask { id, question }).await
     }
 }
-
-/// How long a watcher trusts its subscription before it looks again by itself: longer than any
-/// notice takes, and short beside a long poll.
-const RECHECK: Duration = Duration::from_secs(5);
-/// How often one looks who found too many watchers before them.
-const UNWATCHED: Duration = Duration::from_secs(1);

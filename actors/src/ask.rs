@@ -1,0 +1,143 @@
+//! Questions about one record of the store, of which an actor may hold a live copy.
+//!
+//! A live actor answers. Without one the shard reads the record, and starts an actor only when the
+//! answer needs one.
+
+use actix::{AsyncContext as _, Handler, Message, ResponseFuture};
+use sakshi_domain::time::Timestamp;
+use sakshi_store::{StoreError, StoreFuture};
+use sakshi_supervision::{Shard, ShardActor};
+
+use crate::router::{Answered, Unanswered};
+
+/// An actor that is a live, timed copy of one record.
+pub(crate) trait RecordActor: ShardActor {
+    /// What it is a copy of.
+    type Record: Send + 'static;
+    /// Whether a question starts an actor although the shard is full.
+    const STARTED_WHEN_FULL: bool;
+
+    /// Reads the record.
+    fn load(shared: &Self::Shared, id: Self::Id) -> StoreFuture<Option<Self::Record>>;
+
+    /// Reads the record for an actor that may be started with it.
+    fn load_for_actor(shared: &Self::Shared, id: Self::Id) -> StoreFuture<Option<Self::Record>> {
+        Self::load(shared, id)
+    }
+
+    /// The id and the deadline of a record.
+    fn id_and_deadline(record: &Self::Record) -> (Self::Id, Timestamp);
+
+    /// The actor for a record.
+    fn from_record(record: Self::Record, shared: &Self::Shared) -> Self;
+}
+
+/// A question that has an answer without an actor, too.
+pub(crate) trait Question<A: RecordActor>: Message<Result = Result<Self::Answer, StoreError>> + Clone + Send + 'static {
+    /// What is answered.
+    type Answer: Send + 'static;
+
+    /// The answer when there is no such record.
+    fn unknown(&self) -> Self::Answer;
+
+    /// The answer from a record that needs no actor for it; a record that does is given back.
+    fn of_record(&self, record: A::Record, _: &A::Shared) -> Result<Self::Answer, A::Record> {
+        Err(record)
+    }
+
+    /// An actor that can answer this question without reading the store, and until when it may live.
+    fn temporary_actor(&self, _: &A::Shared) -> Option<(A, Timestamp)> {
+        None
+    }
+
+    /// Whether the record always answers it, so that no actor will be started.
+    fn needs_no_actor(&self, _: &A::Shared) -> bool {
+        false
+    }
+}
+
+/// Starts an actor with a timer for its deadline.
+pub(crate) fn start_until<A: ShardActor>(shard: &mut Shard<A>, id: A::Id, deadline: Timestamp, actor: A) -> actix::Addr<A> {
+    shard.wake_at(id, deadline.millis());
+    shard.start_child(id, actor)
+}
+
+/// A question for one actor.
+#[derive(Debug)]
+pub(crate) struct Ask<A: ShardActor, Q> {
+    pub(crate) id: A::Id,
+    pub(crate) question: Q,
+}
+
+impl<A: ShardActor, Q: Clone> Clone for Ask<A, Q> {
+    fn clone(&self) -> Self {
+        Self { id: self.id, question: self.question.clone() }
+    }
+}
+
+impl<A: RecordActor, Q: Question<A>> Message for Ask<A, Q> {
+    type Result = Answered<Q::Answer>;
+}
+
+impl<A, Q> Handler<Ask<A, Q>> for Shard<A>
+where
+    Q: Question<A>,
+    A: RecordActor + Handler<Q>,
+{
+    type Result = ResponseFuture<Answered<Q::Answer>>;
+
+    fn handle(&mut self, Ask { id, question }: Ask<A, Q>, ctx: &mut Self::Context) -> Self::Result {
+        let live = self.get(&id).cloned();
+        let temporary = || question.temporary_actor(self.shared()).map(|(actor, until)| start_until(self, id, until, actor));
+        if let Some(actor) = live.or_else(temporary) {
+            let ask = actor.send(question);
+            return Box::pin(async move { Ok(ask.await?) });
+        }
+        let shared = self.shared().clone();
+        let me = ctx.address();
+        Box::pin(async move {
+            let load = if question.needs_no_actor(&shared) { A::load(&shared, id) } else { A::load_for_actor(&shared, id) };
+            let record = match load.await {
+                Err(error) => return Ok(Err(error)),
+                Ok(None) => return Ok(Ok(question.unknown())),
+                Ok(Some(record)) => record,
+            };
+            match question.of_record(record, &shared) {
+                Ok(answer) => Ok(Ok(answer)),
+                Err(record) => me.send(StartWith { record, question }).await?,
+            }
+        })
+    }
+}
+
+/// A record that needs an actor, with the question for which it was read.
+struct StartWith<A: RecordActor, Q> {
+    record: A::Record,
+    question: Q,
+}
+
+impl<A: RecordActor, Q: Question<A>> Message for StartWith<A, Q> {
+    type Result = Answered<Q::Answer>;
+}
+
+impl<A, Q> Handler<StartWith<A, Q>> for Shard<A>
+where
+    Q: Question<A>,
+    A: RecordActor + Handler<Q>,
+{
+    type Result = ResponseFuture<Answered<Q::Answer>>;
+
+    fn handle(&mut self, StartWith { record, question }: StartWith<A, Q>, _: &mut Self::Context) -> Self::Result {
+        let (id, deadline) = A::id_and_deadline(&record);
+        let actor = match self.get(&id) {
+            Some(actor) => actor.clone(),
+            None if self.is_full() && !A::STARTED_WHEN_FULL => return Box::pin(async { Err(Unanswered::Full) }),
+            None => {
+                let actor = A::from_record(record, self.shared());
+                start_until(self, id, deadline, actor)
+            }
+        };
+        let ask = actor.send(question);
+        Box::pin(async move { Ok(ask.await?) })
+    }
+}

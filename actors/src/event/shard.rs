@@ -1,0 +1,103 @@
+//! What a shard does for events alone.
+//!
+//! An event has an actor from the moment it is asked about until its end; one that is asked about
+//! after its end gets an actor for a moment only.
+
+use std::sync::Arc;
+
+use actix::{Handler, Message};
+use sakshi_domain::event::Event;
+use sakshi_domain::ids::EventId;
+use sakshi_domain::time::Timestamp;
+use sakshi_store::{PatchEventOutcome, StoreFuture};
+use sakshi_supervision::{Shard, ShardActor, Shards};
+
+use super::actor::{EventActor, EventContext};
+use super::message::{EventView, EventWatch, LookEvent, PatchEvent, Refresh, WatchEvent};
+use crate::ask::{Question, RecordActor};
+
+impl ShardActor for EventActor {
+    type Id = EventId;
+    type Shared = Arc<EventContext>;
+    const KIND: &'static str = "event";
+
+    fn random_byte(id: &EventId) -> u8 {
+        id.as_bytes()[11]
+    }
+
+    fn shard_byte(id: &EventId) -> u8 {
+        id.shard_byte()
+    }
+
+    fn now_millis(context: &Arc<EventContext>) -> i64 {
+        context.clock.now().millis()
+    }
+}
+
+impl RecordActor for EventActor {
+    type Record = Event;
+    const STARTED_WHEN_FULL: bool = false;
+
+    fn load(context: &Arc<EventContext>, id: EventId) -> StoreFuture<Option<Event>> {
+        context.store.load_event(id)
+    }
+
+    fn id_and_deadline(event: &Event) -> (EventId, Timestamp) {
+        (event.id, event.terms.expires_at)
+    }
+
+    fn from_record(event: Event, context: &Arc<EventContext>) -> Self {
+        Self::new(Arc::new(event), Arc::clone(context))
+    }
+}
+
+impl Question<EventActor> for LookEvent {
+    type Answer = EventView;
+
+    fn unknown(&self) -> EventView {
+        EventView::Unknown
+    }
+}
+
+impl Question<EventActor> for WatchEvent {
+    type Answer = Option<EventWatch>;
+
+    fn unknown(&self) -> Option<EventWatch> {
+        None
+    }
+}
+
+impl Question<EventActor> for PatchEvent {
+    type Answer = PatchEventOutcome;
+
+    fn unknown(&self) -> PatchEventOutcome {
+        PatchEventOutcome::NotFound
+    }
+}
+
+/// Tells an event's actor, if it is live, that its guests or its terms changed; `end` is its new end, when that was moved.
+pub(crate) fn event_changed(shards: &Shards<EventActor>, id: EventId, end: Option<Timestamp>) {
+    if let Some(shard) = shards.of(&id) {
+        shard.do_send(EventChanged { id, end });
+    }
+}
+
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+struct EventChanged {
+    id: EventId,
+    end: Option<Timestamp>,
+}
+
+impl Handler<EventChanged> for Shard<EventActor> {
+    type Result = ();
+
+    fn handle(&mut self, EventChanged { id, end }: EventChanged, _: &mut Self::Context) {
+        if let Some(actor) = self.get(&id) {
+            actor.do_send(Refresh);
+            if let Some(end) = end {
+                self.wake_at(id, end.millis());
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What a shard does for flows alone.
+//!
+//! Whatever happens to a flow gets an actor, also when the shard is full: a report must not be
+//! refused, and admission bounds how many are under way. Beyond the bound the actor ends as soon as
+//! nothing happens, and the flow's deadline is left to the sweeper.
+
+use std::sync::Arc;
+
+use actix::{Addr, AsyncContext as _, Context, Handler, Message, ResponseFuture};
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_store::FlowRecord;
+use sakshi_supervision::{Shard, ShardActor};
+
+use super::actor::{FlowActor, FlowContext};
+use super::message::{FlowQuestion, LookFlow, WakeAt};
+use crate::router::Answered;
+
+impl ShardActor for FlowActor {
+    type Id = FlowId;
+    type Shared = Arc<FlowContext>;
+    const KIND: &'static str = "flow";
+
+    fn random_byte(id: &FlowId) -> u8 {
+        id.as_bytes()[15]
+    }
+
+    fn shard_byte(id: &FlowId) -> u8 {
+        id.shard_byte()
+    }
+
+    fn now_millis(context: &Arc<FlowContext>) -> i64 {
+        context.clock.now().millis()
+    }
+}
+
+/// The live actor of a flow, or a new one.
+fn actor(shard: &mut Shard<FlowActor>, id: FlowId, ctx: &Context<Shard<FlowActor>>) -> Addr<FlowActor> {
+    if let Some(actor) = shard.get(&id) {
+        return actor.clone();
+    }
+    let shard_address = (!shard.is_full()).then(|| ctx.address().recipient());
+    let actor = FlowActor::new(id, Arc::clone(shard.shared()), shard_address);
+    shard.start_child(id, actor)
+}
+
+/// Something for one flow's actor, which is started if need be.
+#[derive(Clone, Debug)]
+pub(crate) struct AskFlow<Q> {
+    pub(crate) id: FlowId,
+    pub(crate) question: Q,
+}
+
+impl<Q: FlowQuestion> Message for AskFlow<Q> {
+    type Result = Answered<Q::Answer>;
+}
+
+impl<Q> Handler<AskFlow<Q>> for Shard<FlowActor>
+where
+    Q: FlowQuestion,
+    FlowActor: Handler<Q>,
+{
+    type Result = ResponseFuture<Answered<Q::Answer>>;
+
+    fn handle(&mut self, AskFlow { id, question }: AskFlow<Q>, ctx: &mut Self::Context) -> Self::Result {
+        let ask = actor(self, id, ctx).send(question);
+        Box::pin(async move { ask.await? })
+    }
+}
+
+impl Handler<LookFlow> for Shard<FlowActor> {
+    type Result = ResponseFuture<Answered<Option<FlowRecord>>>;
+
+    fn handle(&mut self, LookFlow { id, app }: LookFlow, _: &mut Self::Context) -> Self::Result {
+        let load = self.shared().store.load_flow(id, app);
+        Box::pin(async move { Ok(load.await) })
+    }
+}
+
+impl Handler<WakeAt> for Shard<FlowActor> {
+    type Result = ();
+
+    fn handle(&mut self, WakeAt { id, at }: WakeAt, _: &mut Self::Context) {
+        self.wake_at(id, at.millis());
+    }
+}
+
+/// Makes one flow's actor, or the shard itself, panic.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct DetonateFlow(pub(crate) Option<FlowId>);
+
+#[cfg(test)]
+impl Handler<DetonateFlow> for Shard<FlowActor> {
+    type Result = ();
+    fn handle(&mut self, DetonateFlow(id): DetonateFlow, ctx: &mut Self::Context) {
+        match id {
+            Some(id) => actor(self, id, ctx).do_send(super::actor::Detonate),
+            None => panic!("as the test asked"),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! A large value on its way to an actor: it is never copied, and the sender owns it until it is taken.
+//!
+//! A question may be asked several times, so messages hold tickets and not the value. When the sender
+//! goes away or stops waiting, a value that nobody has taken is freed: no mailbox keeps it.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// A value that is taken once.
+#[derive(Debug)]
+pub(crate) struct TakeOnce<T>(Arc<Mutex<Option<T>>>);
+
+impl<T> TakeOnce<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(Arc::new(Mutex::new(Some(value))))
+    }
+
+    /// A permission to take the value.
+    pub(crate) fn ticket(&self) -> TakeTicket<T> {
+        TakeTicket(Arc::downgrade(&self.0))
+    }
+}
+
+/// A permission to take a value, as long as its sender waits.
+#[derive(Debug)]
+pub(crate) struct TakeTicket<T>(Weak<Mutex<Option<T>>>);
+
+impl<T> Clone for TakeTicket<T> {
+    fn clone(&self) -> Self {
+        Self(Weak::clone(&self.0))
+    }
+}
+
+impl<T> TakeTicket<T> {
+    /// The value; `None` when it was taken before, or the sender has gone.
+    pub(crate) fn take(&self) -> Option<T> {
+        self.0.upgrade()?.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_taken_once_however_many_tickets_there_are() {
+        let value = TakeOnce::new(Box::new(7));
+        let (first, second) = (value.ticket(), value.ticket().clone());
+        assert_eq!((first.take(), second.take()), (Some(Box::new(7)), None));
+    }
+
+    #[test]
+    fn a_sender_that_goes_away_frees_its_value() {
+        let inner = Arc::new(());
+        let value = TakeOnce::new(Arc::clone(&inner));
+        let ticket = value.ticket();
+        drop(value);
+        assert_eq!((Arc::strong_count(&inner), ticket.take()), (1, None));
+    }
+}

@@ -1,0 +1,55 @@
+//! Which actors are live on a shard.
+//!
+//! The table is split into 256 small maps: one map that grows past a million entries moves them
+//! all at once and stalls its arbiter for a third of a second.
+
+use std::collections::HashMap;
+
+use actix::Addr;
+
+use crate::shard::ShardActor;
+
+/// Live actors by id.
+#[derive(Debug)]
+pub(crate) struct Children<A: ShardActor> {
+    maps: Vec<HashMap<A::Id, Addr<A>>>,
+    len: usize,
+}
+
+impl<A: ShardActor> Default for Children<A> {
+    fn default() -> Self {
+        Self { maps: (0..256).map(|_| HashMap::new()).collect(), len: 0 }
+    }
+}
+
+impl<A: ShardActor> Children<A> {
+    /// The address of a live actor.
+    pub(crate) fn get(&self, id: &A::Id) -> Option<&Addr<A>> {
+        self.maps[map_of::<A>(id)].get(id).filter(|child| child.connected())
+    }
+
+    /// Remembers an actor.
+    pub(crate) fn insert(&mut self, id: A::Id, child: Addr<A>) {
+        if self.maps[map_of::<A>(&id)].insert(id, child).is_none() {
+            self.len += 1;
+        }
+    }
+
+    /// Forgets an actor that has ended, unless another one has taken its place.
+    pub(crate) fn forget_ended(&mut self, id: &A::Id) {
+        let map = &mut self.maps[map_of::<A>(id)];
+        if map.get(id).is_some_and(|child| !child.connected()) {
+            map.remove(id);
+            self.len -= 1;
+        }
+    }
+
+    /// How many there are.
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+}
+
+fn map_of<A: ShardActor>(id: &A::Id) -> usize {
+    usize::from(A::random_byte(id))
+}

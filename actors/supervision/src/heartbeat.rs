@@ -1,0 +1,94 @@
+//! Heartbeats: which arbiter hangs? A blocked arbiter cannot be noticed from inside, so each writes the time of its last
+//! heartbeat where others read it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Pause between two heartbeats.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// An arbiter's name, and its last heartbeat in milliseconds since the beginning.
+type LastBeat = (String, Arc<AtomicU64>);
+
+/// The last heartbeats of all arbiters.
+#[derive(Clone, Debug)]
+pub struct Heartbeats {
+    began: Instant,
+    patience: Duration,
+    arbiters: Arc<Mutex<Vec<LastBeat>>>,
+}
+
+impl Heartbeats {
+    /// Arbiters silent for longer than `patience` count as hung.
+    #[must_use]
+    pub fn new(patience: Duration) -> Self {
+        Self { began: Instant::now(), patience, arbiters: Arc::default() }
+    }
+
+    /// Sends heartbeats from the current arbiter until it ends. A restarted arbiter takes over its old name.
+    pub fn beat_here(&self, name: &str) {
+        let last = Arc::new(AtomicU64::new(self.elapsed()));
+        {
+            let mut arbiters = self.arbiters.lock().unwrap_or_else(PoisonError::into_inner);
+            arbiters.retain(|(known, _)| known != name);
+            arbiters.push((name.to_owned(), Arc::clone(&last)));
+        }
+        let beats = self.clone();
+        actix_rt::spawn(async move {
+            loop {
+                last.store(beats.elapsed(), Ordering::Relaxed);
+                tokio::time::sleep(INTERVAL).await;
+            }
+        });
+    }
+
+    /// The name of an arbiter that has been silent for too long.
+    #[must_use]
+    pub fn hung(&self) -> Option<String> {
+        let now = self.elapsed();
+        let patience = u64::try_from(self.patience.as_millis()).unwrap_or(u64::MAX);
+        let arbiters = self.arbiters.lock().unwrap_or_else(PoisonError::into_inner);
+        let silent = |last: &AtomicU64| now.saturating_sub(last.load(Ordering::Relaxed)) > patience;
+        arbiters.iter().find(|(_, last)| silent(last)).map(|(name, _)| name.clone())
+    }
+
+    fn elapsed(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    async fn until(what: &str, holds: impl Fn() -> bool) {
+        let end = Instant::now() + Duration::from_secs(10);
+        while !holds() {
+            assert!(Instant::now() < end, "waited in vain until {what}");
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[test]
+    fn a_hung_arbiter_is_noticed_and_a_running_one_is_not() {
+        actix_rt::System::new().block_on(async {
+            let beats = Heartbeats::new(Duration::from_millis(600));
+            beats.beat_here("running");
+            let arbiter = actix_rt::Arbiter::new();
+            let (release, stuck) = mpsc::channel::<()>();
+            let there = beats.clone();
+            arbiter.spawn_fn(move || {
+                there.beat_here("stuck");
+                // Ends with an error as soon as the sender is gone.
+                let _ = stuck.recv();
+            });
+            until("the stuck one is noticed", || beats.hung().as_deref() == Some("stuck")).await;
+            drop(release);
+            until("it runs again", || beats.hung().is_none()).await;
+            arbiter.stop();
+        });
+    }
+}

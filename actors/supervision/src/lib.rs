@@ -1,0 +1,22 @@
+//! Supervision for actix actors, without any knowledge of the product.
+//!
+//! An actor that panics is restarted in its place, within a budget. Actors that are known by an id live on shards, one per
+//! worker arbiter, with one timer wheel each. What keeps failing is escalated to the root, which asks the process to end.
+
+mod children;
+mod gate;
+mod heartbeat;
+mod node;
+mod oversight;
+mod restart;
+mod root;
+mod shard;
+mod shards;
+mod wheel;
+
+pub use gate::{Gate, Permit};
+pub use heartbeat::Heartbeats;
+pub use node::{Node, NodeView};
+pub use root::{Escalation, Root};
+pub use shard::{Deadline, Shard, ShardActor};
+pub use shards::Shards;

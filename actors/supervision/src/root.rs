@@ -1,0 +1,119 @@
+//! The root of the tree: it restarts what lives directly under it, and when that does not help it
+//! asks the process to end, so that the init system starts it afresh.
+
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use actix::dev::channel::channel;
+use actix::{Actor, Addr, Context, Supervised};
+use actix_rt::Arbiter;
+use tokio::sync::mpsc;
+
+use crate::node::{Node, NodeView};
+use crate::restart::{self, ExitReason, Overseer, RestartBudget, Verdict};
+
+/// Restarts that one actor gets within [`WINDOW`].
+pub(crate) const RESTARTS_MAX: usize = 3;
+/// The sliding window of all budgets.
+pub(crate) const WINDOW: Duration = Duration::from_secs(60);
+
+/// A failure that restarts did not mend; the process should drain and exit non-zero.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Escalation {
+    /// The name of the actor that kept failing.
+    pub actor: String,
+}
+
+/// The root of a supervision tree.
+#[derive(Clone, Debug)]
+pub struct Root {
+    node: Arc<Node>,
+    escalations: mpsc::UnboundedSender<Escalation>,
+    shard_resets: Arc<Mutex<RestartBudget>>,
+}
+
+impl Root {
+    /// A root, and the stream of failures that it could not mend.
+    #[must_use]
+    pub fn new() -> (Self, mpsc::UnboundedReceiver<Escalation>) {
+        let (escalations, receiver) = mpsc::unbounded_channel();
+        let shard_resets = Arc::new(Mutex::new(RestartBudget::new(RESTARTS_MAX, WINDOW)));
+        (Self { node: Node::group("root", "root"), escalations, shard_resets }, receiver)
+    }
+
+    /// Starts a single actor directly under the root, on the given arbiter.
+    pub fn start<A, F>(&self, arbiter: &Arbiter, name: &'static str, kind: &'static str, make: F) -> Addr<A>
+    where
+        A: Actor<Context = Context<A>> + Supervised,
+        F: FnOnce() -> A + Send + 'static,
+    {
+        let node = Node::new(name, kind);
+        self.adopt(Arc::clone(&node));
+        let root = self.clone();
+        let (sender, receiver) = channel(16);
+        arbiter.spawn_fn(move || {
+            node.started();
+            restart::start_in(Context::with_receiver(receiver), make(), RootChild::new(root, node, name));
+        });
+        Addr::new(sender)
+    }
+
+    /// The tree as it is now; readable while an arbiter hangs.
+    #[must_use]
+    pub fn view(&self) -> NodeView {
+        self.node.view()
+    }
+
+    pub(crate) fn adopt(&self, node: Arc<Node>) {
+        self.node.adopt(node);
+    }
+
+    /// Reports that an actor keeps failing.
+    pub(crate) fn escalate(&self, actor: &str) {
+        tracing::error!(actor.name = actor, "supervision gave up; the process must end");
+        // Nobody receives this only when the process is already ending.
+        let _ = self.escalations.send(Escalation { actor: actor.to_owned() });
+    }
+
+    /// Whether a shard whose actors keep failing may start over.
+    pub(crate) fn may_reset_shard(&self) -> bool {
+        self.shard_resets.lock().unwrap_or_else(PoisonError::into_inner).spend() != Verdict::GiveUp
+    }
+}
+
+/// Oversees one actor directly under the root: a single one or a shard.
+#[derive(Debug)]
+pub(crate) struct RootChild {
+    root: Root,
+    node: Arc<Node>,
+    /// The `actor` label of the metric that counts restarts.
+    label: &'static str,
+    budget: RefCell<RestartBudget>,
+}
+
+impl RootChild {
+    pub(crate) const fn new(root: Root, node: Arc<Node>, label: &'static str) -> Self {
+        Self { root, node, label, budget: RefCell::new(RestartBudget::new(RESTARTS_MAX, WINDOW)) }
+    }
+}
+
+impl Overseer for RootChild {
+    fn crashed(&self) -> Verdict {
+        self.node.restarted();
+        metrics::counter!("sakshi_actor_restarts_total", "actor" => self.label).increment(1);
+        let verdict = self.budget.borrow_mut().spend();
+        tracing::error!(actor.name = self.node.name(), ?verdict, "an actor panicked");
+        verdict
+    }
+
+    fn ended(&self, reason: ExitReason) {
+        // The node of a shard counts the shard's actors, not the shard.
+        if !self.node.is_group() {
+            self.node.ended(reason);
+        }
+        if reason == ExitReason::GivenUp {
+            self.root.escalate(self.node.name());
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! One shard: the supervisor of the actors that are live on one worker arbiter.
+//!
+//! It knows which actors there are, starts one for an id, wakes each at its deadline, and forgets
+//! those that have ended. What they can be asked is added by implementing `Handler` for it.
+
+use std::fmt::{Debug, Display};
+use std::hash::Hash;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{Actor, Addr, AsyncContext as _, Context, Handler, Message, Supervised};
+
+use crate::children::Children;
+use crate::node::Node;
+use crate::oversight::{ChildEnded, Oversight, ShardChild, StartOver};
+use crate::restart;
+use crate::root::{Root, RootChild};
+use crate::wheel::{SLICE, TICK, TIDIED_PER_TICK, TIDY_PAUSE, TIMERS_TIDIED, Wheel};
+
+/// An actor that lives on a shard.
+pub trait ShardActor: Actor<Context = Context<Self>> + Supervised + Handler<Deadline> + Unpin {
+    /// What it is known by.
+    type Id: Copy + Eq + Hash + Debug + Display + Send + Unpin + 'static;
+    /// What all of them use.
+    type Shared: Clone + Send + Sync + Unpin + 'static;
+    /// Its name in logs and metrics.
+    const KIND: &'static str;
+
+    /// A byte of the id that is as good as random.
+    fn random_byte(id: &Self::Id) -> u8;
+
+    /// The byte that chooses the shard: of N shards, number `byte % N` serves the id.
+    fn shard_byte(id: &Self::Id) -> u8;
+
+    /// The time by which deadlines are judged, in milliseconds since the Unix epoch.
+    fn now_millis(shared: &Self::Shared) -> i64;
+}
+
+/// The moment for which an actor's timer was set has come.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub struct Deadline;
+
+/// One shard.
+#[derive(Debug)]
+pub struct Shard<A: ShardActor> {
+    shared: A::Shared,
+    oversight: Rc<Oversight<A>>,
+    children: Children<A>,
+    wheel: Wheel<A::Id>,
+    live_max: usize,
+}
+
+impl<A: ShardActor> Shard<A> {
+    /// Starts a supervised shard on the current arbiter.
+    pub(crate) fn start(node: Arc<Node>, shared: A::Shared, root: Root, live_max: usize) -> Addr<Self> {
+        let context = Context::new();
+        let oversight = Rc::new(Oversight::new(Arc::clone(&node), root.clone(), context.address()));
+        let shard = Self { shared, oversight, children: Children::default(), wheel: Wheel::default(), live_max };
+        restart::start_in(context, shard, RootChild::new(root, node, "registry"))
+    }
+
+    /// What the actors of this shard use.
+    pub const fn shared(&self) -> &A::Shared {
+        &self.shared
+    }
+
+    /// The address of a live actor.
+    pub fn get(&self, id: &A::Id) -> Option<&Addr<A>> {
+        self.children.get(id)
+    }
+
+    /// Whether as many actors live here as should. The shard itself refuses nobody.
+    pub fn is_full(&self) -> bool {
+        self.children.len() >= self.live_max
+    }
+
+    /// Starts an actor.
+    pub fn start_child(&mut self, id: A::Id, actor: A) -> Addr<A> {
+        self.oversight.node.started();
+        let child = restart::start(actor, ShardChild { id, oversight: Rc::clone(&self.oversight) });
+        self.children.insert(id, child.clone());
+        child
+    }
+
+    /// Sends [`Deadline`] to an actor at this time, if it still lives then.
+    pub fn wake_at(&mut self, id: A::Id, millis: i64) {
+        self.wheel.set(id, millis);
+    }
+
+    /// Wakes those whose deadline has come, a slice at a time.
+    fn tick(&mut self, ctx: &mut Context<Self>) {
+        let due = self.wheel.take_due(A::now_millis(&self.shared), SLICE);
+        for id in &due {
+            if let Some(child) = self.children.get(id) {
+                child.do_send(Deadline);
+            }
+        }
+        if due.len() == SLICE {
+            ctx.run_later(Duration::ZERO, Self::tick);
+        }
+    }
+
+    /// Drops timers of actors that have ended, so many times a slice of them.
+    fn tidy(&mut self, times: u32, ctx: &mut Context<Self>) {
+        if times == 0 || !self.wheel.is_untidy(self.children.len()) {
+            return;
+        }
+        let children = &self.children;
+        self.wheel.tidy(TIMERS_TIDIED, |id| children.get(id).is_some());
+        ctx.run_later(TIDY_PAUSE, move |shard, ctx| shard.tidy(times - 1, ctx));
+    }
+}
+
+impl<A: ShardActor> Actor for Shard<A> {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.run_interval(TICK, |shard, ctx| {
+            shard.tick(ctx);
+            shard.tidy(TIDIED_PER_TICK, ctx);
+        });
+    }
+}
+
+impl<A: ShardActor> Supervised for Shard<A> {
+    /// Forgets all actors: without an address they end, and are started again when they are needed.
+    fn restarting(&mut self, _: &mut Self::Context) {
+        self.children = Children::default();
+        self.wheel = Wheel::default();
+    }
+}
+
+impl<A: ShardActor> Handler<ChildEnded<A::Id>> for Shard<A> {
+    type Result = ();
+
+    fn handle(&mut self, ChildEnded(id): ChildEnded<A::Id>, _: &mut Self::Context) {
+        self.children.forget_ended(&id);
+    }
+}
+
+impl<A: ShardActor> Handler<StartOver> for Shard<A> {
+    type Result = ();
+
+    fn handle(&mut self, _: StartOver, ctx: &mut Self::Context) {
+        self.oversight.node.restarted();
+        self.restarting(ctx);
+    }
+}

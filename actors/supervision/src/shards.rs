@@ -1,0 +1,95 @@
+//! The shards of a node for one kind of actor: one per worker, found by number.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use actix::Addr;
+
+use crate::node::Node;
+use crate::root::Root;
+use crate::shard::{Shard, ShardActor};
+
+/// Shards by number.
+pub struct Shards<A: ShardActor> {
+    places: Vec<RwLock<Option<Addr<Shard<A>>>>>,
+    nodes: Vec<Arc<Node>>,
+    root: Root,
+    shared: A::Shared,
+    live_max: usize,
+}
+
+impl<A: ShardActor> Shards<A> {
+    /// Places for `count` shards named after `name`, with `live_max` actors in all. The shards start with their workers.
+    #[must_use]
+    pub fn new(root: &Root, name: &str, kind: &'static str, count: usize, shared: A::Shared, live_max: usize) -> Arc<Self> {
+        let nodes: Vec<_> = (0..count).map(|index| Node::group(format!("{name}-{index}"), kind)).collect();
+        nodes.iter().for_each(|node| root.adopt(Arc::clone(node)));
+        let places = (0..count).map(|_| RwLock::new(None)).collect();
+        Arc::new(Self { places, nodes, root: root.clone(), shared, live_max: live_max.div_ceil(count) })
+    }
+
+    /// Starts a shard on the current arbiter, in the first free place: at the start, or that of a worker that has died.
+    /// `None` when all places are taken.
+    pub fn start_here(&self) -> Option<usize> {
+        for (index, place) in self.places.iter().enumerate() {
+            let mut place = place.write().unwrap_or_else(PoisonError::into_inner);
+            if place.as_ref().is_none_or(|shard| !shard.connected()) {
+                let node = Arc::clone(&self.nodes[index]);
+                *place = Some(Shard::start(node, self.shared.clone(), self.root.clone(), self.live_max));
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    /// The shard at a place, if it has started.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<Addr<Shard<A>>> {
+        self.places.get(index)?.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The number of the shard that serves an id.
+    #[must_use]
+    pub fn index_of(&self, id: &A::Id) -> usize {
+        usize::from(A::shard_byte(id)) % self.places.len()
+    }
+
+    /// The shard that serves an id, if it has started.
+    #[must_use]
+    pub fn of(&self, id: &A::Id) -> Option<Addr<Shard<A>>> {
+        self.get(self.index_of(id))
+    }
+
+    /// The place of a shard in the tree.
+    #[must_use]
+    pub fn node(&self, index: usize) -> &Arc<Node> {
+        &self.nodes[index]
+    }
+
+    /// A shard byte that this shard serves; which one follows from `pick`.
+    #[must_use]
+    pub fn shard_byte(&self, index: usize, pick: u64) -> u8 {
+        let count = self.places.len();
+        let choices = 256_usize.saturating_sub(index).div_ceil(count).max(1);
+        let pick = usize::try_from(pick % choices as u64).unwrap_or(0);
+        u8::try_from(index + pick * count).unwrap_or(0)
+    }
+
+    /// Live actors of all shards.
+    #[must_use]
+    pub fn live(&self) -> i64 {
+        self.nodes.iter().map(|node| node.live()).sum()
+    }
+
+    /// Whether every shard has started.
+    #[must_use]
+    pub fn all_started(&self) -> bool {
+        (0..self.places.len()).all(|index| self.get(index).is_some_and(|shard| shard.connected()))
+    }
+}
+
+impl<A: ShardActor> fmt::Debug for Shards<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Shards({})", self.places.len())
+    }
+}
