@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::flow::consent_given::ConsentGiven;
 use crate::flow::dates::Day;
-use crate::flow::statuses::words;
+use crate::flow::statuses::string_enum;
 use crate::flow::text::Text;
 use crate::invalid::Invalid;
 use crate::limits::LABEL_CHARS_MAX;
@@ -126,7 +126,7 @@ impl PanDraft {
     }
 }
 
-words!(
+string_enum!(
     /// How a PAN stands at its source.
     PanStatus {
         /// In use.
@@ -138,7 +138,7 @@ words!(
     }
 );
 
-words!(
+string_enum!(
     /// Who holds a PAN.
     PanCategory {
         /// A person.
@@ -164,7 +164,7 @@ words!(
     }
 );
 
-words!(
+string_enum!(
     /// Whether a PAN is linked with a national ID.
     SeedingStatus {
         /// It is.

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::statuses::words;
+use super::statuses::string_enum;
 use crate::http_url::WebhookUrl;
 
-words!(
+string_enum!(
     /// An API whose webhooks go to a registered URL.
     ApiType {
         /// Document signing.

@@ -4,10 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::dedup::DedupKey;
-use super::ended::Ended;
+use super::ended::FlowEnd;
 use super::header::FlowHeader;
 use super::report::Report;
-use super::transition::{Admitted, Refusal, ReportDigest, Transition};
+use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
 use crate::payload::doclocker::DocLockerPayload;
 use crate::time::Timestamp;
 
@@ -29,7 +29,7 @@ pub enum DocLockerFlow {
         #[serde(rename = "opened")]
         header: FlowHeader,
         /// How it ended.
-        end: Ended<DocLockerEnd>,
+        end: FlowEnd<DocLockerEnd>,
     },
 }
 
@@ -72,21 +72,26 @@ impl DocLockerFlow {
     /// Holds a report against the flow and fills in the correlation id.
     ///
     /// # Errors
-    /// [`Refusal::NotThisFlow`]; [`Refusal::Contradicts`] for another correlation id.
-    pub fn admit(&self, report: Report<DocLockerPayload>) -> Result<Admitted<DocLockerPayload>, Refusal> {
+    /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another correlation id.
+    pub fn admit(&self, report: Report<DocLockerPayload>) -> Result<Admitted<DocLockerPayload>, ReportRefusal> {
         let Report { app, mut payload } = report;
-        self.header().is_meant(&app, payload.data.transaction_id)?;
-        payload.request_id = Some(self.header().own_request_id(payload.request_id.as_ref())?);
+        self.header().check_ids(&app, payload.data.transaction_id)?;
+        payload.request_id = Some(self.header().check_request_id(payload.request_id.as_ref())?);
         Ok(Admitted::new(payload))
     }
 
     /// What an admitted report makes of the flow.
     ///
     /// # Errors
-    /// [`Refusal::AlreadyEnded`] after the end unless it is the report that ended it.
-    pub fn report(&self, report: &Admitted<DocLockerPayload>, digest: ReportDigest, now: Timestamp) -> Result<Transition<Self>, Refusal> {
+    /// [`ReportRefusal::AlreadyEnded`] after the end unless it is the report that ended it.
+    pub fn report(
+        &self,
+        report: &Admitted<DocLockerPayload>,
+        digest: ReportDigest,
+        now: Timestamp,
+    ) -> Result<Transition<Self>, ReportRefusal> {
         let header = match self {
-            Self::Ended { end, .. } => return end.again(digest, end.how.as_str()),
+            Self::Ended { end, .. } => return end.judge_repeat(digest, end.how.as_str()),
             Self::Pending { latest, .. } if *latest == Some(digest) => return Ok(Transition::Repeated),
             Self::Pending { header, .. } => header.clone(),
         };
@@ -95,6 +100,6 @@ impl DocLockerFlow {
         }
         let webhook = DedupKey::doclocker(&header.app, header.id);
         let how = if report.payload().envelope.success { DocLockerEnd::Fetched } else { DocLockerEnd::Failed };
-        Ok(Transition::Reported { next: Self::Ended { header, end: Ended { how, at: now, report: digest } }, webhook })
+        Ok(Transition::WebhookDue { next: Self::Ended { header, end: FlowEnd { how, at: now, report: digest } }, webhook })
     }
 }

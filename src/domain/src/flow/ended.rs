@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::transition::{Refusal, ReportDigest, Transition};
+use super::transition::{ReportDigest, ReportRefusal, Transition};
 use crate::time::Timestamp;
 
 /// A flow's end: how, when, and by which report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended<E> {
+pub struct FlowEnd<E> {
     /// How it ended.
     pub how: E,
     /// When its end was accepted.
@@ -16,12 +16,12 @@ pub struct Ended<E> {
     pub report: ReportDigest,
 }
 
-impl<E> Ended<E> {
+impl<E> FlowEnd<E> {
     /// Judges a report that comes after the end; `word` is how the flow ended.
     ///
     /// # Errors
-    /// [`Refusal::AlreadyEnded`] unless it is the report that ended the flow.
-    pub fn again<S>(&self, digest: ReportDigest, word: &'static str) -> Result<Transition<S>, Refusal> {
-        if self.report == digest { Ok(Transition::Repeated) } else { Err(Refusal::AlreadyEnded(word)) }
+    /// [`ReportRefusal::AlreadyEnded`] unless it is the report that ended the flow.
+    pub fn judge_repeat<S>(&self, digest: ReportDigest, word: &'static str) -> Result<Transition<S>, ReportRefusal> {
+        if self.report == digest { Ok(Transition::Repeated) } else { Err(ReportRefusal::AlreadyEnded(word)) }
     }
 }

@@ -8,12 +8,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::dedup::DedupKey;
-use super::ended::Ended;
+use super::ended::FlowEnd;
 use super::header::FlowHeader;
 use super::report::Report;
 use super::statuses::SigningStatus;
 use super::text::{ForeignId, Text};
-use super::transition::{Admitted, Refusal, ReportDigest, Transition};
+use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
 use crate::http_url::WebhookUrl;
 use crate::payload::esign::{EsignPayload, Signer};
 use crate::time::Timestamp;
@@ -49,7 +49,7 @@ pub struct EsignPending {
     #[serde(rename = "opened")]
     pub terms: EsignTerms,
     /// How its signers stand, in the order of signing; never empty.
-    pub signers: Vec<SignerStand>,
+    pub signers: Vec<SignerState>,
     /// The latest report, if there was one.
     pub latest: Option<ReportDigest>,
 }
@@ -61,12 +61,12 @@ pub struct EsignEnded {
     #[serde(rename = "opened")]
     pub terms: EsignTerms,
     /// How it ended; never pending.
-    pub end: Ended<SigningStatus>,
+    pub end: FlowEnd<SigningStatus>,
 }
 
 /// How one signer stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SignerStand {
+pub struct SignerState {
     /// The signer.
     pub signer: ForeignId,
     /// Whether the signer has signed.
@@ -75,7 +75,7 @@ pub struct SignerStand {
     pub invited_until: Timestamp,
 }
 
-impl SignerStand {
+impl SignerState {
     fn of(signer: &Signer) -> Self {
         Self { signer: signer.signer_id.clone(), status: signer.signer_status, invited_until: signer.invitation_expire_time_stamp }
     }
@@ -85,12 +85,12 @@ impl EsignPending {
     /// A flow at its beginning.
     #[must_use]
     pub fn new(terms: EsignTerms, signers: &[Signer]) -> Self {
-        Self { terms, signers: signers.iter().map(SignerStand::of).collect(), latest: None }
+        Self { terms, signers: signers.iter().map(SignerState::of).collect(), latest: None }
     }
 
     /// Whose turn it is: the first who has not signed.
     #[must_use]
-    pub fn next_signer(&self) -> Option<&SignerStand> {
+    pub fn next_signer(&self) -> Option<&SignerState> {
         self.signers.iter().find(|signer| signer.status == SigningStatus::Pending)
     }
 
@@ -103,7 +103,7 @@ impl EsignPending {
 
     /// The same signers, and none has taken a signature back.
     fn agrees(&self, signers: &[Signer]) -> bool {
-        let same = |(stand, signer): (&SignerStand, &Signer)| {
+        let same = |(stand, signer): (&SignerState, &Signer)| {
             stand.signer == signer.signer_id && (stand.status == SigningStatus::Pending || stand.status == signer.signer_status)
         };
         self.signers.len() == signers.len() && self.signers.iter().zip(signers).all(same)
@@ -122,18 +122,18 @@ impl EsignFlow {
     /// Holds a report against the flow and fills in the client's reference.
     ///
     /// # Errors
-    /// [`Refusal::NotThisFlow`]; [`Refusal::Contradicts`] for another reference, other signers, or
+    /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another reference, other signers, or
     /// a signature that is taken back.
-    pub fn admit(&self, report: Report<EsignPayload>) -> Result<Admitted<EsignPayload>, Refusal> {
+    pub fn admit(&self, report: Report<EsignPayload>) -> Result<Admitted<EsignPayload>, ReportRefusal> {
         let Report { app, mut payload } = report;
         let EsignTerms { header, reference, .. } = self.terms();
-        header.is_meant(&app, payload.document_id)?;
+        header.check_ids(&app, payload.document_id)?;
         if payload.document_reference_id.is_some() && payload.document_reference_id != *reference {
-            return Err(Refusal::Contradicts("documentReferenceId"));
+            return Err(ReportRefusal::Contradicts("documentReferenceId"));
         }
         payload.document_reference_id.clone_from(reference);
         match self {
-            Self::Pending(pending) if !pending.agrees(&payload.signer_info) => Err(Refusal::Contradicts("signerInfo")),
+            Self::Pending(pending) if !pending.agrees(&payload.signer_info) => Err(ReportRefusal::Contradicts("signerInfo")),
             Self::Pending(_) | Self::Ended(_) => Ok(Admitted::new(payload)),
         }
     }
@@ -141,11 +141,11 @@ impl EsignFlow {
     /// What an admitted report makes of the flow.
     ///
     /// # Errors
-    /// [`Refusal::AlreadyEnded`] after the end unless it is the report that ended it;
-    /// [`Refusal::InvitationExpired`] when it would leave the document pending past its deadline.
-    pub fn report(&self, report: &Admitted<EsignPayload>, digest: ReportDigest, now: Timestamp) -> Result<Transition<Self>, Refusal> {
+    /// [`ReportRefusal::AlreadyEnded`] after the end unless it is the report that ended it;
+    /// [`ReportRefusal::InvitationExpired`] when it would leave the document pending past its deadline.
+    pub fn report(&self, report: &Admitted<EsignPayload>, digest: ReportDigest, now: Timestamp) -> Result<Transition<Self>, ReportRefusal> {
         let pending = match self {
-            Self::Ended(ended) => return ended.end.again(digest, ended.end.how.as_str()),
+            Self::Ended(ended) => return ended.end.judge_repeat(digest, ended.end.how.as_str()),
             Self::Pending(pending) if pending.latest == Some(digest) => return Ok(Transition::Repeated),
             Self::Pending(pending) => pending,
         };
@@ -153,11 +153,11 @@ impl EsignFlow {
         if payload.document_status == SigningStatus::Pending {
             let next = EsignPending { latest: Some(digest), ..EsignPending::new(terms, &payload.signer_info) };
             let lapsed = next.deadline() <= now;
-            return if lapsed { Err(Refusal::InvitationExpired) } else { Ok(Transition::Progressed { next: Self::Pending(next) }) };
+            return if lapsed { Err(ReportRefusal::InvitationExpired) } else { Ok(Transition::Progressed { next: Self::Pending(next) }) };
         }
         let webhook = DedupKey::esign(&terms.header.app, terms.header.id);
-        let end = Ended { how: payload.document_status, at: now, report: digest };
-        Ok(Transition::Reported { next: Self::Ended(EsignEnded { terms, end }), webhook })
+        let end = FlowEnd { how: payload.document_status, at: now, report: digest };
+        Ok(Transition::WebhookDue { next: Self::Ended(EsignEnded { terms, end }), webhook })
     }
 
     /// The report that is due once an invitation has ended, made from the flow's latest payload;

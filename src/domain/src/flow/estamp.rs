@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::api_type::ApiType;
 use super::dedup::DedupKey;
-use super::ended::Ended;
+use super::ended::FlowEnd;
 use super::header::FlowHeader;
 use super::report::Report;
 use super::statuses::WorkflowStatus;
-use super::transition::{Admitted, Refusal, ReportDigest, Transition};
+use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
 use super::webhook_target::WebhookTarget;
 use crate::payload::estamp::EStampPayload;
 use crate::time::Timestamp;
@@ -76,7 +76,7 @@ pub enum EStampFlow {
         #[serde(rename = "opened")]
         terms: EStampTerms,
         /// How it ended; never pending.
-        end: Ended<WorkflowStatus>,
+        end: FlowEnd<WorkflowStatus>,
     },
 }
 
@@ -98,19 +98,24 @@ impl EStampFlow {
     /// Holds a report against the flow.
     ///
     /// # Errors
-    /// [`Refusal::NotThisFlow`].
-    pub fn admit(&self, report: Report<EStampPayload>) -> Result<Admitted<EStampPayload>, Refusal> {
-        self.terms().header.is_meant(&report.app, report.payload.data.e_stamp_id)?;
+    /// [`ReportRefusal::NotThisFlow`].
+    pub fn admit(&self, report: Report<EStampPayload>) -> Result<Admitted<EStampPayload>, ReportRefusal> {
+        self.terms().header.check_ids(&report.app, report.payload.data.e_stamp_id)?;
         Ok(Admitted::new(report.payload))
     }
 
     /// What an admitted report makes of the flow.
     ///
     /// # Errors
-    /// [`Refusal::AlreadyEnded`] after the end unless it is the report that ended it.
-    pub fn report(&self, report: &Admitted<EStampPayload>, digest: ReportDigest, now: Timestamp) -> Result<Transition<Self>, Refusal> {
+    /// [`ReportRefusal::AlreadyEnded`] after the end unless it is the report that ended it.
+    pub fn report(
+        &self,
+        report: &Admitted<EStampPayload>,
+        digest: ReportDigest,
+        now: Timestamp,
+    ) -> Result<Transition<Self>, ReportRefusal> {
         let terms = match self {
-            Self::Ended { end, .. } => return end.again(digest, end.how.as_str()),
+            Self::Ended { end, .. } => return end.judge_repeat(digest, end.how.as_str()),
             Self::Pending { latest, .. } if *latest == Some(digest) => return Ok(Transition::Repeated),
             Self::Pending { terms, .. } => terms.clone(),
         };
@@ -119,6 +124,6 @@ impl EStampFlow {
             return Ok(Transition::Progressed { next: Self::Pending { terms, latest: Some(digest) } });
         }
         let webhook = DedupKey::estamp(&terms.header.app, terms.header.id);
-        Ok(Transition::Reported { next: Self::Ended { terms, end: Ended { how, at: now, report: digest } }, webhook })
+        Ok(Transition::WebhookDue { next: Self::Ended { terms, end: FlowEnd { how, at: now, report: digest } }, webhook })
     }
 }

@@ -10,8 +10,8 @@ use super::estamp::EStampFlow;
 use super::header::FlowHeader;
 use super::statuses::ConsentStatus;
 use super::wealth_consent::WealthConsent;
-use super::wealth_data::WealthData;
-use super::wealth_historical::WealthHistorical;
+use super::wealth_data::DataFetch;
+use super::wealth_historical::HistoricalFetch;
 use crate::time::Timestamp;
 
 /// How a flow stands.
@@ -33,9 +33,9 @@ pub enum FlowState {
 #[serde(rename_all = "snake_case")]
 pub enum FetchState {
     /// Of data.
-    Data(WealthData),
+    Data(DataFetch),
     /// Of historical data.
-    Historical(WealthHistorical),
+    Historical(HistoricalFetch),
 }
 
 /// What a report changes.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::flow_id::FlowId;
-use super::transition::Refusal;
+use super::transition::ReportRefusal;
 use crate::ids::{AppId, ClientId};
 use crate::request_id::RequestId;
 use crate::time::Timestamp;
@@ -27,18 +27,18 @@ impl FlowHeader {
     /// Holds the ids of a report against the flow's.
     ///
     /// # Errors
-    /// [`Refusal::NotThisFlow`] when either differs; which one is not told.
-    pub fn is_meant(&self, app: &AppId, id: FlowId) -> Result<(), Refusal> {
-        if self.app == *app && self.id == id { Ok(()) } else { Err(Refusal::NotThisFlow) }
+    /// [`ReportRefusal::NotThisFlow`] when either differs; which one is not told.
+    pub fn check_ids(&self, app: &AppId, id: FlowId) -> Result<(), ReportRefusal> {
+        if self.app == *app && self.id == id { Ok(()) } else { Err(ReportRefusal::NotThisFlow) }
     }
 
     /// The correlation id of the flow's webhook, which is that of its opening whatever a report says.
     ///
     /// # Errors
-    /// [`Refusal::Contradicts`] when a report says something else.
-    pub fn own_request_id(&self, reported: Option<&RequestId>) -> Result<RequestId, Refusal> {
+    /// [`ReportRefusal::Contradicts`] when a report says something else.
+    pub fn check_request_id(&self, reported: Option<&RequestId>) -> Result<RequestId, ReportRefusal> {
         match reported {
-            Some(reported) if *reported != self.request_id => Err(Refusal::Contradicts("request_id")),
+            Some(reported) if *reported != self.request_id => Err(ReportRefusal::Contradicts("request_id")),
             _ => Ok(self.request_id.clone()),
         }
     }

@@ -1,8 +1,8 @@
 //! The kinds of report, by the words of the connectors' paths.
 
-use super::statuses::words;
+use super::statuses::string_enum;
 
-words!(
+string_enum!(
     /// What a connector reports on; each kind is a webhook of its own.
     ReportKind {
         /// Document signing.

@@ -7,9 +7,9 @@ use super::flow_id::FlowId;
 use super::flow_state::{FetchState, FlowState, NextState};
 use super::report::Report;
 use super::report_kind::ReportKind;
-use super::transition::{Admitted, Refusal, ReportDigest, Transition};
-use super::wealth_data::WealthData;
-use super::wealth_historical::WealthHistorical;
+use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
+use super::wealth_data::DataFetch;
+use super::wealth_historical::HistoricalFetch;
 use super::webhook_target::WebhookTarget;
 use crate::ids::AppId;
 use crate::invalid::Invalid;
@@ -114,7 +114,7 @@ impl FlowReport {
     /// Names the fetch under the flow that it is about, uniquely within the flow; `None` when it is
     /// about the flow itself.
     #[must_use]
-    pub fn fetch(&self) -> Option<String> {
+    pub fn fetch_key(&self) -> Option<String> {
         match self {
             Self::ESign(_) | Self::DocLocker(_) | Self::EStamp(_) | Self::WealthConsent(_) => None,
             Self::WealthData(report) => Some(format!("data {}", report.payload.txn_id)),
@@ -128,18 +128,18 @@ impl FlowReport {
     /// Holds the report against its flow.
     ///
     /// # Errors
-    /// [`Refusal::NotThisFlow`], also for a flow of another kind; [`Refusal::Contradicts`].
-    pub fn admit(self, flow: &FlowState) -> Result<AdmittedReport, Refusal> {
+    /// [`ReportRefusal::NotThisFlow`], also for a flow of another kind; [`ReportRefusal::Contradicts`].
+    pub fn admit(self, flow: &FlowState) -> Result<AdmittedReport, ReportRefusal> {
         match (self, flow) {
             (Self::ESign(report), FlowState::ESign(flow)) => flow.admit(report).map(AdmittedReport::ESign),
             (Self::DocLocker(report), FlowState::DocLocker(flow)) => flow.admit(report).map(AdmittedReport::DocLocker),
             (Self::EStamp(report), FlowState::EStamp(flow)) => flow.admit(report).map(AdmittedReport::EStamp),
             (Self::WealthConsent(report), FlowState::Wealth(consent)) => consent.admit(report).map(AdmittedReport::WealthConsent),
-            (Self::WealthData(report), FlowState::Wealth(consent)) => WealthData::admit(consent, report).map(AdmittedReport::WealthData),
+            (Self::WealthData(report), FlowState::Wealth(consent)) => DataFetch::admit(consent, report).map(AdmittedReport::WealthData),
             (Self::WealthHistorical(report), FlowState::Wealth(consent)) => {
-                WealthHistorical::admit(consent, report).map(AdmittedReport::WealthHistorical)
+                HistoricalFetch::admit(consent, report).map(AdmittedReport::WealthHistorical)
             }
-            _ => Err(Refusal::NotThisFlow),
+            _ => Err(ReportRefusal::NotThisFlow),
         }
     }
 }
@@ -150,13 +150,13 @@ impl AdmittedReport {
     ///
     /// # Errors
     /// Those of the flow's own transition.
-    pub fn judge(
+    pub fn transition(
         &self,
         flow: &FlowState,
         fetch: Option<FetchState>,
         digest: ReportDigest,
         now: Timestamp,
-    ) -> Result<Transition<NextState>, Refusal> {
+    ) -> Result<Transition<NextState>, ReportRefusal> {
         match (self, flow) {
             (Self::ESign(report), FlowState::ESign(flow)) => {
                 flow.report(report, digest, now).map(|transition| transition.map(|next| NextState::Flow(FlowState::ESign(next))))
@@ -171,22 +171,22 @@ impl AdmittedReport {
                 consent.report(report, digest, now).map(|transition| transition.map(|next| NextState::Flow(FlowState::Wealth(next))))
             }
             (Self::WealthData(report), FlowState::Wealth(consent)) => {
-                let fetch = if let Some(FetchState::Data(fetch)) = fetch { fetch } else { WealthData::default() };
+                let fetch = if let Some(FetchState::Data(fetch)) = fetch { fetch } else { DataFetch::default() };
                 let judged = fetch.report(consent, report, digest);
                 judged.map(|transition| transition.map(|next| NextState::Fetch(FetchState::Data(next))))
             }
             (Self::WealthHistorical(report), FlowState::Wealth(consent)) => {
-                let fetch = if let Some(FetchState::Historical(fetch)) = fetch { fetch } else { WealthHistorical::default() };
+                let fetch = if let Some(FetchState::Historical(fetch)) = fetch { fetch } else { HistoricalFetch::default() };
                 let judged = fetch.report(consent, report, digest);
                 judged.map(|transition| transition.map(|next| NextState::Fetch(FetchState::Historical(next))))
             }
-            _ => Err(Refusal::NotThisFlow),
+            _ => Err(ReportRefusal::NotThisFlow),
         }
     }
 
     /// What it tells, in words that are nobody's: its kind, and how that which it is about stands.
     #[must_use]
-    pub fn tells(&self) -> String {
+    pub fn summary(&self) -> String {
         match self {
             Self::ESign(report) => format!("{} {}", ReportKind::ESign, report.payload().document_status),
             Self::DocLocker(report) => format!("{} {}", ReportKind::DocLocker, report.payload().standing()),

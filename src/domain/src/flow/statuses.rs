@@ -6,7 +6,7 @@
 //! signatories and e-stamps; `Pending` and `Failed` for locker documents; `FAILED` for data.
 
 /// Declares a closed set of words.
-macro_rules! words {
+macro_rules! string_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
@@ -46,9 +46,9 @@ macro_rules! words {
         }
     };
 }
-pub(crate) use words;
+pub(crate) use string_enum;
 
-words!(
+string_enum!(
     /// How an eSign document stands, and each of its signers.
     SigningStatus {
         /// Signed.
@@ -62,7 +62,7 @@ words!(
     }
 );
 
-words!(
+string_enum!(
     /// How an e-stamp workflow stands, and each of its signatories.
     WorkflowStatus {
         /// Stamped and signed.
@@ -76,7 +76,7 @@ words!(
     }
 );
 
-words!(
+string_enum!(
     /// How one document of the locker stands.
     LockerStatus {
         /// It is in the payload.
@@ -88,7 +88,7 @@ words!(
     }
 );
 
-words!(
+string_enum!(
     /// What a wealth-data consent has moved to.
     ConsentStatus {
         /// The person agreed.
@@ -104,7 +104,7 @@ words!(
     }
 );
 
-words!(
+string_enum!(
     /// Whether financial data could be had.
     FiDataStatus {
         /// It is ready.
@@ -114,7 +114,7 @@ words!(
     }
 );
 
-words!(
+string_enum!(
     /// Which of the two forms of financial data is meant.
     DataType {
         /// As the source gave it.
@@ -124,7 +124,7 @@ words!(
     }
 );
 
-words!(
+string_enum!(
     /// How a historical fetch ended.
     HistoricalStatus {
         /// With everything.

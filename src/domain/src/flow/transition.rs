@@ -72,7 +72,7 @@ pub enum Transition<S> {
     },
     /// What the client waits for has happened: store the state and the payload, and queue the
     /// webhook under its key if a URL resolves.
-    Reported {
+    WebhookDue {
         /// The flow from now on.
         next: S,
         /// The key under which the payload is sent once.
@@ -86,14 +86,14 @@ impl<S> Transition<S> {
         match self {
             Self::Repeated => Transition::Repeated,
             Self::Progressed { next } => Transition::Progressed { next: contain(next) },
-            Self::Reported { next, webhook } => Transition::Reported { next: contain(next), webhook },
+            Self::WebhookDue { next, webhook } => Transition::WebhookDue { next: contain(next), webhook },
         }
     }
 }
 
 /// Why a report changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum ReportRefusal {
     /// The id is another flow's, or the flow another app's.
     #[error("there is no such flow of this app")]
     NotThisFlow,
@@ -108,10 +108,10 @@ pub enum Refusal {
     InvitationExpired,
     /// The same thing was reported before with other content; the first report stands.
     #[error("this was reported before with other content")]
-    ReportedOtherwise,
+    ReportedDifferently,
     /// A consent does not move so.
     #[error("a consent that is {from} cannot become {to}")]
-    NoSuchMove {
+    MoveNotAllowed {
         /// What it is.
         from: ConsentStatus,
         /// What was reported.

@@ -13,7 +13,7 @@ use super::header::FlowHeader;
 use super::report::Report;
 use super::statuses::ConsentStatus;
 use super::text::ForeignId;
-use super::transition::{Admitted, Refusal, ReportDigest, Transition};
+use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
 use crate::ids::AppId;
 use crate::payload::wealth_consent::WealthConsentPayload;
 use crate::time::Timestamp;
@@ -105,20 +105,20 @@ impl WealthConsent {
     /// Holds the ids that all three streams report against the flow's.
     ///
     /// # Errors
-    /// [`Refusal::NotThisFlow`]; [`Refusal::Contradicts`] for another handle or consent.
-    pub(super) fn is_meant(
+    /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another handle or consent.
+    pub(super) fn check_ids(
         &self,
         app: &AppId,
         id: FlowId,
         (field, handle): (&'static str, &ForeignId),
         consent: &ForeignId,
-    ) -> Result<(), Refusal> {
-        self.terms().header.is_meant(app, id)?;
+    ) -> Result<(), ReportRefusal> {
+        self.terms().header.check_ids(app, id)?;
         if self.terms().consent_handle != *handle {
-            return Err(Refusal::Contradicts(field));
+            return Err(ReportRefusal::Contradicts(field));
         }
         if self.consent_id().is_some_and(|known| known != consent) {
-            return Err(Refusal::Contradicts("consentId"));
+            return Err(ReportRefusal::Contradicts("consentId"));
         }
         Ok(())
     }
@@ -126,24 +126,24 @@ impl WealthConsent {
     /// Holds a report against the flow.
     ///
     /// # Errors
-    /// [`Refusal::NotThisFlow`]; [`Refusal::Contradicts`] for another handle or consent.
-    pub fn admit(&self, report: Report<WealthConsentPayload>) -> Result<Admitted<WealthConsentPayload>, Refusal> {
+    /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another handle or consent.
+    pub fn admit(&self, report: Report<WealthConsentPayload>) -> Result<Admitted<WealthConsentPayload>, ReportRefusal> {
         let Report { app, payload } = report;
-        self.is_meant(&app, payload.unique_identifier, ("consentHandle", &payload.consent_handle), &payload.consent_id)?;
+        self.check_ids(&app, payload.unique_identifier, ("consentHandle", &payload.consent_handle), &payload.consent_id)?;
         Ok(Admitted::new(payload))
     }
 
     /// What an admitted report makes of the consent; every move is reported to the client.
     ///
     /// # Errors
-    /// [`Refusal::ReportedOtherwise`] for a status that was reported with other content;
-    /// [`Refusal::NoSuchMove`] for one that does not follow.
+    /// [`ReportRefusal::ReportedDifferently`] for a status that was reported with other content;
+    /// [`ReportRefusal::MoveNotAllowed`] for one that does not follow.
     pub fn report(
         &self,
         report: &Admitted<WealthConsentPayload>,
         digest: ReportDigest,
         now: Timestamp,
-    ) -> Result<Transition<Self>, Refusal> {
+    ) -> Result<Transition<Self>, ReportRefusal> {
         let (payload, terms) = (report.payload(), self.terms());
         let status = payload.status;
         let new = ConsentMove { status, at: now, report: digest };
@@ -151,12 +151,12 @@ impl WealthConsent {
             Self::Asked(terms) => MovedConsent { terms: terms.clone(), consent: payload.consent_id.clone(), first: new, later: Vec::new() },
             Self::Moved(moved) => match moved.to(status) {
                 Some(earlier) if earlier.report == digest => return Ok(Transition::Repeated),
-                Some(_) => return Err(Refusal::ReportedOtherwise),
-                None if !moves(moved.status(), status) => return Err(Refusal::NoSuchMove { from: moved.status(), to: status }),
+                Some(_) => return Err(ReportRefusal::ReportedDifferently),
+                None if !moves(moved.status(), status) => return Err(ReportRefusal::MoveNotAllowed { from: moved.status(), to: status }),
                 None => MovedConsent { later: moved.later.iter().copied().chain([new]).collect(), ..moved.clone() },
             },
         };
         let webhook = DedupKey::wealth_consent(&terms.header.app, &payload.consent_id, status);
-        Ok(Transition::Reported { next: Self::Moved(next), webhook })
+        Ok(Transition::WebhookDue { next: Self::Moved(next), webhook })
     }
 }

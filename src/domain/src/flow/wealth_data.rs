@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use super::dedup::DedupKey;
 use super::report::Report;
 use super::statuses::DataType;
-use super::transition::{Admitted, Refusal, ReportDigest, Transition};
+use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
 use super::wealth_consent::WealthConsent;
 use crate::payload::wealth_data::WealthDataPayload;
 
 /// What has come of one fetch, which is one `txnId`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WealthData {
+pub enum DataFetch {
     /// Nothing.
     #[default]
     Awaited,
@@ -33,32 +33,32 @@ pub enum WealthData {
     },
 }
 
-impl WealthData {
+impl DataFetch {
     /// Holds a report against the consent that its data was fetched under.
     ///
     /// # Errors
-    /// [`Refusal::NotThisFlow`]; [`Refusal::Contradicts`] for another handle or consent.
-    pub fn admit(consent: &WealthConsent, report: Report<WealthDataPayload>) -> Result<Admitted<WealthDataPayload>, Refusal> {
+    /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another handle or consent.
+    pub fn admit(consent: &WealthConsent, report: Report<WealthDataPayload>) -> Result<Admitted<WealthDataPayload>, ReportRefusal> {
         let Report { app, payload } = report;
-        consent.is_meant(&app, payload.unique_identifier, ("consentHandle", &payload.consent_handle), &payload.consent_id)?;
+        consent.check_ids(&app, payload.unique_identifier, ("consentHandle", &payload.consent_handle), &payload.consent_id)?;
         Ok(Admitted::new(payload))
     }
 
     /// What an admitted report makes of the fetch.
     ///
     /// # Errors
-    /// [`Refusal::ReportedOtherwise`] when the same data was reported with other content.
+    /// [`ReportRefusal::ReportedDifferently`] when the same data was reported with other content.
     pub fn report(
         self,
         consent: &WealthConsent,
         report: &Admitted<WealthDataPayload>,
         digest: ReportDigest,
-    ) -> Result<Transition<Self>, Refusal> {
+    ) -> Result<Transition<Self>, ReportRefusal> {
         let payload = report.payload();
         let (raw, analysed) = self.parts();
         let next = match (payload.data_type, raw, analysed) {
             (DataType::Raw, Some(earlier), _) | (DataType::Analysed, _, Some(earlier)) => {
-                return if earlier == digest { Ok(Transition::Repeated) } else { Err(Refusal::ReportedOtherwise) };
+                return if earlier == digest { Ok(Transition::Repeated) } else { Err(ReportRefusal::ReportedDifferently) };
             }
             (DataType::Raw, None, None) => Self::Raw(digest),
             (DataType::Raw, None, Some(analysed)) => Self::Both { raw: digest, analysed },
@@ -66,7 +66,7 @@ impl WealthData {
             (DataType::Analysed, Some(raw), None) => Self::Both { raw, analysed: digest },
         };
         let webhook = DedupKey::wealth_data(&consent.terms().header.app, &payload.txn_id, payload.data_type);
-        Ok(Transition::Reported { next, webhook })
+        Ok(Transition::WebhookDue { next, webhook })
     }
 
     const fn parts(self) -> (Option<ReportDigest>, Option<ReportDigest>) {

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use super::dedup::DedupKey;
 use super::report::Report;
-use super::transition::{Admitted, Refusal, ReportDigest, Transition};
+use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
 use super::wealth_consent::WealthConsent;
 use crate::payload::wealth_historical::WealthHistoricalPayload;
 
 /// How one fetch stands, which is one account, consent and span of days.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WealthHistorical {
+pub enum HistoricalFetch {
     /// It has not completed.
     #[default]
     Awaited,
@@ -20,36 +20,39 @@ pub enum WealthHistorical {
     Completed(ReportDigest),
 }
 
-impl WealthHistorical {
+impl HistoricalFetch {
     /// Holds a report against the consent that it was fetched under.
     ///
     /// # Errors
-    /// [`Refusal::NotThisFlow`]; [`Refusal::Contradicts`] for another handle or consent.
-    pub fn admit(consent: &WealthConsent, report: Report<WealthHistoricalPayload>) -> Result<Admitted<WealthHistoricalPayload>, Refusal> {
+    /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another handle or consent.
+    pub fn admit(
+        consent: &WealthConsent,
+        report: Report<WealthHistoricalPayload>,
+    ) -> Result<Admitted<WealthHistoricalPayload>, ReportRefusal> {
         let Report { app, payload } = report;
-        consent.is_meant(&app, payload.unique_identifier, ("consentHandleId", &payload.consent_handle_id), &payload.consent_id)?;
+        consent.check_ids(&app, payload.unique_identifier, ("consentHandleId", &payload.consent_handle_id), &payload.consent_id)?;
         Ok(Admitted::new(payload))
     }
 
     /// What an admitted report makes of the fetch.
     ///
     /// # Errors
-    /// [`Refusal::ReportedOtherwise`] when it has completed with other content.
+    /// [`ReportRefusal::ReportedDifferently`] when it has completed with other content.
     pub fn report(
         self,
         consent: &WealthConsent,
         report: &Admitted<WealthHistoricalPayload>,
         digest: ReportDigest,
-    ) -> Result<Transition<Self>, Refusal> {
+    ) -> Result<Transition<Self>, ReportRefusal> {
         match self {
             Self::Completed(earlier) if earlier == digest => Ok(Transition::Repeated),
-            Self::Completed(_) => Err(Refusal::ReportedOtherwise),
+            Self::Completed(_) => Err(ReportRefusal::ReportedDifferently),
             Self::Awaited => {
                 let payload = report.payload();
                 let app = &consent.terms().header.app;
                 let webhook =
                     DedupKey::wealth_historical(app, &payload.consent_id, &payload.account_id, payload.from_date, payload.to_date);
-                Ok(Transition::Reported { next: Self::Completed(digest), webhook })
+                Ok(Transition::WebhookDue { next: Self::Completed(digest), webhook })
             }
         }
     }

@@ -9,10 +9,10 @@ use sakshi_domain::flow::doclocker::DocLockerFlow;
 use sakshi_domain::flow::esign::EsignFlow;
 use sakshi_domain::flow::estamp::EStampFlow;
 use sakshi_domain::flow::report::Report;
-use sakshi_domain::flow::transition::{Refusal, Transition};
+use sakshi_domain::flow::transition::{ReportRefusal, Transition};
 use sakshi_domain::flow::wealth_consent::WealthConsent;
-use sakshi_domain::flow::wealth_data::WealthData;
-use sakshi_domain::flow::wealth_historical::WealthHistorical;
+use sakshi_domain::flow::wealth_data::DataFetch;
+use sakshi_domain::flow::wealth_historical::HistoricalFetch;
 use serde_json::{Value, json};
 
 use crate::fixtures::*;
@@ -66,17 +66,17 @@ struct Kept {
     doclocker: DocLockerFlow,
     estamp: EStampFlow,
     consent: WealthConsent,
-    data: HashMap<u8, WealthData>,
-    historical: HashMap<(u8, u8), WealthHistorical>,
+    data: HashMap<u8, DataFetch>,
+    historical: HashMap<(u8, u8), HistoricalFetch>,
     queued: Vec<String>,
 }
 
 /// Keeps what a transition says; `true` when it was the repetition of something kept.
-fn keep<S>(judged: Result<Transition<S>, Refusal>, queued: &mut Vec<String>, store: impl FnOnce(S)) -> bool {
+fn keep<S>(judged: Result<Transition<S>, ReportRefusal>, queued: &mut Vec<String>, store: impl FnOnce(S)) -> bool {
     match judged {
         Ok(Transition::Repeated) => return true,
         Ok(Transition::Progressed { next }) => store(next),
-        Ok(Transition::Reported { next, webhook }) => {
+        Ok(Transition::WebhookDue { next, webhook }) => {
             queued.push(webhook.to_string());
             store(next);
         }
@@ -121,12 +121,12 @@ impl Kept {
             }
             Data { txn, .. } => {
                 let fetch = self.data.entry(txn).or_default();
-                let report = WealthData::admit(&self.consent, Report::parse(&body).unwrap()).unwrap();
+                let report = DataFetch::admit(&self.consent, Report::parse(&body).unwrap()).unwrap();
                 keep(fetch.report(&self.consent, &report, digest(&report)), queued, |next| *fetch = next)
             }
             Historical { account, from, .. } => {
                 let fetch = self.historical.entry((account, from)).or_default();
-                let report = WealthHistorical::admit(&self.consent, Report::parse(&body).unwrap()).unwrap();
+                let report = HistoricalFetch::admit(&self.consent, Report::parse(&body).unwrap()).unwrap();
                 keep(fetch.report(&self.consent, &report, digest(&report)), queued, |next| *fetch = next)
             }
         }

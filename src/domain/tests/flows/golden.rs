@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 
 use sakshi_domain::flow::report::Report;
-use sakshi_domain::flow::wealth_data::WealthData;
-use sakshi_domain::flow::wealth_historical::WealthHistorical;
+use sakshi_domain::flow::wealth_data::DataFetch;
+use sakshi_domain::flow::wealth_historical::HistoricalFetch;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::pan::{Pan, PanResult, PanStatus, SeedingStatus};
 use sakshi_domain::payload::doclocker::DocLockerPayload;
@@ -46,9 +46,9 @@ fn every_kind_is_sent_as_the_specification_shows_it_and_without_the_app() {
         same("wealth-consent", golden, &consent().admit(Report::parse(&report(golden, |_| ())).unwrap()).unwrap());
     }
     for golden in [DATA_RAW, DATA_ANALYSED, DATA_FAILED] {
-        same("wealth-data", golden, &WealthData::admit(&consent(), Report::parse(&report(golden, |_| ())).unwrap()).unwrap());
+        same("wealth-data", golden, &DataFetch::admit(&consent(), Report::parse(&report(golden, |_| ())).unwrap()).unwrap());
     }
-    let sent = WealthHistorical::admit(&consent(), Report::parse(&report(HISTORICAL, |_| ())).unwrap()).unwrap();
+    let sent = HistoricalFetch::admit(&consent(), Report::parse(&report(HISTORICAL, |_| ())).unwrap()).unwrap();
     same("wealth-historical", HISTORICAL, &sent);
 }
 

@@ -5,14 +5,14 @@ use std::time::Duration;
 use sakshi_domain::flow::esign::{EsignEnded, EsignFlow};
 use sakshi_domain::flow::report::Report;
 use sakshi_domain::flow::statuses::SigningStatus;
-use sakshi_domain::flow::transition::{Refusal, Transition};
+use sakshi_domain::flow::transition::{ReportRefusal, Transition};
 use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::fixtures::*;
 
-fn judged(flow: &EsignFlow, body: &[u8], now: Timestamp) -> Result<Transition<EsignFlow>, Refusal> {
+fn judged(flow: &EsignFlow, body: &[u8], now: Timestamp) -> Result<Transition<EsignFlow>, ReportRefusal> {
     let admitted = flow.admit(Report::parse(body).unwrap())?;
     flow.report(&admitted, digest(&admitted), now)
 }
@@ -37,7 +37,7 @@ fn signers_sign_one_after_the_other_and_the_last_signature_sends_one_webhook() {
     assert_eq!(pending(&flow).next_signer().unwrap().signer.as_str(), "signer-2");
     assert_eq!(judged(&flow, &report(ESIGN_COMPLETED, half_signed), early()), Ok(Transition::Repeated));
 
-    let Ok(Transition::Reported { next, webhook }) = judged(&flow, &report(ESIGN_COMPLETED, |_| ()), early()) else { panic!() };
+    let Ok(Transition::WebhookDue { next, webhook }) = judged(&flow, &report(ESIGN_COMPLETED, |_| ()), early()) else { panic!() };
     assert_eq!(webhook.as_str(), format!("esign app_1 {FLOW}"));
     assert!(matches!(&next, EsignFlow::Ended(EsignEnded { end, .. }) if end.how == SigningStatus::Completed && end.at == early()));
     for _ in 0..3 {
@@ -45,31 +45,31 @@ fn signers_sign_one_after_the_other_and_the_last_signature_sends_one_webhook() {
     }
     let other_pdf = report(ESIGN_COMPLETED, |body| body["content"] = json!("QUJD"));
     for late in [other_pdf, report(ESIGN_REJECTED, |_| ()), report(ESIGN_COMPLETED, half_signed)] {
-        assert_eq!(judged(&next, &late, early()), Err(Refusal::AlreadyEnded("Completed")));
+        assert_eq!(judged(&next, &late, early()), Err(ReportRefusal::AlreadyEnded("Completed")));
     }
 }
 
 #[test]
 fn one_refusal_ends_the_document() {
-    let Ok(Transition::Reported { next, .. }) = judged(&half_signed_flow(), &report(ESIGN_REJECTED, |_| ()), early()) else { panic!() };
-    assert_eq!(judged(&next, &report(ESIGN_COMPLETED, |_| ()), early()), Err(Refusal::AlreadyEnded("Rejected")));
+    let Ok(Transition::WebhookDue { next, .. }) = judged(&half_signed_flow(), &report(ESIGN_REJECTED, |_| ()), early()) else { panic!() };
+    assert_eq!(judged(&next, &report(ESIGN_COMPLETED, |_| ()), early()), Err(ReportRefusal::AlreadyEnded("Rejected")));
 }
 
 #[test]
 fn a_report_of_other_signers_another_reference_or_another_app_is_refused() {
     let flow = esign();
     let refused = |edit: fn(&mut Value)| judged(&flow, &report(ESIGN_COMPLETED, edit), early()).unwrap_err();
-    assert_eq!(refused(|body| body["app_id"] = json!("app_2")), Refusal::NotThisFlow);
-    assert_eq!(refused(|body| body["documentId"] = json!("00000000-9a3e-4c55-8d2a-0b8c5e0e7f11")), Refusal::NotThisFlow);
-    assert_eq!(refused(|body| body["documentReferenceId"] = json!("loan-8")), Refusal::Contradicts("documentReferenceId"));
-    assert_eq!(refused(|body| body["signerInfo"][0]["signerId"] = json!("signer-3")), Refusal::Contradicts("signerInfo"));
-    assert_eq!(refused(|body| body["signerInfo"].as_array_mut().unwrap().truncate(1)), Refusal::Contradicts("signerInfo"));
-    assert_eq!(refused(|body| body["signerInfo"].as_array_mut().unwrap().reverse()), Refusal::Contradicts("signerInfo"));
+    assert_eq!(refused(|body| body["app_id"] = json!("app_2")), ReportRefusal::NotThisFlow);
+    assert_eq!(refused(|body| body["documentId"] = json!("00000000-9a3e-4c55-8d2a-0b8c5e0e7f11")), ReportRefusal::NotThisFlow);
+    assert_eq!(refused(|body| body["documentReferenceId"] = json!("loan-8")), ReportRefusal::Contradicts("documentReferenceId"));
+    assert_eq!(refused(|body| body["signerInfo"][0]["signerId"] = json!("signer-3")), ReportRefusal::Contradicts("signerInfo"));
+    assert_eq!(refused(|body| body["signerInfo"].as_array_mut().unwrap().truncate(1)), ReportRefusal::Contradicts("signerInfo"));
+    assert_eq!(refused(|body| body["signerInfo"].as_array_mut().unwrap().reverse()), ReportRefusal::Contradicts("signerInfo"));
 }
 
 #[test]
 fn a_signature_is_not_taken_back_by_an_older_report() {
-    assert_eq!(judged(&half_signed_flow(), &report(ESIGN_COMPLETED, unsigned), early()), Err(Refusal::Contradicts("signerInfo")));
+    assert_eq!(judged(&half_signed_flow(), &report(ESIGN_COMPLETED, unsigned), early()), Err(ReportRefusal::Contradicts("signerInfo")));
 }
 
 #[test]
@@ -87,11 +87,11 @@ fn an_invitation_that_ends_expires_the_document_with_one_webhook() {
 
     let lapsed = flow.lapse(latest(), end).unwrap();
     assert_eq!(serde_json::to_value(&lapsed).unwrap().to_string(), canonical(ESIGN_EXPIRED));
-    let Ok(Transition::Reported { next, webhook }) = flow.report(&lapsed, digest(&lapsed), end) else { panic!() };
+    let Ok(Transition::WebhookDue { next, webhook }) = flow.report(&lapsed, digest(&lapsed), end) else { panic!() };
     assert_eq!(webhook.as_str(), format!("esign app_1 {FLOW}"));
     assert!(next.lapse(latest(), end + Duration::from_secs(1)).is_none(), "it lapses once");
     assert_eq!(judged(&next, &report(ESIGN_EXPIRED, |_| ()), end), Ok(Transition::Repeated), "the upstream says the same");
-    assert_eq!(judged(&next, &report(ESIGN_COMPLETED, |_| ()), end), Err(Refusal::AlreadyEnded("Expired")));
+    assert_eq!(judged(&next, &report(ESIGN_COMPLETED, |_| ()), end), Err(ReportRefusal::AlreadyEnded("Expired")));
 }
 
 #[test]
@@ -101,8 +101,8 @@ fn past_the_deadline_a_signature_still_counts_and_a_pending_report_does_not() {
         half_signed(body);
         body["signerInfo"][1]["signerName"] = json!("V. Sample");
     });
-    assert_eq!(judged(&flow, &still, end), Err(Refusal::InvitationExpired));
-    assert!(matches!(judged(&flow, &report(ESIGN_COMPLETED, |_| ()), end), Ok(Transition::Reported { .. })));
+    assert_eq!(judged(&flow, &still, end), Err(ReportRefusal::InvitationExpired));
+    assert!(matches!(judged(&flow, &report(ESIGN_COMPLETED, |_| ()), end), Ok(Transition::WebhookDue { .. })));
     let extended = report(ESIGN_COMPLETED, |body| {
         half_signed(body);
         body["signerInfo"][1]["invitationExpireTimeStamp"] = json!("2026-03-01T00:00:00Z");
@@ -112,7 +112,7 @@ fn past_the_deadline_a_signature_still_counts_and_a_pending_report_does_not() {
 
 #[test]
 fn a_flow_survives_being_stored() {
-    let Ok(Transition::Reported { next, .. }) = judged(&esign(), &report(ESIGN_COMPLETED, |_| ()), early()) else { panic!() };
+    let Ok(Transition::WebhookDue { next, .. }) = judged(&esign(), &report(ESIGN_COMPLETED, |_| ()), early()) else { panic!() };
     for flow in [esign(), half_signed_flow(), next] {
         let stored = serde_json::to_string(&flow).unwrap();
         assert!(!stored.contains("Asha"), "who signs is in the payload alone");

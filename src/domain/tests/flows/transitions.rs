@@ -4,15 +4,15 @@ use sakshi_domain::flow::doclocker::{DocLockerEnd, DocLockerFlow};
 use sakshi_domain::flow::estamp::EStampFlow;
 use sakshi_domain::flow::report::Report;
 use sakshi_domain::flow::statuses::ConsentStatus;
-use sakshi_domain::flow::transition::{Refusal, Transition};
+use sakshi_domain::flow::transition::{ReportRefusal, Transition};
 use sakshi_domain::flow::wealth_consent::WealthConsent;
-use sakshi_domain::flow::wealth_data::WealthData;
-use sakshi_domain::flow::wealth_historical::WealthHistorical;
+use sakshi_domain::flow::wealth_data::DataFetch;
+use sakshi_domain::flow::wealth_historical::HistoricalFetch;
 use serde_json::{Value, json};
 
 use crate::fixtures::*;
 
-type Judged<S> = Result<Transition<S>, Refusal>;
+type Judged<S> = Result<Transition<S>, ReportRefusal>;
 
 fn locker(flow: &DocLockerFlow, golden: &str, edit: impl FnOnce(&mut Value)) -> Judged<DocLockerFlow> {
     let admitted = flow.admit(Report::parse(&report(golden, edit)).unwrap())?;
@@ -33,15 +33,15 @@ fn moved(flow: &WealthConsent, status: &str, edit: impl FnOnce(&mut Value)) -> J
     flow.report(&admitted, digest(&admitted), early())
 }
 
-fn data(fetch: WealthData, golden: &str, edit: impl FnOnce(&mut Value)) -> Judged<WealthData> {
+fn data(fetch: DataFetch, golden: &str, edit: impl FnOnce(&mut Value)) -> Judged<DataFetch> {
     let consent = consent();
-    let admitted = WealthData::admit(&consent, Report::parse(&report(golden, edit)).unwrap())?;
+    let admitted = DataFetch::admit(&consent, Report::parse(&report(golden, edit)).unwrap())?;
     fetch.report(&consent, &admitted, digest(&admitted))
 }
 
 fn reported<S: std::fmt::Debug>(judged: Judged<S>) -> (S, String) {
     match judged {
-        Ok(Transition::Reported { next, webhook }) => (next, webhook.to_string()),
+        Ok(Transition::WebhookDue { next, webhook }) => (next, webhook.to_string()),
         other => panic!("{other:?}"),
     }
 }
@@ -64,20 +64,20 @@ fn a_locker_flow_ends_when_no_document_is_awaited_any_more() {
     for _ in 0..3 {
         assert_eq!(locker(&flow, DOCLOCKER_FETCHED, |_| ()), Ok(Transition::Repeated));
     }
-    assert_eq!(locker(&flow, DOCLOCKER_FAILED, |_| ()), Err(Refusal::AlreadyEnded("Fetched")));
-    assert_eq!(locker(&flow, DOCLOCKER_FETCHED, waiting), Err(Refusal::AlreadyEnded("Fetched")));
+    assert_eq!(locker(&flow, DOCLOCKER_FAILED, |_| ()), Err(ReportRefusal::AlreadyEnded("Fetched")));
+    assert_eq!(locker(&flow, DOCLOCKER_FETCHED, waiting), Err(ReportRefusal::AlreadyEnded("Fetched")));
 }
 
 #[test]
 fn a_person_who_declines_ends_a_locker_flow_without_a_document() {
     let (flow, _) = reported(locker(&doclocker(), DOCLOCKER_FAILED, |_| ()));
-    assert_eq!(locker(&flow, DOCLOCKER_FETCHED, |_| ()), Err(Refusal::AlreadyEnded("Failed")));
+    assert_eq!(locker(&flow, DOCLOCKER_FETCHED, |_| ()), Err(ReportRefusal::AlreadyEnded("Failed")));
 }
 
 #[test]
 fn a_correlation_id_other_than_the_flows_is_refused() {
     let refused = locker(&doclocker(), DOCLOCKER_FETCHED, |body| body["request_id"] = json!("req-2"));
-    assert_eq!(refused, Err(Refusal::Contradicts("request_id")));
+    assert_eq!(refused, Err(ReportRefusal::Contradicts("request_id")));
 }
 
 #[test]
@@ -90,8 +90,8 @@ fn an_e_stamp_ends_once() {
     let (flow, key) = reported(stamp(&flow, ESTAMP_COMPLETED, |_| ()));
     assert_eq!(key, format!("estamp app_1 {FLOW}"));
     assert_eq!(stamp(&flow, ESTAMP_COMPLETED, |_| ()), Ok(Transition::Repeated));
-    assert_eq!(stamp(&flow, ESTAMP_REJECTED, |_| ()), Err(Refusal::AlreadyEnded("Completed")));
-    assert_eq!(stamp(&flow, ESTAMP_COMPLETED, |body| body["app_id"] = json!("app_2")), Err(Refusal::NotThisFlow));
+    assert_eq!(stamp(&flow, ESTAMP_REJECTED, |_| ()), Err(ReportRefusal::AlreadyEnded("Completed")));
+    assert_eq!(stamp(&flow, ESTAMP_COMPLETED, |body| body["app_id"] = json!("app_2")), Err(ReportRefusal::NotThisFlow));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn accepted_accepted_revoked_are_two_webhooks() {
     assert_eq!([first, second], ["wealth-consent app_1 consent-1 Accepted", "wealth-consent app_1 consent-1 Revoked"]);
     assert_eq!(moved(&flow, "Accepted", |_| ()), Ok(Transition::Repeated), "an old report that comes again is known");
     let refused = moved(&flow, "Accepted", |body| body["userSessionId"] = json!("session-9"));
-    assert_eq!(refused, Err(Refusal::ReportedOtherwise));
+    assert_eq!(refused, Err(ReportRefusal::ReportedDifferently));
 }
 
 #[test]
@@ -118,9 +118,9 @@ fn a_consent_moves_forward_only() {
         let flow = from.map_or_else(consent, |from| reported(moved(&consent(), from.as_str(), |_| ())).0);
         for to in ConsentStatus::ALL.iter().copied().filter(|to| Some(*to) != from) {
             match (moved(&flow, to.as_str(), |_| ()), from) {
-                (Ok(Transition::Reported { .. }), from) => assert!(follows(from, to), "{from:?} to {to}"),
+                (Ok(Transition::WebhookDue { .. }), from) => assert!(follows(from, to), "{from:?} to {to}"),
                 (Err(refusal), Some(from)) => {
-                    assert!(!follows(Some(from), to) && refusal == Refusal::NoSuchMove { from, to }, "{from} to {to}");
+                    assert!(!follows(Some(from), to) && refusal == ReportRefusal::MoveNotAllowed { from, to }, "{from} to {to}");
                 }
                 other => panic!("{other:?}"),
             }
@@ -131,39 +131,39 @@ fn a_consent_moves_forward_only() {
 #[test]
 fn the_first_report_fixes_the_consent_and_the_handle_was_fixed_before() {
     let other_handle = moved(&consent(), "Accepted", |body| body["consentHandle"] = json!("handle-2"));
-    assert_eq!(other_handle, Err(Refusal::Contradicts("consentHandle")));
+    assert_eq!(other_handle, Err(ReportRefusal::Contradicts("consentHandle")));
     let (flow, _) = reported(moved(&consent(), "Accepted", |_| ()));
     assert_eq!(flow.consent_id().unwrap().as_str(), "consent-1");
-    assert_eq!(moved(&flow, "Revoked", |body| body["consentId"] = json!("consent-2")), Err(Refusal::Contradicts("consentId")));
+    assert_eq!(moved(&flow, "Revoked", |body| body["consentId"] = json!("consent-2")), Err(ReportRefusal::Contradicts("consentId")));
     let report = Report::parse(&report(DATA_RAW, |body| body["consentId"] = json!("consent-2"))).unwrap();
-    assert_eq!(WealthData::admit(&flow, report), Err(Refusal::Contradicts("consentId")));
+    assert_eq!(DataFetch::admit(&flow, report), Err(ReportRefusal::Contradicts("consentId")));
 }
 
 #[test]
 fn raw_then_analysed_then_raw_again_are_two_webhooks() {
-    let (fetch, first) = reported(data(WealthData::Awaited, DATA_RAW, |_| ()));
+    let (fetch, first) = reported(data(DataFetch::Awaited, DATA_RAW, |_| ()));
     let (fetch, second) = reported(data(fetch, DATA_ANALYSED, |_| ()));
     assert_eq!(data(fetch, DATA_RAW, |_| ()), Ok(Transition::Repeated));
     assert_eq!([first, second], ["wealth-data app_1 fetch-1 RAW", "wealth-data app_1 fetch-1 ANALYSED"]);
-    assert_eq!(data(fetch, DATA_FAILED, |_| ()), Err(Refusal::ReportedOtherwise), "raw data was ready before");
-    let (other_way, _) = reported(data(WealthData::Awaited, DATA_ANALYSED, |_| ()));
+    assert_eq!(data(fetch, DATA_FAILED, |_| ()), Err(ReportRefusal::ReportedDifferently), "raw data was ready before");
+    let (other_way, _) = reported(data(DataFetch::Awaited, DATA_ANALYSED, |_| ()));
     assert_eq!(reported(data(other_way, DATA_RAW, |_| ())).0, fetch, "the order does not matter");
 }
 
 #[test]
 fn a_historical_fetch_is_reported_once_for_each_consent_account_and_span() {
     let consent = consent();
-    let judge = |fetch: WealthHistorical, edit: &dyn Fn(&mut Value)| {
-        let admitted = WealthHistorical::admit(&consent, Report::parse(&report(HISTORICAL, edit)).unwrap())?;
+    let judge = |fetch: HistoricalFetch, edit: &dyn Fn(&mut Value)| {
+        let admitted = HistoricalFetch::admit(&consent, Report::parse(&report(HISTORICAL, edit)).unwrap())?;
         fetch.report(&consent, &admitted, digest(&admitted))
     };
-    let (fetch, key) = reported(judge(WealthHistorical::Awaited, &|_| ()));
+    let (fetch, key) = reported(judge(HistoricalFetch::Awaited, &|_| ()));
     assert_eq!(key, "wealth-historical app_1 consent-1 account-2 2020-04-01 2026-01-31");
     assert_eq!(judge(fetch, &|_| ()), Ok(Transition::Repeated));
     let failed = judge(fetch, &|body| body["status"] = json!("HISTORICAL_DATA_FETCH_FAILED"));
-    assert_eq!(failed, Err(Refusal::ReportedOtherwise));
-    let handle = judge(WealthHistorical::Awaited, &|body| body["consentHandleId"] = json!("handle-2"));
-    assert_eq!(handle, Err(Refusal::Contradicts("consentHandleId")));
+    assert_eq!(failed, Err(ReportRefusal::ReportedDifferently));
+    let handle = judge(HistoricalFetch::Awaited, &|body| body["consentHandleId"] = json!("handle-2"));
+    assert_eq!(handle, Err(ReportRefusal::Contradicts("consentHandleId")));
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn flows_survive_being_stored() {
     let revoked = reported(moved(&reported(moved(&consent(), "Accepted", |_| ())).0, "Revoked", |_| ())).0;
     let stored = serde_json::to_string(&revoked).unwrap();
     assert_eq!(serde_json::from_str::<WealthConsent>(&stored).unwrap(), revoked);
-    let both = reported(data(reported(data(WealthData::Awaited, DATA_RAW, |_| ())).0, DATA_ANALYSED, |_| ())).0;
+    let both = reported(data(reported(data(DataFetch::Awaited, DATA_RAW, |_| ())).0, DATA_ANALYSED, |_| ())).0;
     let stored = serde_json::to_string(&both).unwrap();
-    assert_eq!(serde_json::from_str::<WealthData>(&stored).unwrap(), both);
+    assert_eq!(serde_json::from_str::<DataFetch>(&stored).unwrap(), both);
 }

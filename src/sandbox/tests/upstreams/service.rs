@@ -130,16 +130,16 @@ fn judge(state: &mut State, kind: ReportKind, body: &[u8]) -> (u16, Value) {
     };
     let now = Timestamp::from_millis(0);
     let Some((flow, fetches)) = state.flows.get_mut(&report.flow()) else { return (404, json!({"message": "no such flow"})) };
-    let fetch = report.fetch();
+    let fetch = report.fetch_key();
     let judged = report.admit(flow).and_then(|admitted| {
         let payload = serde_json::to_vec(&admitted).unwrap();
         let digest = ReportDigest(digest(&SHA256, &payload).as_ref().try_into().unwrap());
-        admitted.judge(flow, fetch.as_ref().and_then(|fetch| fetches.get(fetch).copied()), digest, now)
+        admitted.transition(flow, fetch.as_ref().and_then(|fetch| fetches.get(fetch).copied()), digest, now)
     });
     match judged {
         Err(refusal) => (409, json!({"success": false, "code": "report_refused", "message": refusal.to_string()})),
         Ok(Transition::Repeated) => (200, json!({"success": true, "result": "repeated"})),
-        Ok(Transition::Progressed { next } | Transition::Reported { next, .. }) => {
+        Ok(Transition::Progressed { next } | Transition::WebhookDue { next, .. }) => {
             match next {
                 NextState::Flow(next) => *flow = next,
                 NextState::Fetch(next) => drop(fetches.insert(fetch.unwrap(), next)),

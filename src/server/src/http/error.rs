@@ -10,7 +10,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpResponse, ResponseError};
 use sakshi_domain::event::EventRefusal;
-use sakshi_domain::flow::transition::Refusal;
+use sakshi_domain::flow::transition::ReportRefusal;
 use sakshi_domain::invalid::{FieldError, Invalid};
 use sakshi_domain::request_id::RequestId;
 use sakshi_outbound::upstream::UpstreamError;
@@ -56,7 +56,7 @@ pub enum ApiError {
         message: &'static str,
     },
     /// What an upstream reports does not follow from how its flow stands.
-    ReportRefused(Refusal),
+    ReportRefused(ReportRefusal),
     /// The transaction's window has passed.
     TransactionExpired,
     /// The event takes no guest now.

@@ -8,7 +8,7 @@ use sakshi_domain::delivery::{Attempt, DeliveryOutcome, Subject};
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::statuses::SigningStatus;
-use sakshi_domain::flow::transition::Refusal;
+use sakshi_domain::flow::transition::ReportRefusal;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::limits::FILE_BYTES_MAX;
 
@@ -69,7 +69,7 @@ pub(crate) async fn three_identical_reports_queue_one_delivery(world: &impl Worl
         assert_eq!(world.store().report_flow(told(&flow, Told::Locker("Fetched", 1))).await, Ok(ReportFlowOutcome::Repeated));
     }
     let refused = world.store().report_flow(told(&flow, Told::Locker("Fetched", 2))).await;
-    assert_eq!(refused, Ok(ReportFlowOutcome::Refused(Refusal::AlreadyEnded("Fetched"))));
+    assert_eq!(refused, Ok(ReportFlowOutcome::Refused(ReportRefusal::AlreadyEnded("Fetched"))));
     let found = world.store().due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(found, [queued]);
 }
@@ -109,7 +109,7 @@ pub(crate) async fn a_key_that_two_flows_of_an_app_report_has_one_webhook(world:
         let (one, other) = tokio::join!(world.store().report_flow(told(&first, report)), world.store().report_flow(told(&second, report)));
         let (winner, loser) = if matches!(one, Ok(ReportFlowOutcome::Accepted { .. })) { (one, other) } else { (other, one) };
         assert!(matches!(winner, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })), "{winner:?}");
-        assert_eq!(loser, Ok(ReportFlowOutcome::Refused(Refusal::ReportedOtherwise)));
+        assert_eq!(loser, Ok(ReportFlowOutcome::Refused(ReportRefusal::ReportedDifferently)));
         assert_eq!(due(world).await.len(), number + 1);
     }
     let elsewhere = wealth(world, &super::flow_fixture::party(world).await).called_as(&first);
@@ -130,7 +130,7 @@ pub(crate) async fn of_two_racing_contradicting_reports_one_wins(world: &impl Wo
         let outcomes = join_all(reports).await;
         let accepted = outcomes.iter().filter(|outcome| matches!(outcome, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })));
         assert_eq!(accepted.count(), 1, "{outcomes:?}");
-        let refused = outcomes.iter().filter(|outcome| matches!(outcome, Ok(ReportFlowOutcome::Refused(Refusal::AlreadyEnded(_)))));
+        let refused = outcomes.iter().filter(|outcome| matches!(outcome, Ok(ReportFlowOutcome::Refused(ReportRefusal::AlreadyEnded(_)))));
         assert_eq!(refused.count(), 7, "{outcomes:?}");
         assert_eq!(due(world).await.len(), before + 1);
     }

@@ -9,7 +9,7 @@ use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::{FetchState, FlowState, NextState};
 use sakshi_domain::flow::reported::AdmittedReport;
-use sakshi_domain::flow::transition::{Refusal, Transition};
+use sakshi_domain::flow::transition::{ReportRefusal, Transition};
 use sakshi_domain::flow::webhook_target::WebhookTarget;
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::AppId;
@@ -104,7 +104,7 @@ struct Written {
 
 pub(crate) async fn report<K: Keeper>(keeper: Arc<K>, report: ReportFlow) -> Result<ReportFlowOutcome, StoreError> {
     let ReportFlow { mut report, result_ttl } = report;
-    let (id, app, fetch) = (report.flow(), report.app().clone(), report.fetch().map(|name| digest_of(&name)));
+    let (id, app, fetch) = (report.flow(), report.app().clone(), report.fetch_key().map(|name| digest_of(&name)));
     for _ in 0..ATTEMPTS {
         let Some(kept) = keeper.find(id, fetch).await? else { return Ok(ReportFlowOutcome::NotFound) };
         let flow: FlowState = open_of_flow(keeper.vault(), id, &kept.standing)?;
@@ -123,9 +123,9 @@ pub(crate) async fn report<K: Keeper>(keeper: Arc<K>, report: ReportFlow) -> Res
 }
 
 /// Which of the ids is wrong is not told.
-const fn refused(refusal: Refusal) -> ReportFlowOutcome {
+const fn refused(refusal: ReportRefusal) -> ReportFlowOutcome {
     match refusal {
-        Refusal::NotThisFlow => ReportFlowOutcome::NotFound,
+        ReportRefusal::NotThisFlow => ReportFlowOutcome::NotFound,
         other => ReportFlowOutcome::Refused(other),
     }
 }
@@ -190,14 +190,14 @@ async fn write<K: Keeper>(
     fetch: Option<DedupDigest>,
     report: &AdmittedReport,
     result_ttl: Duration,
-) -> Result<Option<Result<Option<Written>, Refusal>>, StoreError> {
+) -> Result<Option<Result<Option<Written>, ReportRefusal>>, StoreError> {
     let (id, vault) = (flow.header().id, keeper.vault());
     let (digest, length) = measured(report)?;
     let known: Option<FetchState> = kept.fetch.as_deref().map(|bytes| open_of_flow(vault, id, bytes)).transpose()?;
-    let (next, webhook) = match report.judge(&flow, known, digest, kept.now) {
+    let (next, webhook) = match report.transition(&flow, known, digest, kept.now) {
         Ok(Transition::Repeated) => return Ok(Some(Ok(None))),
         Ok(Transition::Progressed { next }) => (next, None),
-        Ok(Transition::Reported { next, webhook }) => (next, Some(digest_of(webhook.as_str()))),
+        Ok(Transition::WebhookDue { next, webhook }) => (next, Some(digest_of(webhook.as_str()))),
         Err(refusal) => return Ok(Some(Err(refusal))),
     };
     let url = match webhook {
@@ -219,13 +219,13 @@ async fn write<K: Keeper>(
     };
     let payload_until = if webhook.is_some() { kept.now + result_ttl } else { until };
     let (payload, lapses_at) = (sealed(vault, id, name, report, length)?, flow.deadline());
-    let (version, tells) = (kept.version, report.tells());
+    let (version, tells) = (kept.version, report.summary());
     let stored_bytes = payload.len();
     let commit = Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target };
     let position = match keeper.commit(commit).await? {
         Committed::Done(position) => position,
         Committed::Overtaken => return Ok(None),
-        Committed::Taken => return Ok(Some(Err(Refusal::ReportedOtherwise))),
+        Committed::Taken => return Ok(Some(Err(ReportRefusal::ReportedDifferently))),
     };
     let subject = Subject::Flow { flow: id, webhook: name };
     let queued = position.zip(url).map(|(id, url)| QueuedDelivery { id, subject, url, stored_bytes });

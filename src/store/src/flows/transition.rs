@@ -5,7 +5,7 @@ use std::time::Duration;
 use sakshi_domain::delivery::QueuedDelivery;
 use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::reported::FlowReport;
-use sakshi_domain::flow::transition::Refusal;
+use sakshi_domain::flow::transition::ReportRefusal;
 use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::time::Timestamp;
 
@@ -61,7 +61,7 @@ pub enum ReportFlowOutcome {
     /// The same report came before; nothing was written.
     Repeated,
     /// It does not follow from how the flow stands; nothing was written.
-    Refused(Refusal),
+    Refused(ReportRefusal),
     /// The app has no such flow (any more).
     NotFound,
 }
