@@ -22,13 +22,13 @@ string_enum!(
     }
 );
 
-/// The URLs that one app has registered, at most one per API type.
+/// The webhook URLs that an app has registered, at most one per API type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RegisteredUrls(BTreeMap<ApiType, WebhookUrl>);
 
 impl RegisteredUrls {
-    /// The URL of an API type.
+    /// The URL registered for an API type.
     #[must_use]
     pub fn get(&self, api_type: ApiType) -> Option<&WebhookUrl> {
         self.0.get(&api_type)
@@ -42,7 +42,7 @@ impl RegisteredUrls {
         };
     }
 
-    /// What is registered, in the order of the specification.
+    /// The registered URLs, in the order of the specification.
     pub fn iter(&self) -> impl Iterator<Item = (ApiType, &WebhookUrl)> {
         self.0.iter().map(|(api_type, url)| (*api_type, url))
     }

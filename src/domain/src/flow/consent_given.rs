@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::invalid::Invalid;
 use crate::limits::CONSENT_TEXT_CHARS_MAX;
 
-/// The person agreed to the declaration that was shown; without one of these no such request exists.
+/// The declaration that the person agreed to. A request for personal data cannot be made without it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ConsentGiven(Box<str>);

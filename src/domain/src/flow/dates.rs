@@ -1,6 +1,5 @@
-//! Dates without a zone, as the wealth-data webhooks write them.
-//!
-//! They are kept as they came: nothing here knows which zone was meant.
+//! Dates and times without a time zone, as wealth-data webhooks write them. They are passed on as they
+//! came, because the zone is not known.
 
 use std::fmt;
 
@@ -21,10 +20,10 @@ pub struct LocalTime(NaiveDateTime);
 const LOCAL_TIME: &str = "%Y-%m-%d %H:%M:%S";
 
 impl Day {
-    /// Reads a day; chrono alone would take a sign and fewer digits too.
+    /// Reads a day. chrono alone would also accept a sign and fewer digits.
     ///
     /// # Errors
-    /// What would be accepted.
+    /// A message that says what is accepted.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(Self);
         day.filter(|day| day.to_string() == text).ok_or("must be a date such as 2026-01-31")
@@ -32,16 +31,14 @@ impl Day {
 }
 
 impl LocalTime {
-    /// Reads a moment.
+    /// Reads a date and time.
     ///
     /// # Errors
-    /// What would be accepted.
+    /// A message that says what is accepted.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
-        let moment = NaiveDateTime::parse_from_str(text, LOCAL_TIME).ok().map(Self);
-        // A leap second would be written as it came, and few receivers could read it.
-        moment
-            .filter(|moment| moment.to_string() == text && !text.ends_with(":60"))
-            .ok_or("must be a date and time such as 2026-01-31 09:30:00")
+        let time = NaiveDateTime::parse_from_str(text, LOCAL_TIME).ok().map(Self);
+        // Few receivers could read a leap second.
+        time.filter(|time| time.to_string() == text && !text.ends_with(":60")).ok_or("must be a date and time such as 2026-01-31 09:30:00")
     }
 }
 

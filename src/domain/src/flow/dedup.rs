@@ -1,5 +1,4 @@
-//! The deduplication key of a webhook: one POST for each, ever (specification, "Deduplication
-//! keys").
+//! The deduplication key of a webhook: each key is sent once (specification, "Deduplication keys").
 
 use std::fmt;
 
@@ -12,10 +11,10 @@ use super::statuses::{ConsentStatus, DataType};
 use super::text::ForeignId;
 use crate::ids::AppId;
 
-/// What a receiver recognises a webhook by, within the app that it is for.
+/// Identifies a webhook of an app.
 ///
-/// Its parts stand apart by spaces. No id holds one, and the only word that does comes last, so
-/// different parts never make the same key.
+/// Spaces separate its parts. No id contains a space, and the one status that does (`Expiring Soon`)
+/// comes last, so different parts never make the same key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DedupKey(Box<str>);
@@ -49,7 +48,7 @@ impl DedupKey {
         Self::of(ReportKind::WealthConsent, app, format_args!("{consent} {status}"))
     }
 
-    /// `txnId`, and `dataType` because the webhook is sent once for each of the two.
+    /// `txnId` and `dataType`: raw and analysed data each have a webhook.
     #[must_use]
     pub fn wealth_data(app: &AppId, txn: &ForeignId, data_type: DataType) -> Self {
         Self::of(ReportKind::WealthData, app, format_args!("{txn} {data_type}"))
@@ -74,8 +73,8 @@ impl fmt::Display for DedupKey {
     }
 }
 
-/// The first sixteen bytes of SHA-256 over a key: tells the webhooks of one flow apart where the
-/// key itself would be long or say too much. It is computed by whoever stores them.
+/// The first sixteen bytes of the SHA-256 of a key. It stands for the key where that would be too long
+/// or reveal ids. The store computes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DedupDigest(pub [u8; 16]);
 

@@ -1,31 +1,30 @@
-//! The document locker flow: documents arrive until none is awaited any more (specification,
-//! "Document locker payload").
+//! The document locker flow: documents arrive until none is pending (specification, "Document locker
+//! payload").
 
 use serde::{Deserialize, Serialize};
 
 use super::dedup::DedupKey;
-use super::ended::FlowEnd;
 use super::header::FlowHeader;
 use super::report::Report;
-use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
+use super::transition::{Admitted, FlowEnd, ReportDigest, ReportRefusal, Transition};
 use crate::payload::doclocker::DocLockerPayload;
 use crate::time::Timestamp;
 
-/// One fetch on its way.
+/// The state of a document locker flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DocLockerFlow {
-    /// Documents are awaited.
+    /// Waits for documents.
     Pending {
-        /// Whose it is.
+        /// Who owns it.
         #[serde(rename = "opened")]
         header: FlowHeader,
-        /// The latest report, if there was one.
+        /// The latest report, if any.
         latest: Option<ReportDigest>,
     },
-    /// It is over.
+    /// Fetched or failed.
     Ended {
-        /// Whose it is.
+        /// Who owns it.
         #[serde(rename = "opened")]
         header: FlowHeader,
         /// How it ended.
@@ -33,18 +32,18 @@ pub enum DocLockerFlow {
     },
 }
 
-/// How a fetch ended.
+/// How a document locker flow ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DocLockerEnd {
     /// With at least one document.
     Fetched,
-    /// With none.
+    /// With no document.
     Failed,
 }
 
 impl DocLockerEnd {
-    /// The word used in refusals and records.
+    /// The status word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -55,13 +54,13 @@ impl DocLockerEnd {
 }
 
 impl DocLockerFlow {
-    /// A flow at its beginning.
+    /// The state of a newly opened flow.
     #[must_use]
     pub const fn new(header: FlowHeader) -> Self {
         Self::Pending { header, latest: None }
     }
 
-    /// Whose it is.
+    /// Who owns it.
     #[must_use]
     pub const fn header(&self) -> &FlowHeader {
         match self {
@@ -69,7 +68,7 @@ impl DocLockerFlow {
         }
     }
 
-    /// Holds a report against the flow and fills in the correlation id.
+    /// Checks a report against the flow and fills in the correlation id.
     ///
     /// # Errors
     /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another correlation id.
@@ -80,7 +79,7 @@ impl DocLockerFlow {
         Ok(Admitted::new(payload))
     }
 
-    /// What an admitted report makes of the flow.
+    /// How an admitted report changes the flow.
     ///
     /// # Errors
     /// [`ReportRefusal::AlreadyEnded`] after the end unless it is the report that ended it.

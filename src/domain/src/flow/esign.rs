@@ -1,44 +1,43 @@
-//! The eSign flow: a document waits for its signers until all have signed, one refuses, or an
-//! invitation ends (specification, "eSign payload"; its transitions are not shown).
+//! The eSign flow: a document waits for its signers until all have signed, one rejects it, or an
+//! invitation expires (specification, "eSign payload", which does not show the transitions).
 //!
-//! Signers sign in the order of `signerInfo`, but an upstream that lets them sign side by side is
-//! believed. An invitation's end is a fact about time that nobody reports: [`EsignFlow::lapse`]
-//! makes the report that is due then. Until that is stored, a signature reported late still counts.
+//! Signers sign in the order of `signerInfo`, but a report that they signed in another order is
+//! accepted. Nobody reports that an invitation has expired, so [`EsignFlow::lapse`] makes that report.
+//! Until it is stored, a signature that is reported late still counts.
 
 use serde::{Deserialize, Serialize};
 
 use super::dedup::DedupKey;
-use super::ended::FlowEnd;
 use super::header::FlowHeader;
 use super::report::Report;
 use super::statuses::SigningStatus;
 use super::text::{ForeignId, Text};
-use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
+use super::transition::{Admitted, FlowEnd, ReportDigest, ReportRefusal, Transition};
 use crate::http_url::WebhookUrl;
 use crate::payload::esign::{EsignPayload, Signer};
 use crate::time::Timestamp;
 
-/// What an eSign flow was opened with, as far as later decisions need it.
+/// What an eSign flow was opened with, as far as its transitions need it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EsignTerms {
-    /// Whose it is.
+    /// Who owns it.
     #[serde(rename = "opened")]
     pub header: FlowHeader,
-    /// The client's reference.
+    /// `documentReferenceId`: the client's own reference.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reference: Option<Text>,
-    /// Where the webhook goes before the registered URL is asked.
+    /// `responseUrl`: receives the webhook instead of the registered URL.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub response_url: Option<WebhookUrl>,
 }
 
-/// One document on its way.
+/// The state of an eSign flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EsignFlow {
-    /// Signatures are awaited.
+    /// Waits for signatures.
     Pending(EsignPending),
-    /// It is over.
+    /// Completed, rejected or expired.
     Ended(EsignEnded),
 }
 
@@ -48,13 +47,13 @@ pub struct EsignPending {
     /// What it was opened with.
     #[serde(rename = "opened")]
     pub terms: EsignTerms,
-    /// How its signers stand, in the order of signing; never empty.
+    /// Its signers in the order of signing; never empty.
     pub signers: Vec<SignerState>,
-    /// The latest report, if there was one.
+    /// The latest report, if any.
     pub latest: Option<ReportDigest>,
 }
 
-/// A document that waits no more.
+/// A document whose flow has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EsignEnded {
     /// What it was opened with.
@@ -64,14 +63,14 @@ pub struct EsignEnded {
     pub end: FlowEnd<SigningStatus>,
 }
 
-/// How one signer stands.
+/// The state of one signer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignerState {
     /// The signer.
     pub signer: ForeignId,
     /// Whether the signer has signed.
     pub status: SigningStatus,
-    /// The end of the invitation.
+    /// When the invitation expires.
     pub invited_until: Timestamp,
 }
 
@@ -82,29 +81,23 @@ impl SignerState {
 }
 
 impl EsignPending {
-    /// A flow at its beginning.
+    /// The state of a newly opened flow.
     #[must_use]
     pub fn new(terms: EsignTerms, signers: &[Signer]) -> Self {
         Self { terms, signers: signers.iter().map(SignerState::of).collect(), latest: None }
     }
 
-    /// Whose turn it is: the first who has not signed.
-    #[must_use]
-    pub fn next_signer(&self) -> Option<&SignerState> {
-        self.signers.iter().find(|signer| signer.status == SigningStatus::Pending)
-    }
-
-    /// When the first open invitation ends; without that signature the document cannot be completed.
+    /// When the first open invitation expires; without that signature the document cannot be completed.
     #[must_use]
     pub fn deadline(&self) -> Timestamp {
         let open = self.signers.iter().filter(|signer| signer.status == SigningStatus::Pending);
         open.map(|signer| signer.invited_until).min().unwrap_or(Timestamp::from_millis(i64::MAX))
     }
 
-    /// The same signers, and none has taken a signature back.
+    /// Whether a report names the same signers and takes no signature back.
     fn agrees(&self, signers: &[Signer]) -> bool {
-        let same = |(stand, signer): (&SignerState, &Signer)| {
-            stand.signer == signer.signer_id && (stand.status == SigningStatus::Pending || stand.status == signer.signer_status)
+        let same = |(known, signer): (&SignerState, &Signer)| {
+            known.signer == signer.signer_id && (known.status == SigningStatus::Pending || known.status == signer.signer_status)
         };
         self.signers.len() == signers.len() && self.signers.iter().zip(signers).all(same)
     }
@@ -119,11 +112,11 @@ impl EsignFlow {
         }
     }
 
-    /// Holds a report against the flow and fills in the client's reference.
+    /// Checks a report against the flow and fills in the client's reference.
     ///
     /// # Errors
     /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another reference, other signers, or
-    /// a signature that is taken back.
+    /// a signature that was taken back.
     pub fn admit(&self, report: Report<EsignPayload>) -> Result<Admitted<EsignPayload>, ReportRefusal> {
         let Report { app, mut payload } = report;
         let EsignTerms { header, reference, .. } = self.terms();
@@ -138,7 +131,7 @@ impl EsignFlow {
         }
     }
 
-    /// What an admitted report makes of the flow.
+    /// How an admitted report changes the flow.
     ///
     /// # Errors
     /// [`ReportRefusal::AlreadyEnded`] after the end unless it is the report that ended it;
@@ -160,8 +153,8 @@ impl EsignFlow {
         Ok(Transition::WebhookDue { next: Self::Ended(EsignEnded { terms, end }), webhook })
     }
 
-    /// The report that is due once an invitation has ended, made from the flow's latest payload;
-    /// `None` while nothing has lapsed.
+    /// Makes the report that is due once an invitation has expired, from the flow's latest payload;
+    /// `None` while no invitation has expired.
     #[must_use]
     pub fn lapse(&self, latest: EsignPayload, now: Timestamp) -> Option<Admitted<EsignPayload>> {
         let Self::Pending(pending) = self else { return None };

@@ -1,20 +1,19 @@
-//! The e-stamp flow: a workflow of the registry, or one on paper, runs until it is completed,
-//! refused or out of time (specification, "E-stamp payload"; it has no poll).
+//! The e-stamp flow: a workflow of the registry, or on paper, runs until it is completed, rejected or
+//! expired (specification, "E-stamp payload"). It has no poll endpoint.
 
 use serde::{Deserialize, Serialize};
 
 use super::api_type::ApiType;
 use super::dedup::DedupKey;
-use super::ended::FlowEnd;
 use super::header::FlowHeader;
 use super::report::Report;
 use super::statuses::WorkflowStatus;
-use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
+use super::transition::{Admitted, FlowEnd, ReportDigest, ReportRefusal, Transition};
 use super::webhook_target::WebhookTarget;
 use crate::payload::estamp::EStampPayload;
 use crate::time::Timestamp;
 
-/// Which kind of e-stamp; its reports do not say it, its opening did.
+/// The kind of e-stamp. The request names it; reports do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EStampKind {
     /// Of the registry.
@@ -26,10 +25,10 @@ pub enum EStampKind {
 }
 
 impl EStampKind {
-    /// The kind that an API type stands for.
+    /// The kind that belongs to an API type.
     ///
     /// # Errors
-    /// The two that do.
+    /// A message that names the two API types of e-stamps.
     pub const fn of(api_type: ApiType) -> Result<Self, &'static str> {
         match api_type {
             ApiType::RegistryEStamp => Ok(Self::Registry),
@@ -38,7 +37,7 @@ impl EStampKind {
         }
     }
 
-    /// What decides the webhook's address.
+    /// What decides where the webhook goes.
     #[must_use]
     pub const fn webhook_target(self) -> WebhookTarget<'static> {
         match self {
@@ -51,14 +50,14 @@ impl EStampKind {
 /// What an e-stamp flow was opened with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EStampTerms {
-    /// Whose it is.
+    /// Who owns it.
     #[serde(rename = "opened")]
     pub header: FlowHeader,
-    /// Which kind.
+    /// The kind of e-stamp.
     pub kind: EStampKind,
 }
 
-/// One e-stamp on its way.
+/// The state of an e-stamp flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EStampFlow {
@@ -67,10 +66,10 @@ pub enum EStampFlow {
         /// What it was opened with.
         #[serde(rename = "opened")]
         terms: EStampTerms,
-        /// The latest report, if there was one.
+        /// The latest report, if any.
         latest: Option<ReportDigest>,
     },
-    /// It is over.
+    /// Completed, rejected or expired.
     Ended {
         /// What it was opened with.
         #[serde(rename = "opened")]
@@ -81,7 +80,7 @@ pub enum EStampFlow {
 }
 
 impl EStampFlow {
-    /// A flow at its beginning.
+    /// The state of a newly opened flow.
     #[must_use]
     pub const fn new(terms: EStampTerms) -> Self {
         Self::Pending { terms, latest: None }
@@ -95,7 +94,7 @@ impl EStampFlow {
         }
     }
 
-    /// Holds a report against the flow.
+    /// Checks a report against the flow.
     ///
     /// # Errors
     /// [`ReportRefusal::NotThisFlow`].
@@ -104,7 +103,7 @@ impl EStampFlow {
         Ok(Admitted::new(report.payload))
     }
 
-    /// What an admitted report makes of the flow.
+    /// How an admitted report changes the flow.
     ///
     /// # Errors
     /// [`ReportRefusal::AlreadyEnded`] after the end unless it is the report that ended it.

@@ -1,7 +1,7 @@
-//! A file that travels inside JSON as Base64: a signed PDF, a locker document, a stamped paper.
+//! A file that JSON carries as Base64: a signed PDF, a locker document, an e-stamp.
 //!
-//! It stays Base64 from the connector's body to the client's webhook; it is checked piece by
-//! piece and never decoded whole.
+//! It stays Base64 from the connector's body to the client's webhook. It is checked in chunks and never
+//! decoded as a whole.
 
 use std::fmt;
 
@@ -13,11 +13,12 @@ use super::reading::fields::Sentence;
 use super::reading::{FromJson, Json};
 use crate::limits::{FILE_BYTES_MAX, FILE_CHARS_MAX};
 
-/// Characters decoded at a time, and the bytes that they stand for.
-const PIECE_CHARS: usize = 4_096;
-const PIECE_BYTES: usize = PIECE_CHARS / 4 * 3;
+/// Characters decoded at a time, and the bytes that they encode.
+const CHUNK_CHARS: usize = 4_096;
+const CHUNK_BYTES: usize = CHUNK_CHARS / 4 * 3;
 
-/// Standard Base64 with padding of 1 byte to 10 MiB. Neither shown by `Debug` nor cloned.
+/// A file of 1 byte to 10 MiB as standard Base64 with padding. `Debug` does not show it, and it cannot be
+/// cloned.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Base64File(Box<str>);
@@ -26,25 +27,25 @@ impl Base64File {
     /// Accepts a file without copying it.
     ///
     /// # Errors
-    /// What would be accepted.
+    /// A message that says what is accepted.
     pub fn new(text: Box<str>) -> Result<Self, String> {
         if text.len() > FILE_CHARS_MAX {
             return Err(format!("must be Base64 of at most {FILE_BYTES_MAX} bytes"));
         }
-        let mut pieces = text.as_bytes().chunks(PIECE_CHARS).peekable();
-        let mut sound = pieces.peek().is_some();
-        let (mut decoded, mut bytes) = ([0; PIECE_BYTES], 0);
-        while let Some(piece) = pieces.next() {
-            let length = STANDARD.decode_slice(piece, &mut decoded);
-            // Padding ends a file, so only the last piece may fall short.
-            sound &= length.as_ref().is_ok_and(|length| pieces.peek().is_none() || *length == PIECE_BYTES);
+        let mut chunks = text.as_bytes().chunks(CHUNK_CHARS).peekable();
+        let mut valid = chunks.peek().is_some();
+        let (mut decoded, mut bytes) = ([0; CHUNK_BYTES], 0);
+        while let Some(chunk) = chunks.next() {
+            let length = STANDARD.decode_slice(chunk, &mut decoded);
+            // Padding ends a file, so only the last chunk may be shorter.
+            valid &= length.as_ref().is_ok_and(|length| chunks.peek().is_none() || *length == CHUNK_BYTES);
             bytes += length.unwrap_or_default();
         }
-        // The characters alone leave room for two bytes more.
+        // The limit on characters alone would let two more bytes through.
         if bytes > FILE_BYTES_MAX {
             return Err(format!("must be Base64 of at most {FILE_BYTES_MAX} bytes"));
         }
-        if sound { Ok(Self(text)) } else { Err("must be standard Base64 with padding and without line breaks".to_owned()) }
+        if valid { Ok(Self(text)) } else { Err("must be standard Base64 with padding and without line breaks".to_owned()) }
     }
 
     /// The Base64 text.
@@ -89,10 +90,10 @@ mod tests {
 
     #[test]
     fn what_is_not_standard_base64_is_refused_wherever_it_goes_wrong() {
-        for length in [1, 2, 3, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 3 * PIECE_BYTES + 2] {
+        for length in [1, 2, 3, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES + 2] {
             assert!(Base64File::new(file(length)).is_ok(), "{length}");
         }
-        let inner_padding = format!("{}{}", file(PIECE_BYTES - 1), file(3));
+        let inner_padding = format!("{}{}", file(CHUNK_BYTES - 1), file(3));
         for text in ["", "A", "AA", "AAA", "AB==", "_-__", "AAAA\nAAAA", "AAA=AAAA", &inner_padding] {
             assert!(Base64File::new(text.into()).is_err(), "{text}");
         }

@@ -1,14 +1,10 @@
-//! The id that a flow is known by: `documentId`, `transactionId`, `eStampId` or
-//! `uniqueIdentifier`, depending on its kind.
-//!
-//! It is laid out as a transaction's id, so that partition and shard byte are read from it the
-//! same way.
+//! The id of a flow: `documentId`, `transactionId`, `eStampId` or `uniqueIdentifier`, depending on its
+//! kind. Its layout is that of a [`TxnId`].
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 use super::reading::fields::{Sentence, text};
 use super::reading::{FromJson, Json};
@@ -20,16 +16,16 @@ use crate::ids::{Partition, TxnId};
 pub struct FlowId(TxnId);
 
 impl FlowId {
-    /// A fresh id for a client's flow, with this shard byte.
+    /// A new id in the client's partition.
     #[must_use]
     pub fn generate(partition: Partition, shard_byte: u8) -> Self {
         Self(TxnId::generate(partition, shard_byte))
     }
 
-    /// The id that these bytes stand for.
+    /// The id with these bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(TxnId::from_uuid(Uuid::from_bytes(bytes)))
+        Self(TxnId::from_bytes(bytes))
     }
 
     /// The sixteen bytes of the id.
@@ -44,7 +40,7 @@ impl FlowId {
         self.0.partition()
     }
 
-    /// The shard byte, 0 to 255.
+    /// The byte that picks a shard, as of a transaction.
     #[must_use]
     pub const fn shard_byte(&self) -> u8 {
         self.0.shard_byte()

@@ -1,4 +1,4 @@
-//! A flow of any kind as a store keeps it: its own state, and that of each fetch under it.
+//! The state of a flow of any kind, and of each data fetch under it, as a store keeps them.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use super::wealth_data::DataFetch;
 use super::wealth_historical::HistoricalFetch;
 use crate::time::Timestamp;
 
-/// How a flow stands.
+/// The state of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FlowState {
     /// Document signing.
     ESign(EsignFlow),
-    /// Documents of the locker.
+    /// Documents from a locker.
     DocLocker(DocLockerFlow),
     /// An e-stamp.
     EStamp(EStampFlow),
@@ -28,27 +28,27 @@ pub enum FlowState {
     Wealth(WealthConsent),
 }
 
-/// How a fetch under a wealth-data consent stands.
+/// The state of a fetch under a wealth-data consent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FetchState {
-    /// Of data.
+    /// A fetch of data.
     Data(DataFetch),
-    /// Of historical data.
+    /// A fetch of historical data.
     Historical(HistoricalFetch),
 }
 
-/// What a report changes.
+/// The state that a report changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextState {
-    /// The flow itself.
+    /// The new state of the flow.
     Flow(FlowState),
-    /// A fetch under it.
+    /// The new state of a fetch under it.
     Fetch(FetchState),
 }
 
 impl FlowState {
-    /// Whose flow it is.
+    /// Who owns the flow and where it came from.
     #[must_use]
     pub const fn header(&self) -> &FlowHeader {
         match self {
@@ -59,7 +59,7 @@ impl FlowState {
         }
     }
 
-    /// Which upstream it is with, in a word.
+    /// The name of the upstream that carries it out.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ impl FlowState {
         }
     }
 
-    /// Whether nothing more will be reported of it.
+    /// Whether no further report is expected.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         match self {
@@ -85,9 +85,9 @@ impl FlowState {
         }
     }
 
-    /// How it stands, in a word of the specification's; `Pending` before the first.
+    /// Its status in the specification's words; `Pending` before the first report.
     #[must_use]
-    pub fn state(&self) -> &'static str {
+    pub fn status(&self) -> &'static str {
         match self {
             Self::ESign(EsignFlow::Ended(ended)) => ended.end.how.as_str(),
             Self::DocLocker(DocLockerFlow::Ended { end, .. }) => end.how.as_str(),
@@ -100,7 +100,7 @@ impl FlowState {
         }
     }
 
-    /// When it lapses unless something is reported; only documents to be signed do.
+    /// When it lapses without a report; only an eSign flow does.
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         match self {
@@ -109,8 +109,9 @@ impl FlowState {
         }
     }
 
-    /// Until when it is kept after a report at `now`, having been kept until `before`: one that has
-    /// ended for the time of its result, one that goes on for no shorter than that.
+    /// Until when to keep the flow after a report at `now`. A flow that has ended is kept for
+    /// `result_ttl`. One that continues is kept at least that long beyond its deadline, and never
+    /// shorter than before.
     #[must_use]
     pub fn kept_until(&self, before: Timestamp, now: Timestamp, result_ttl: Duration) -> Timestamp {
         if self.has_ended() {

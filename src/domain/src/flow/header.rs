@@ -1,4 +1,4 @@
-//! What is true of every flow from the moment it is opened.
+//! What every flow has in common from the moment it is opened.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,14 +8,14 @@ use crate::ids::{AppId, ClientId};
 use crate::request_id::RequestId;
 use crate::time::Timestamp;
 
-/// Whose flow it is and where it came from.
+/// Who owns a flow and where it came from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowHeader {
     /// Its id.
     pub id: FlowId,
     /// The client that owns it.
     pub client: ClientId,
-    /// The app that opened it and alone may read it.
+    /// The app that opened it; no other app may read it.
     pub app: AppId,
     /// When it was opened.
     pub opened_at: Timestamp,
@@ -24,19 +24,19 @@ pub struct FlowHeader {
 }
 
 impl FlowHeader {
-    /// Holds the ids of a report against the flow's.
+    /// Checks that a report names this flow and its app.
     ///
     /// # Errors
-    /// [`ReportRefusal::NotThisFlow`] when either differs; which one is not told.
-    pub fn check_ids(&self, app: &AppId, id: FlowId) -> Result<(), ReportRefusal> {
+    /// [`ReportRefusal::NotThisFlow`] when either differs; the caller does not learn which.
+    pub(crate) fn check_ids(&self, app: &AppId, id: FlowId) -> Result<(), ReportRefusal> {
         if self.app == *app && self.id == id { Ok(()) } else { Err(ReportRefusal::NotThisFlow) }
     }
 
-    /// The correlation id of the flow's webhook, which is that of its opening whatever a report says.
+    /// Returns the flow's correlation id, which its webhook carries. A report may leave it out.
     ///
     /// # Errors
-    /// [`ReportRefusal::Contradicts`] when a report says something else.
-    pub fn check_request_id(&self, reported: Option<&RequestId>) -> Result<RequestId, ReportRefusal> {
+    /// [`ReportRefusal::Contradicts`] when the report names another one.
+    pub(crate) fn check_request_id(&self, reported: Option<&RequestId>) -> Result<RequestId, ReportRefusal> {
         match reported {
             Some(reported) if *reported != self.request_id => Err(ReportRefusal::Contradicts("request_id")),
             _ => Ok(self.request_id.clone()),

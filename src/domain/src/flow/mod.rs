@@ -1,17 +1,15 @@
-//! Flows that end upstream and are reported to the client once: eSign, document locker, e-stamp
-//! and the three wealth-data streams (specification, "Events").
+//! Flows that an upstream carries out and whose outcome the client is told once: eSign, document
+//! locker, e-stamp and the three wealth-data streams (specification, "Events").
 //!
-//! A connector's body becomes a [`report::Report`]; the flow *admits* it, which holds it against
-//! what the flow was opened with; then the flow's transition says what to store, and whether a
-//! webhook is due and under which [`dedup::DedupKey`]. The payloads themselves are in
-//! [`crate::payload`]; nothing here sends, stores or waits.
+//! A connector's body becomes a [`report::Report`]. The flow *admits* it: it checks the report against
+//! what the flow was opened with. Its [`transition::Transition`] then says what to store, and whether
+//! a webhook is due and under which [`dedup::DedupKey`]. The payloads are in [`crate::payload`].
 
 pub mod api_type;
 pub mod consent_given;
 pub mod dates;
 pub mod dedup;
 pub mod doclocker;
-pub mod ended;
 pub mod esign;
 pub mod estamp;
 pub mod file;

@@ -1,4 +1,4 @@
-//! What a connector posts: the payload of the flow's webhook, and the app that it is for.
+//! What a connector posts: the payload of the flow's webhook and the app that it is for.
 
 use super::reading::{Fields, read};
 use crate::ids::AppId;
@@ -10,12 +10,12 @@ use crate::payload::wealth_consent::WealthConsentPayload;
 use crate::payload::wealth_data::WealthDataPayload;
 use crate::payload::wealth_historical::WealthHistoricalPayload;
 
-/// A report whose form is sound; whether it is true of its flow is the flow's to say.
+/// A well-formed report, not yet checked against its flow.
 #[derive(Debug, PartialEq)]
 pub struct Report<P> {
-    /// `app_id`, which is dropped before sending.
+    /// `app_id`; the webhook does not carry it.
     pub app: AppId,
-    /// What is reported.
+    /// The payload.
     pub payload: P,
 }
 

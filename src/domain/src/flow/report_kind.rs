@@ -1,15 +1,15 @@
-//! The kinds of report, by the words of the connectors' paths.
+//! The kinds of report, as named in the paths to which connectors post.
 
 use super::statuses::string_enum;
 
 string_enum!(
-    /// What a connector reports on; each kind is a webhook of its own.
+    /// What a connector reports on. Each kind has its own webhook.
     ReportKind {
         /// Document signing.
         ESign = "esign",
         /// Documents of the locker.
         DocLocker = "doclocker",
-        /// E-stamps, of the registry and on paper.
+        /// E-stamps of the registry and on paper.
         EStamp = "estamp",
         /// Consents of the wealth-data flow.
         WealthConsent = "wealth-consent",

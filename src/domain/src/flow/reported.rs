@@ -1,4 +1,4 @@
-//! A report of any kind, and what it makes of the flow that it is about.
+//! A report of any kind, and how it changes the flow that it is about.
 
 use serde::Serialize;
 
@@ -24,35 +24,35 @@ use crate::time::Timestamp;
 /// What a connector reports.
 #[derive(Debug, PartialEq)]
 pub enum FlowReport {
-    /// Of a document to be signed.
+    /// On a document to be signed.
     ESign(Report<EsignPayload>),
-    /// Of documents of the locker.
+    /// On documents from a locker.
     DocLocker(Report<DocLockerPayload>),
-    /// Of an e-stamp.
+    /// On an e-stamp.
     EStamp(Report<EStampPayload>),
-    /// Of a wealth-data consent.
+    /// On a wealth-data consent.
     WealthConsent(Report<WealthConsentPayload>),
-    /// Of data under such a consent.
+    /// On data under such a consent.
     WealthData(Report<WealthDataPayload>),
-    /// Of historical data under such a consent.
+    /// On historical data under such a consent.
     WealthHistorical(Report<WealthHistoricalPayload>),
 }
 
-/// A report that was held against its flow. It is written as the payload that is stored and sent.
+/// A report that was checked against its flow. It serialises as the payload that is stored and sent.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum AdmittedReport {
-    /// Of a document to be signed.
+    /// On a document to be signed.
     ESign(Admitted<EsignPayload>),
-    /// Of documents of the locker.
+    /// On documents from a locker.
     DocLocker(Admitted<DocLockerPayload>),
-    /// Of an e-stamp.
+    /// On an e-stamp.
     EStamp(Admitted<EStampPayload>),
-    /// Of a wealth-data consent.
+    /// On a wealth-data consent.
     WealthConsent(Admitted<WealthConsentPayload>),
-    /// Of data under such a consent.
+    /// On data under such a consent.
     WealthData(Admitted<WealthDataPayload>),
-    /// Of historical data under such a consent.
+    /// On historical data under such a consent.
     WealthHistorical(Admitted<WealthHistoricalPayload>),
 }
 
@@ -72,7 +72,7 @@ impl FlowReport {
         }
     }
 
-    /// What it is a report on.
+    /// The kind of report.
     #[must_use]
     pub const fn kind(&self) -> ReportKind {
         match self {
@@ -85,7 +85,7 @@ impl FlowReport {
         }
     }
 
-    /// The flow that it says it is about.
+    /// The flow that it names.
     #[must_use]
     pub const fn flow(&self) -> FlowId {
         match self {
@@ -98,7 +98,7 @@ impl FlowReport {
         }
     }
 
-    /// The app that it says it is for.
+    /// The app that it names.
     #[must_use]
     pub const fn app(&self) -> &AppId {
         match self {
@@ -111,8 +111,7 @@ impl FlowReport {
         }
     }
 
-    /// Names the fetch under the flow that it is about, uniquely within the flow; `None` when it is
-    /// about the flow itself.
+    /// Identifies, within the flow, the fetch that it is about; `None` when it is about the flow itself.
     #[must_use]
     pub fn fetch_key(&self) -> Option<String> {
         match self {
@@ -125,7 +124,7 @@ impl FlowReport {
         }
     }
 
-    /// Holds the report against its flow.
+    /// Checks the report against its flow.
     ///
     /// # Errors
     /// [`ReportRefusal::NotThisFlow`], also for a flow of another kind; [`ReportRefusal::Contradicts`].
@@ -145,11 +144,11 @@ impl FlowReport {
 }
 
 impl AdmittedReport {
-    /// What the report makes of the flow, and of the fetch that it is about if there was a report of
-    /// that before.
+    /// How the report changes the flow, or the fetch that it is about. `fetch` is the state of that
+    /// fetch, if it was reported before.
     ///
     /// # Errors
-    /// Those of the flow's own transition.
+    /// Why the flow refuses it.
     pub fn transition(
         &self,
         flow: &FlowState,
@@ -184,7 +183,7 @@ impl AdmittedReport {
         }
     }
 
-    /// What it tells, in words that are nobody's: its kind, and how that which it is about stands.
+    /// Its kind and the status that it reports, without personal data: `wealth-data RAW SUCCESS`.
     #[must_use]
     pub fn summary(&self) -> String {
         match self {
@@ -220,7 +219,7 @@ impl AdmittedReport {
         }
     }
 
-    /// The report of this app once more, to be held against the flow as it is by now.
+    /// Turns it back into a report of this app, to check it again after the flow has changed.
     #[must_use]
     pub fn into_report(self, app: AppId) -> FlowReport {
         match self {

@@ -1,11 +1,11 @@
-//! The words for how documents, signers, consents and data stand (specification, "Other state
-//! sets"); any other word is refused.
+//! The status words of documents, signers, consents and data (specification, "Other state sets"). Any
+//! other word is refused.
 //!
-//! Where the specification shows one word of a set and says that the others are not shown, the
-//! set is completed with the words that it uses elsewhere: those of an eSign document for signers,
-//! signatories and e-stamps; `Pending` and `Failed` for locker documents; `FAILED` for data.
+//! Where the specification shows only some words of a set, the set is completed with words that it uses
+//! elsewhere: those of an eSign document for signers, signatories and e-stamps; `Pending` and `Failed`
+//! for locker documents; `FAILED` for data.
 
-/// Declares a closed set of words.
+/// Declares an enum whose variants are written as fixed strings.
 macro_rules! string_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
@@ -15,10 +15,10 @@ macro_rules! string_enum {
         }
 
         impl $name {
-            /// Every word of the set.
+            /// Every variant.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The word of payloads.
+            /// The string that is sent and stored.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
@@ -49,13 +49,13 @@ macro_rules! string_enum {
 pub(crate) use string_enum;
 
 string_enum!(
-    /// How an eSign document stands, and each of its signers.
+    /// The status of an eSign document and of each signer.
     SigningStatus {
         /// Signed.
         Completed = "Completed",
-        /// A signer refused.
+        /// A signer rejected it.
         Rejected = "Rejected",
-        /// The invitation ended before it was answered.
+        /// The invitation expired unanswered.
         Expired = "Expired",
         /// Waits for a signature.
         Pending = "Pending",
@@ -63,11 +63,11 @@ string_enum!(
 );
 
 string_enum!(
-    /// How an e-stamp workflow stands, and each of its signatories.
+    /// The status of an e-stamp workflow and of each signatory.
     WorkflowStatus {
         /// Stamped and signed.
         Completed = "Completed",
-        /// The registry or a signatory refused.
+        /// The registry or a signatory rejected it.
         Rejected = "Rejected",
         /// It was not finished in time.
         Expired = "Expired",
@@ -77,49 +77,49 @@ string_enum!(
 );
 
 string_enum!(
-    /// How one document of the locker stands.
+    /// The status of one document of the locker.
     LockerStatus {
-        /// It is in the payload.
+        /// The payload contains it.
         Fetched = "Fetched",
-        /// It is still awaited.
+        /// It may still arrive.
         Pending = "Pending",
-        /// It will not come.
+        /// It will not arrive.
         Failed = "Failed",
     }
 );
 
 string_enum!(
-    /// What a wealth-data consent has moved to.
+    /// The status of a wealth-data consent.
     ConsentStatus {
         /// The person agreed.
         Accepted = "Accepted",
         /// The person declined.
         Rejected = "Rejected",
-        /// The person took an agreement back.
+        /// The person withdrew the consent.
         Revoked = "Revoked",
-        /// It will end soon.
+        /// It will expire soon.
         ExpiringSoon = "Expiring Soon",
-        /// It has ended.
+        /// It has expired.
         Expired = "Expired",
     }
 );
 
 string_enum!(
-    /// Whether financial data could be had.
+    /// Whether financial data could be fetched.
     FiDataStatus {
-        /// It is ready.
+        /// It was fetched.
         Success = "SUCCESS",
-        /// It is not; `errMsg` and `errStage` say why.
+        /// It was not; `errMsg` and `errStage` say why.
         Failed = "FAILED",
     }
 );
 
 string_enum!(
-    /// Which of the two forms of financial data is meant.
+    /// The two forms of financial data.
     DataType {
-        /// As the source gave it.
+        /// As the source delivered it.
         Raw = "RAW",
-        /// As it was evaluated.
+        /// Evaluated.
         Analysed = "ANALYSED",
     }
 );
@@ -127,11 +127,11 @@ string_enum!(
 string_enum!(
     /// How a historical fetch ended.
     HistoricalStatus {
-        /// With everything.
+        /// With all data.
         Success = "HISTORICAL_DATA_FETCH_SUCCESS",
-        /// With a part.
+        /// With part of the data.
         PartialSuccess = "HISTORICAL_DATA_FETCH_PARTIAL_SUCCESS",
-        /// With nothing.
+        /// With no data.
         Failed = "HISTORICAL_DATA_FETCH_FAILED",
     }
 );

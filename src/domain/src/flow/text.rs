@@ -1,4 +1,4 @@
-//! Texts that a flow carries: ids that another system chose, and words that nobody here reads.
+//! Texts that a flow carries: ids of other systems, and free text.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,13 +10,13 @@ use super::reading::fields::{Sentence, text};
 use super::reading::{FromJson, Json};
 use crate::limits::{FOREIGN_ID_CHARS_MAX, TEXT_CHARS_MAX};
 
-/// An id that another system chose or reads: 1 to 128 visible ASCII characters, so never a space.
+/// An id that another system chose or reads: 1 to 128 visible ASCII characters, without spaces.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ForeignId(Box<str>);
 
 impl ForeignId {
-    /// A fresh, unique id.
+    /// A new random id.
     #[must_use]
     pub fn mint() -> Self {
         Self((&*Uuid::new_v4().hyphenated().encode_lower(&mut Uuid::encode_buffer())).into())
@@ -51,7 +51,7 @@ impl FromJson for ForeignId {
     }
 }
 
-/// Up to 1,024 characters of somebody's words; often personal, so its `Debug` shows none of them.
+/// Up to 1,024 characters of free text. It is often personal, so `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Text(Box<str>);
@@ -60,7 +60,7 @@ impl Text {
     /// Accepts a text, which may be empty.
     ///
     /// # Errors
-    /// The bound, when it is longer; or that control characters have no place in it.
+    /// The text is too long or has control characters other than line feeds.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.chars().count() > TEXT_CHARS_MAX || text.chars().any(|c| c.is_control() && c != '\n') {
             return Err(format!("must be at most {TEXT_CHARS_MAX} characters, without control characters"));
@@ -68,7 +68,7 @@ impl Text {
         Ok(Self(text.into()))
     }
 
-    /// Accepts a text that says something.
+    /// Accepts a text that is not blank.
     ///
     /// # Errors
     /// As [`Text::parse`], and when it is blank.

@@ -1,4 +1,4 @@
-//! What follows from a report: what to store, what to send, or why neither.
+//! What follows from a report: what to store, which webhook to send, or why the report is refused.
 
 use std::fmt;
 
@@ -8,9 +8,10 @@ use super::dedup::DedupKey;
 use super::report::Report;
 use super::statuses::ConsentStatus;
 use crate::ids::AppId;
+use crate::time::Timestamp;
 
-/// SHA-256 over an admitted payload as it will be stored and sent: tells a repetition from a
-/// different report. It is computed by whoever serialises the payload.
+/// SHA-256 of an admitted payload as it is stored and sent; tells a repeated report from a different
+/// one. The code that serialises the payload computes it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ReportDigest(pub [u8; 32]);
 
@@ -36,7 +37,7 @@ impl<'de> Deserialize<'de> for ReportDigest {
     }
 }
 
-/// A payload that was held against its flow and completed from it; only a flow makes one.
+/// A payload that was checked against its flow and completed from it. Only a flow can make one.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Admitted<P>(P);
@@ -52,69 +53,90 @@ impl<P> Admitted<P> {
         &self.0
     }
 
-    /// The report of this app once more, to be held against the flow as it is by now. What the flow
-    /// filled in does not contradict it.
+    /// Turns it back into a report of this app, to check it again after the flow has changed.
+    /// What the flow filled in does not contradict the flow.
     #[must_use]
     pub fn into_report(self, app: AppId) -> Report<P> {
         Report { app, payload: self.0 }
     }
 }
 
-/// What a report makes of a flow. All of it is stored in one atomic step, or none of it.
+/// How a report changes a flow. Everything is stored in one atomic step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transition<S> {
-    /// The same report came before: nothing to store, nothing to send.
+    /// The same report came before: store and send nothing.
     Repeated,
-    /// The flow goes on: store the state and the payload, which polls show; send nothing.
+    /// The flow continues: store the state and the payload, which polls show; send nothing.
     Progressed {
-        /// The flow from now on.
+        /// The new state.
         next: S,
     },
     /// What the client waits for has happened: store the state and the payload, and queue the
-    /// webhook under its key if a URL resolves.
+    /// webhook if a URL is known.
     WebhookDue {
-        /// The flow from now on.
+        /// The new state.
         next: S,
-        /// The key under which the payload is sent once.
+        /// The payload is sent once under this key.
         webhook: DedupKey,
     },
 }
 
 impl<S> Transition<S> {
-    /// The same of what contains the flow's state.
-    pub fn map<T>(self, contain: impl FnOnce(S) -> T) -> Transition<T> {
+    /// Maps the new state.
+    pub fn map<T>(self, wrap: impl FnOnce(S) -> T) -> Transition<T> {
         match self {
             Self::Repeated => Transition::Repeated,
-            Self::Progressed { next } => Transition::Progressed { next: contain(next) },
-            Self::WebhookDue { next, webhook } => Transition::WebhookDue { next: contain(next), webhook },
+            Self::Progressed { next } => Transition::Progressed { next: wrap(next) },
+            Self::WebhookDue { next, webhook } => Transition::WebhookDue { next: wrap(next), webhook },
         }
+    }
+}
+
+/// How and when a flow ended, and by which report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowEnd<E> {
+    /// How it ended.
+    pub how: E,
+    /// When the report was accepted.
+    pub at: Timestamp,
+    /// The report that ended it.
+    pub report: ReportDigest,
+}
+
+impl<E> FlowEnd<E> {
+    /// Judges a report that comes after the end; `status` is the status in which the flow ended.
+    ///
+    /// # Errors
+    /// [`ReportRefusal::AlreadyEnded`] unless it is the report that ended the flow.
+    pub(super) fn judge_repeat<S>(&self, digest: ReportDigest, status: &'static str) -> Result<Transition<S>, ReportRefusal> {
+        if self.report == digest { Ok(Transition::Repeated) } else { Err(ReportRefusal::AlreadyEnded(status)) }
     }
 }
 
 /// Why a report changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReportRefusal {
-    /// The id is another flow's, or the flow another app's.
+    /// The id belongs to another flow, or the flow to another app.
     #[error("there is no such flow of this app")]
     NotThisFlow,
-    /// A field says something else than the flow's opening or an earlier report.
+    /// A field contradicts the opening of the flow or an earlier report.
     #[error("{0} contradicts what the flow was opened with or what was reported before")]
     Contradicts(&'static str),
-    /// The flow has ended; its first terminal report stands.
+    /// The flow has ended; the report that ended it stays in force.
     #[error("the flow has already ended as {0}, and this report is not the one that ended it")]
     AlreadyEnded(&'static str),
-    /// A signer's invitation has ended, so the document cannot be pending any more.
+    /// A signer's invitation has expired, so the document can no longer be pending.
     #[error("an invitation to sign has expired")]
     InvitationExpired,
-    /// The same thing was reported before with other content; the first report stands.
+    /// The same thing was reported before with other content; the first report stays in force.
     #[error("this was reported before with other content")]
     ReportedDifferently,
-    /// A consent does not move so.
+    /// A consent cannot change from one status to the other.
     #[error("a consent that is {from} cannot become {to}")]
     MoveNotAllowed {
-        /// What it is.
+        /// Its status.
         from: ConsentStatus,
-        /// What was reported.
+        /// The status that was reported.
         to: ConsentStatus,
     },
 }

@@ -1,9 +1,9 @@
-//! The consent of a wealth-data flow (specification, "Wealth-data consent webhook"; its
-//! transitions are not shown).
+//! The consent of a wealth-data flow (specification, "Wealth-data consent webhook", which does not
+//! show the transitions).
 //!
-//! Asked, it is accepted, rejected, or expires unanswered; accepted, it is revoked, expires soon,
-//! or expires. It never moves back, but an upstream may skip a move that was lost. Every status is
-//! reported once.
+//! A requested consent is accepted or rejected, or expires unanswered. An accepted one may become
+//! expiring soon, revoked or expired. It never changes back, but a status may be skipped when its
+//! report was lost. Each status is reported once.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,20 +21,20 @@ use crate::time::Timestamp;
 /// What a wealth-data flow was opened with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WealthTerms {
-    /// Whose it is.
+    /// Who owns it.
     #[serde(rename = "opened")]
     pub header: FlowHeader,
-    /// The handle that the consent was asked for under.
+    /// The handle under which the consent was requested.
     pub consent_handle: ForeignId,
 }
 
-/// How a consent stands.
+/// The state of a consent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WealthConsent {
     /// The person has not decided.
     Asked(WealthTerms),
-    /// It has moved at least once.
+    /// A status was reported at least once.
     Moved(MovedConsent),
 }
 
@@ -46,37 +46,37 @@ pub struct MovedConsent {
     pub terms: WealthTerms,
     /// The consent's id, fixed by the first report.
     pub consent: ForeignId,
-    /// The first move.
+    /// The first change of status.
     pub first: ConsentMove,
-    /// The moves after it, each to another status.
+    /// The later changes, each to another status.
     pub later: Vec<ConsentMove>,
 }
 
-/// One move of a consent.
+/// A change of a consent's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConsentMove {
-    /// To which status.
+    /// The new status.
     pub status: ConsentStatus,
-    /// When it was accepted here.
+    /// When its report was accepted.
     pub at: Timestamp,
-    /// The report of it.
+    /// The report.
     pub report: ReportDigest,
 }
 
 impl MovedConsent {
-    /// Its status.
+    /// The current status.
     #[must_use]
     pub fn status(&self) -> ConsentStatus {
         self.later.last().unwrap_or(&self.first).status
     }
 
-    fn to(&self, status: ConsentStatus) -> Option<&ConsentMove> {
+    fn find(&self, status: ConsentStatus) -> Option<&ConsentMove> {
         std::iter::once(&self.first).chain(&self.later).find(|earlier| earlier.status == status)
     }
 }
 
-/// Whether a consent that has been answered moves so.
-const fn moves(from: ConsentStatus, to: ConsentStatus) -> bool {
+/// Whether a consent that has been answered may change its status so.
+const fn may_move(from: ConsentStatus, to: ConsentStatus) -> bool {
     use ConsentStatus::{Accepted, Expired, ExpiringSoon, Rejected, Revoked};
     match (from, to) {
         (Accepted, ExpiringSoon | Revoked | Expired) | (ExpiringSoon, Revoked | Expired) => true,
@@ -102,7 +102,7 @@ impl WealthConsent {
         }
     }
 
-    /// Holds the ids that all three streams report against the flow's.
+    /// Checks the ids that all three streams report.
     ///
     /// # Errors
     /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another handle or consent.
@@ -123,7 +123,7 @@ impl WealthConsent {
         Ok(())
     }
 
-    /// Holds a report against the flow.
+    /// Checks a report against the flow.
     ///
     /// # Errors
     /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another handle or consent.
@@ -133,11 +133,11 @@ impl WealthConsent {
         Ok(Admitted::new(payload))
     }
 
-    /// What an admitted report makes of the consent; every move is reported to the client.
+    /// How an admitted report changes the consent; the client is told every change.
     ///
     /// # Errors
     /// [`ReportRefusal::ReportedDifferently`] for a status that was reported with other content;
-    /// [`ReportRefusal::MoveNotAllowed`] for one that does not follow.
+    /// [`ReportRefusal::MoveNotAllowed`] for one that may not follow the current status.
     pub fn report(
         &self,
         report: &Admitted<WealthConsentPayload>,
@@ -149,10 +149,12 @@ impl WealthConsent {
         let new = ConsentMove { status, at: now, report: digest };
         let next = match self {
             Self::Asked(terms) => MovedConsent { terms: terms.clone(), consent: payload.consent_id.clone(), first: new, later: Vec::new() },
-            Self::Moved(moved) => match moved.to(status) {
+            Self::Moved(moved) => match moved.find(status) {
                 Some(earlier) if earlier.report == digest => return Ok(Transition::Repeated),
                 Some(_) => return Err(ReportRefusal::ReportedDifferently),
-                None if !moves(moved.status(), status) => return Err(ReportRefusal::MoveNotAllowed { from: moved.status(), to: status }),
+                None if !may_move(moved.status(), status) => {
+                    return Err(ReportRefusal::MoveNotAllowed { from: moved.status(), to: status });
+                }
                 None => MovedConsent { later: moved.later.iter().copied().chain([new]).collect(), ..moved.clone() },
             },
         };

@@ -1,8 +1,7 @@
-//! The data of one fetch under a wealth-data consent: raw, analysed, each once and in any order
+//! The data of one fetch under a wealth-data consent: raw and analysed, each once and in either order
 //! (specification, "Wealth-data data webhook").
 //!
-//! The three wealth-data streams are independent: the specification gives no order between a
-//! consent's moves and its data, so none is asked for.
+//! The specification defines no order between changes of the consent and its data, so none is enforced.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +12,7 @@ use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
 use super::wealth_consent::WealthConsent;
 use crate::payload::wealth_data::WealthDataPayload;
 
-/// What has come of one fetch, which is one `txnId`.
+/// What one fetch (one `txnId`) has delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DataFetch {
@@ -34,7 +33,7 @@ pub enum DataFetch {
 }
 
 impl DataFetch {
-    /// Holds a report against the consent that its data was fetched under.
+    /// Checks a report against the consent that its data was fetched under.
     ///
     /// # Errors
     /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another handle or consent.
@@ -44,7 +43,7 @@ impl DataFetch {
         Ok(Admitted::new(payload))
     }
 
-    /// What an admitted report makes of the fetch.
+    /// How an admitted report changes the fetch.
     ///
     /// # Errors
     /// [`ReportRefusal::ReportedDifferently`] when the same data was reported with other content.

@@ -1,5 +1,5 @@
-//! One historical fetch of an account under a wealth-data consent: it completes once
-//! (specification, "Wealth-data historical webhook").
+//! A historical fetch of one account under a wealth-data consent, which completes once (specification,
+//! "Wealth-data historical webhook").
 
 use serde::{Deserialize, Serialize};
 
@@ -9,19 +9,19 @@ use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
 use super::wealth_consent::WealthConsent;
 use crate::payload::wealth_historical::WealthHistoricalPayload;
 
-/// How one fetch stands, which is one account, consent and span of days.
+/// The state of one fetch: one consent, account and range of days.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HistoricalFetch {
-    /// It has not completed.
+    /// Not completed.
     #[default]
     Awaited,
-    /// It has, by this report.
+    /// Completed by this report.
     Completed(ReportDigest),
 }
 
 impl HistoricalFetch {
-    /// Holds a report against the consent that it was fetched under.
+    /// Checks a report against the consent that the data was fetched under.
     ///
     /// # Errors
     /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another handle or consent.
@@ -34,7 +34,7 @@ impl HistoricalFetch {
         Ok(Admitted::new(payload))
     }
 
-    /// What an admitted report makes of the fetch.
+    /// How an admitted report changes the fetch.
     ///
     /// # Errors
     /// [`ReportRefusal::ReportedDifferently`] when it has completed with other content.

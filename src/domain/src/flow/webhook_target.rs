@@ -1,16 +1,16 @@
 //! Where a flow's webhook goes (specification, "Delivery rules" 2 and 3).
 //!
-//! It is asked at the moment of the report, so a URL that was registered while the flow ran is
-//! used. Without one nothing is sent and nothing is wrong.
+//! The URL is looked up when the report arrives, so one that was registered while the flow ran is
+//! used. Without a URL nothing is sent; that is no error.
 
 use super::api_type::{ApiType, RegisteredUrls};
 use crate::http_url::WebhookUrl;
 use crate::tenancy::App;
 
-/// A webhook kind with what decides its address.
+/// What decides the URL of a flow's webhook.
 #[derive(Clone, Copy, Debug)]
 pub enum WebhookTarget<'a> {
-    /// eSign: the request's own URL comes before the registered one.
+    /// eSign: the request's own URL takes precedence over the registered one.
     ESign {
         /// `responseUrl` of the request.
         response_url: Option<&'a WebhookUrl>,
@@ -21,7 +21,7 @@ pub enum WebhookTarget<'a> {
     RegistryEStamp,
     /// E-stamp on paper.
     PhysicalEStamp,
-    /// Changes of a wealth-data consent; the operator sets the URL.
+    /// Wealth-data consent; the operator sets the URL.
     WealthConsent,
     /// Wealth data; the operator sets the URL.
     WealthData,
@@ -30,7 +30,7 @@ pub enum WebhookTarget<'a> {
 }
 
 impl<'a> WebhookTarget<'a> {
-    /// The URL that receives the webhook, if any does.
+    /// The URL that receives the webhook, if there is one.
     #[must_use]
     pub fn webhook_url(self, registered: &'a RegisteredUrls, app: &'a App) -> Option<&'a WebhookUrl> {
         match self {

@@ -18,7 +18,7 @@ pub(super) async fn deliveries(operator: Operator, path: web::Path<String>) -> R
     let FlowDeliveries { standing, kept_until, deliveries } = found;
     let opened = standing.header();
     Ok(HttpResponse::Ok().json(json!({
-        "flow_id": id, "kind": standing.kind(), "state": standing.state(), "app_id": opened.app, "client_id": opened.client,
+        "flow_id": id, "kind": standing.kind(), "state": standing.status(), "app_id": opened.app, "client_id": opened.client,
         "request_id": opened.request_id, "opened_at": opened.opened_at, "kept_until": kept_until,
         "deliveries": deliveries.iter().map(row).collect::<Vec<_>>(),
     })))

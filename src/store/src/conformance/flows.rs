@@ -267,7 +267,7 @@ pub(crate) async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_wha
     }
     store.settle_delivery(queued[1].id, queued[1].subject, attempt).await.unwrap();
     let seen = store.flow_deliveries(flow.id).await.unwrap().unwrap();
-    assert_eq!((seen.standing.kind(), seen.standing.state()), ("wealth", "Expiring Soon"));
+    assert_eq!((seen.standing.kind(), seen.standing.status()), ("wealth", "Expiring Soon"));
     let words: Vec<_> = seen.deliveries.iter().map(|delivery| delivery.tells.as_str()).collect();
     let historical = "wealth-historical HISTORICAL_DATA_FETCH_SUCCESS";
     let expected =
@@ -280,7 +280,7 @@ pub(crate) async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_wha
     assert!(seen.deliveries[0].delivery.attempt.is_none() && seen.deliveries[1].delivery.attempt == Some(attempt));
     accepted(world, &silent, Told::Locker("Fetched", 1)).await;
     let seen = store.flow_deliveries(silent.id).await.unwrap().unwrap();
-    assert_eq!((seen.standing.kind(), seen.standing.state(), seen.deliveries), ("doclocker", "Fetched", vec![]), "nobody was to be told");
+    assert_eq!((seen.standing.kind(), seen.standing.status(), seen.deliveries), ("doclocker", "Fetched", vec![]), "nobody was to be told");
     world.advance(RESULT_TTL);
     swept(world).await;
     assert_eq!(store.flow_deliveries(silent.id).await, Ok(None));
