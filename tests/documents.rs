@@ -76,14 +76,14 @@ fn the_numbers_of_the_security_document_are_those_of_the_code() {
         FILE_REQUEST_BYTES_MAX FILE_REQUEST_BYTES_HELD_MAX FILE_REQUEST_ARRIVAL_MAX REPORT_BYTES_MAX REPORT_BYTES_HELD_MAX REPORT_ARRIVAL_MAX
         REPORT_VALUES_MAX REQUEST_BYTES_HELD_MAX SMALL_BODY_ARRIVAL_MAX BODY_PROGRESS_WINDOW BODY_PROGRESS_BYTES_MIN BODY_VALUES_MAX
         JOSE_HEADER_CHARS_MAX JOSE_HEADER_VALUES_MAX DISCLOSURES_MAX CREDENTIAL_VALUES_MAX CREDENTIAL_DEPTH_MAX KEY_BINDING_CHARS_MAX
-        CPU_WAITING_MAX CPU_WAIT_MAX CPU_MEMORY_HALVES_IN ANSWER_BYTES_HELD_MAX POLL_STALL_MAX POLL_READING_MAX
+        CPU_WAITING_MAX CPU_WAIT_MAX CPU_USAGE_HALF_LIFE ANSWER_BYTES_HELD_MAX POLL_STALL_MAX POLL_READING_MAX
     );
     let stated = rows(&text).skip_while(|[_, _, _, name]| *name != "Constant");
     let stated = stated.filter(|[_, _, _, name]| name.contains('_') && name.chars().all(|c| c == '_' || c.is_ascii_uppercase()));
     assert_eq!(stated.map(|[_, _, figure, name]| (name, figure.to_owned())).collect::<BTreeMap<_, _>>(), tables);
     let sentences = limits!(
         READ_HEAD_BYTES READ_BODY_BYTES ANSWER_PIECE_BYTES ANSWER_UNSENT_BYTES ANSWER_PROGRESS_BYTES ANSWER_STALL_MAX GUEST_LIST_BYTES_MAX
-        GUEST_SLICE_BYTES GUEST_SLICE_BYTES_AT_ONCE PAGE_INTENT_REUSED_MAX
+        GUEST_SLICE_BYTES GUEST_SLICE_INLINE_BYTES PAGE_INTENT_REUSED_MAX
     );
     for (name, figure) in sentences {
         let place = text.split(&format!("(`{name}`)")).next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The way in which the end user reaches the identity app (specification, OVSE rules 1 to 3).
+//! How the end user reaches the identity app (specification, OVSE rules 1 to 3).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::invalid::Invalid;
 use crate::limits::ANDROID_PACKAGE_CHARS_MAX;
 
-/// The Android app that fires the intent and may receive its result.
+/// The Android app that sends the intent and may receive its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AndroidApp {
     /// The package id, for example `com.example.app`.
     pub app_id: String,
-    /// Base64 of the SHA-256 of the app's signing certificate.
+    /// Base64 of the SHA-256 digest of the app's signing certificate.
     pub app_signature: String,
 }
 
@@ -24,7 +24,7 @@ pub enum Channel {
     Web,
     /// A counter, kiosk or desktop shows a QR code.
     Qr,
-    /// A native Android app fires an intent URI.
+    /// A native Android app sends an intent.
     Android(Box<AndroidApp>),
     /// A native iOS app opens the identity app's URL.
     Ios,
@@ -34,7 +34,7 @@ impl Channel {
     /// Reads `channel`, `app_id` and `app_signature` of a request.
     ///
     /// # Errors
-    /// An unknown channel; `app_id` or `app_signature` alone, on another channel or malformed.
+    /// An unknown channel; `app_id` or `app_signature` without the other, on another channel, or malformed.
     pub fn parse(channel: &str, app_id: Option<&str>, app_signature: Option<&str>) -> Result<Self, Invalid> {
         let mut invalid = Invalid::none();
         if channel != "app" {
@@ -63,7 +63,7 @@ impl Channel {
         invalid.or_ok().map(|()| parsed)
     }
 
-    /// The API's word for it.
+    /// Its name in the API.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
-//! The thirty claims that may be asked for, and sets of them (specification, "OVSE claims").
+//! The thirty claims that a client may request, and sets of them (specification, "OVSE claims").
 //!
-//! A set is one machine word, because a million live transactions each hold one. How a claim is
-//! called inside a credential is the authority's affair and lives in its crate.
+//! A set is four bytes, because each of a million live transactions holds one. The names of claims inside
+//! a credential are in the authority crate.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -11,7 +11,7 @@ use crate::limits::CLAIMS_MAX;
 
 macro_rules! claims {
     ($($variant:ident $name:literal),+ $(,)?) => {
-        /// A claim about the person, by the name the API uses.
+        /// A claim about the person.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[allow(missing_docs)]
         #[repr(u8)]
@@ -21,7 +21,7 @@ macro_rules! claims {
             /// Every claim, in the specification's order.
             pub const ALL: [Self; CLAIMS_MAX] = [$(Self::$variant),+];
 
-            /// The API's name of the claim.
+            /// Its name in the API.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }
@@ -55,7 +55,7 @@ impl ClaimSet {
     /// Reads the `claims` array of a request.
     ///
     /// # Errors
-    /// Every unknown or repeated name by its index, and an array that is empty or too long.
+    /// Every unknown or repeated name, by its index; an array that is empty or too long.
     pub fn parse<S: AsRef<str>>(names: &[S]) -> Result<Self, Invalid> {
         let mut invalid = Invalid::none();
         if names.is_empty() || names.len() > CLAIMS_MAX {
@@ -83,7 +83,7 @@ impl ClaimSet {
         self.0 & (1 << claim as u32) != 0
     }
 
-    /// Whether there is no claim in the set.
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -94,13 +94,13 @@ impl ClaimSet {
         Claim::ALL.into_iter().filter(move |claim| self.contains(*claim))
     }
 
-    /// The set as a bit mask, for compact storage; bit N is the Nth claim of [`Claim::ALL`].
+    /// The set as a bit mask, for storage; bit N stands for `Claim::ALL[N]`.
     #[must_use]
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// The set from its bit mask; bits beyond the known claims are dropped.
+    /// The set from its bit mask; unknown bits are ignored.
     #[must_use]
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits & ((1 << CLAIMS_MAX) - 1))

@@ -1,7 +1,5 @@
-//! The clock port: where "now" comes from.
-//!
-//! Code that depends on time is handed a clock, so that fifteen minutes can pass in a test without
-//! anybody waiting for them.
+//! Where the current time comes from. Code that depends on time is given a [`Clock`], so that a test can
+//! let fifteen minutes pass without waiting.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -13,22 +11,22 @@ use crate::time::Timestamp;
 
 /// Tells the time.
 pub trait Clock: Debug + Send + Sync + 'static {
-    /// The present moment.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }
 
-/// The machine's wall clock.
+/// The system clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[allow(clippy::disallowed_methods, reason = "this is the clock port")]
+    #[allow(clippy::disallowed_methods, reason = "the one place that reads the system clock")]
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(Utc::now().timestamp_millis())
     }
 }
 
-/// A clock that moves only when told to.
+/// A clock for tests, which moves only when told to.
 #[derive(Debug)]
 pub struct ManualClock(AtomicI64);
 

@@ -1,19 +1,18 @@
 //! Credits: an integer balance per client and the ledger that explains it.
 //!
-//! The ledger only grows; after every entry the balance equals the sum of all entries and is not
-//! negative.
+//! Entries are only appended. After each entry the balance is the sum of all entries, and never negative.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
 
-/// What moved the balance.
+/// Why the balance changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryKind {
     /// The operator added credits.
     Grant,
-    /// A verification took one.
+    /// A verification was paid for.
     Debit,
     /// The operator corrected the balance, up or down.
     Adjust,
@@ -24,26 +23,26 @@ pub enum EntryKind {
 pub struct LedgerEntry {
     /// Position in the client's ledger, from 1 without gaps.
     pub seq: u64,
-    /// What moved the balance.
+    /// Why the balance changed.
     pub kind: EntryKind,
-    /// How much: positive for a grant and for a debit, signed for an adjustment.
+    /// In credits: positive for a grant and for a debit, signed for an adjustment.
     pub amount: i64,
     /// The balance after this entry.
     pub balance_after: u64,
-    /// Unique per client and kind; the transaction's id for a debit.
+    /// Unique per client and kind; for a debit, the transaction's id.
     pub reference: String,
     /// When it was written.
     pub at: Timestamp,
 }
 
-/// A movement asked for by the operator.
+/// A change of the balance that the operator asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreditMove {
     /// Grant or adjustment.
     pub kind: EntryKind,
-    /// Signed amount; positive for a grant.
+    /// In credits: positive for a grant, signed for an adjustment.
     pub amount: i64,
-    /// Unique per client and kind: the same movement again changes nothing.
+    /// Unique per client and kind; a repeated change has no effect.
     pub reference: String,
 }
 
@@ -57,7 +56,7 @@ impl EntryKind {
         }
     }
 
-    /// The word used in statements.
+    /// Its name in the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -68,7 +67,7 @@ impl EntryKind {
     }
 }
 
-/// The balance after a movement, or `None` when it would be negative or beyond what is counted.
+/// The balance after a change, or `None` when it would be negative or overflow.
 #[must_use]
 pub fn balance_after(balance: u64, kind: EntryKind, amount: i64) -> Option<u64> {
     let after = i64::try_from(balance).ok()?.checked_add(kind.signed(amount))?;

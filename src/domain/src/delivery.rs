@@ -1,4 +1,4 @@
-//! A webhook delivery: one attempt, ever (specification, "Delivery rules" 5).
+//! A webhook delivery, which is attempted once (specification, "Delivery rules" 5).
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::http_url::WebhookUrl;
 use crate::ids::{Partition, TxnId};
 use crate::time::Timestamp;
 
-/// Position of a delivery in the outbox.
+/// The position of a delivery in the outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DeliveryId(pub u64);
@@ -26,17 +26,17 @@ impl fmt::Display for DeliveryId {
 pub enum Subject {
     /// The outcome of a transaction.
     Transaction(TxnId),
-    /// One of a flow's webhooks.
+    /// A webhook of a flow.
     Flow {
         /// The flow.
         flow: FlowId,
-        /// Tells its webhooks apart.
+        /// Identifies the webhook within the flow.
         webhook: DedupDigest,
     },
 }
 
 impl Subject {
-    /// The partition of the client that it is reported to.
+    /// The partition of the client that receives it.
     #[must_use]
     pub const fn partition(&self) -> Partition {
         match self {
@@ -45,7 +45,7 @@ impl Subject {
         }
     }
 
-    /// Sixteen bytes of a transaction, or sixteen of a flow and sixteen of its webhook.
+    /// The 16 bytes of a transaction id, or the 16 of a flow id followed by the 16 of its webhook.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
@@ -54,7 +54,7 @@ impl Subject {
         }
     }
 
-    /// Reads what [`Subject::to_bytes`] wrote; `None` when it is of another length.
+    /// Reads what [`Subject::to_bytes`] wrote; `None` when the length is wrong.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (id, webhook) = bytes.split_first_chunk::<16>()?;
@@ -72,7 +72,7 @@ impl From<TxnId> for Subject {
     }
 }
 
-/// Says the id alone; a webhook's digest says nothing to anybody.
+/// Writes the id of the transaction or flow only; the digest means nothing to a reader.
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -89,13 +89,13 @@ pub struct QueuedDelivery {
     pub id: DeliveryId,
     /// What it reports.
     pub subject: Subject,
-    /// Where it goes.
+    /// The receiver.
     pub url: WebhookUrl,
-    /// Bytes of what its body is made of, as it is stored: a sealed outcome or report.
+    /// Bytes of the stored, encrypted outcome or report from which its body is made.
     pub stored_bytes: usize,
 }
 
-/// What became of the attempt.
+/// The result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryOutcome {
@@ -103,19 +103,19 @@ pub enum DeliveryOutcome {
     Delivered,
     /// The receiver answered with another status.
     Rejected,
-    /// The address may not be connected to.
+    /// The address guard forbids the receiver's address.
     Blocked,
     /// The host name did not resolve.
     Unresolved,
-    /// This machine could open no connection for want of descriptors, ports or memory; not a byte left it.
+    /// This machine ran out of file descriptors, ports or memory for a connection; nothing was sent.
     LocalFailure,
-    /// No connection, or no TLS session, could be made.
+    /// No connection or no TLS session could be established.
     Unreachable,
     /// The connection broke before an answer.
     Broken,
-    /// No answer within the time allowed.
+    /// The receiver did not answer in time.
     TimedOut,
-    /// The process ended during the attempt: the receiver may or may not have it.
+    /// The process ended during the attempt; the receiver may or may not have the webhook.
     Unknown,
 }
 
@@ -132,13 +132,13 @@ impl DeliveryOutcome {
         Self::Unknown,
     ];
 
-    /// The outcome that a record names by its word, if there is one.
+    /// Reads the name from a record.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|outcome| outcome.as_str() == word)
     }
 
-    /// The word used in records and metrics.
+    /// The name in records and metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -155,10 +155,10 @@ impl DeliveryOutcome {
     }
 }
 
-/// The attempt as it is kept for the operator.
+/// An attempt, as it is recorded for the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// What became of it.
+    /// Its result.
     pub outcome: DeliveryOutcome,
     /// The receiver's HTTP status, if it answered.
     pub status: Option<u16>,
@@ -175,19 +175,19 @@ pub struct DeliveryRecord {
     pub origin: String,
     /// When it was queued.
     pub queued_at: Timestamp,
-    /// When its attempt began, if it has.
+    /// When its attempt began.
     pub claimed_at: Option<Timestamp>,
-    /// The attempt, once it has ended.
+    /// The attempt, when it has ended.
     pub attempt: Option<Attempt>,
 }
 
-/// The delivery of one of a flow's webhooks as the operator sees it.
+/// The delivery of a flow's webhook as the operator sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FlowDelivery {
-    /// Tells it apart from the flow's other webhooks.
+    /// Identifies the webhook within the flow.
     pub webhook: DedupDigest,
-    /// What it tells, in words that are nobody's: `wealth-data RAW SUCCESS`. Empty when it was queued
-    /// before that was noted.
+    /// The kind of report and its status, without personal data: `wealth-data RAW SUCCESS`. Empty for
+    /// deliveries of versions that did not record it.
     pub tells: String,
     /// The delivery.
     #[serde(flatten)]

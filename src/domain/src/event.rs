@@ -1,8 +1,8 @@
-//! Events: one printed QR code that many guests scan, each scan a fresh verification
-//! (specification, "Event").
+//! Events: one printed QR code that many guests scan; each scan opens a verification (specification,
+//! "Event").
 //!
-//! An event is never moved by a clock. Whether it can be used is a question with a moment in it;
-//! of several reasons why not, the first of disabled, expired, at capacity is the one that is told.
+//! The status of an event is not stored but computed for a moment: the first that applies of disabled,
+//! expired, at capacity, active.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use crate::language::Language;
 use crate::limits::{EVENT_LIFETIME_MAX, EVENT_NAME_CHARS_MAX, GUESTS_MAX};
 use crate::time::Timestamp;
 
-/// What the organiser asked for; a patch changes some of it.
+/// What the organiser requested; a patch can change some of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventTerms {
     /// The label shown to guests.
@@ -23,9 +23,9 @@ pub struct EventTerms {
     pub claims: ClaimSet,
     /// The language of its pages.
     pub language: Language,
-    /// Caps registrations, not scans.
+    /// The limit on registrations; scans are not limited.
     pub max_guests: MaxGuests,
-    /// The end of the event.
+    /// When the event ends.
     pub expires_at: Timestamp,
     /// Receives one webhook per registered guest.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -43,7 +43,7 @@ impl EventName {
     /// Accepts a name.
     ///
     /// # Errors
-    /// What a name must look like, when this is none.
+    /// A message that says what is accepted.
     pub fn parse(text: &str) -> Result<Self, String> {
         let count = text.chars().count();
         if text.trim().is_empty() || count > EVENT_NAME_CHARS_MAX || text.chars().any(char::is_control) {
@@ -59,16 +59,16 @@ impl EventName {
     }
 }
 
-/// 1 to 1,000,000 guests.
+/// A limit of 1 to 1,000,000 guests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MaxGuests(u32);
 
 impl MaxGuests {
-    /// Accepts a cap.
+    /// Accepts a limit.
     ///
     /// # Errors
-    /// The bounds, when it is outside them.
+    /// A message that names the bounds.
     pub fn new(count: u64) -> Result<Self, String> {
         match u32::try_from(count) {
             Ok(count) if (1..=GUESTS_MAX).contains(&count) => Ok(Self(count)),
@@ -83,35 +83,35 @@ impl MaxGuests {
     }
 }
 
-/// What has happened at an event.
+/// What happened at an event so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventCounts {
     /// Guests verified and registered.
     pub registrations: u32,
     /// Transactions opened by guests; each cost a credit.
     pub scans: u64,
-    /// Scans whose window passed without an answer.
+    /// Scans that expired without an answer.
     pub abandoned: u64,
 }
 
-/// An event with what has happened at it so far.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its id, part of the printed URL.
+    /// Its id, which is part of the printed URL.
     pub id: EventId,
     /// The client that pays for its scans.
     pub client: ClientId,
-    /// The app that created it and alone may read it.
+    /// The app that created it; no other app may read it.
     pub app: AppId,
     /// When it was created.
     pub created_at: Timestamp,
-    /// What it is.
+    /// What was requested.
     pub terms: EventTerms,
-    /// What has happened.
+    /// What happened so far.
     pub counts: EventCounts,
 }
 
-/// How an event stands at a moment.
+/// The status of an event at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventStatus {
@@ -126,7 +126,7 @@ pub enum EventStatus {
 }
 
 impl EventStatus {
-    /// The first that holds at `now` of disabled, expired, at capacity, active.
+    /// The first that applies at `now` of disabled, expired, at capacity, active.
     #[must_use]
     pub fn at(now: Timestamp, is_active: bool, expires_at: Timestamp, remaining: u32) -> Self {
         if !is_active {
@@ -140,7 +140,7 @@ impl EventStatus {
         }
     }
 
-    /// The word of the API.
+    /// Its name in the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -153,23 +153,23 @@ impl EventStatus {
 }
 
 impl Event {
-    /// How it stands at `now`: the first that holds of disabled, expired, at capacity, active.
+    /// Its status at `now`.
     #[must_use]
     pub fn status(&self, now: Timestamp) -> EventStatus {
         EventStatus::at(now, self.terms.is_active, self.terms.expires_at, self.remaining())
     }
 
-    /// Places left.
+    /// How many more guests can register.
     #[must_use]
     pub const fn remaining(&self) -> u32 {
         self.terms.max_guests.get().saturating_sub(self.counts.registrations)
     }
 }
 
-/// Checks the end of an event.
+/// Checks when an event ends.
 ///
 /// # Errors
-/// What would be accepted.
+/// A message that says what is accepted.
 pub fn check_end(end: Timestamp, now: Timestamp) -> Result<Timestamp, String> {
     if end <= now {
         return Err("must be in the future".to_owned());
@@ -180,18 +180,18 @@ pub fn check_end(end: Timestamp, now: Timestamp) -> Result<Timestamp, String> {
     Ok(end)
 }
 
-/// A change to an event: `None` leaves a field as it is.
+/// A change to an event: `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventPatch {
     /// Disable or enable.
     pub is_active: Option<bool>,
-    /// A new cap.
+    /// A new limit on registrations.
     pub max_guests: Option<MaxGuests>,
     /// A new end.
     pub expires_at: Option<Timestamp>,
     /// A new label.
     pub name: Option<EventName>,
-    /// A new webhook URL, or its removal.
+    /// A new webhook URL; `Some(None)` removes it.
     pub webhook_url: Option<Option<WebhookUrl>>,
 }
 
@@ -199,8 +199,7 @@ impl Event {
     /// The terms after a change at `now`.
     ///
     /// # Errors
-    /// A cap below the registrations, or an end that is past or too far away; the event is then
-    /// unchanged.
+    /// A limit below the number of registrations; an end that is past or too far in the future.
     pub fn patched(&self, patch: EventPatch, now: Timestamp) -> Result<EventTerms, Invalid> {
         let mut invalid = Invalid::none();
         let mut terms = self.terms.clone();
@@ -233,7 +232,7 @@ pub enum EventRefusal {
 }
 
 impl EventRefusal {
-    /// The refusal that follows from a status, if one does.
+    /// Why an event with this status takes no guests; `None` when it does.
     #[must_use]
     pub const fn of(status: EventStatus) -> Option<Self> {
         match status {
@@ -244,7 +243,7 @@ impl EventRefusal {
         }
     }
 
-    /// `error_code` of a verification that ended so.
+    /// `error_code` of a verification that failed for this reason.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -253,7 +252,7 @@ impl EventRefusal {
         }
     }
 
-    /// The reason in words fit for the client.
+    /// The reason as the client is told.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {

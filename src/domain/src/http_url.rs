@@ -1,7 +1,7 @@
-//! URLs that a client gives us: where its webhooks go, and where its users go afterwards.
+//! URLs that a client gives: where its webhooks go, and where its users are sent afterwards.
 //!
-//! What is checked here is the text. Whether the host may be connected to is decided on the
-//! resolved address at the moment of sending, by the outbound crate.
+//! Only the text is checked here. Whether the host may be connected to is decided by the outbound crate,
+//! on the resolved address, when a webhook is sent.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,18 +32,23 @@ impl HttpUrl {
     /// Accepts a client's URL.
     ///
     /// # Errors
-    /// What a URL must look like, when this one does not.
+    /// A message that says what is accepted.
     pub fn parse(text: &str, schemes: Schemes) -> Result<Self, &'static str> {
         Self::parse_url(text, schemes).map(|url| Self(url.as_str().into()))
     }
 
-    /// Accepts a client's URL if this holds for its parts.
+    /// Accepts a client's URL if its parts satisfy a predicate.
     ///
     /// # Errors
-    /// What a URL must look like, or `refusal` when it does not hold.
-    pub fn parse_if(text: &str, schemes: Schemes, holds: impl FnOnce(&Url) -> bool, refusal: &'static str) -> Result<Self, &'static str> {
+    /// A message that says what is accepted; `refusal` when the predicate is false.
+    pub fn parse_if(
+        text: &str,
+        schemes: Schemes,
+        predicate: impl FnOnce(&Url) -> bool,
+        refusal: &'static str,
+    ) -> Result<Self, &'static str> {
         let url = Self::parse_url(text, schemes)?;
-        if holds(&url) { Ok(Self(url.as_str().into())) } else { Err(refusal) }
+        if predicate(&url) { Ok(Self(url.as_str().into())) } else { Err(refusal) }
     }
 
     fn parse_url(text: &str, schemes: Schemes) -> Result<Url, &'static str> {
@@ -80,10 +85,10 @@ impl HttpUrl {
         &self.0
     }
 
-    /// Scheme, host and port: the unit of fairness between webhook receivers.
+    /// Scheme, host and port. Webhook receivers share resources fairly by origin.
     #[must_use]
     pub fn origin(&self) -> String {
-        // In the normalised form of a URL without credentials it is all that stands before the path.
+        // In a normalised URL without credentials, the origin is everything before the path.
         let end = self.0.match_indices('/').nth(2).map_or(self.0.len(), |(at, _)| at);
         self.0[..end].to_owned()
     }

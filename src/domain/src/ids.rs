@@ -1,10 +1,9 @@
-//! Identifiers. Each is a type of its own, and what others can read from one is said here.
+//! Identifiers, each with its own type.
 //!
-//! A transaction id is a UUID (version 4) whose first six bits name the store partition of its client,
-//! whose second byte is the shard byte that picks a registry shard, and whose next three say about
-//! when it was made: ids of one moment stand side by side in an index, where random ones would each
-//! touch a page of their own. The other 84 bits are random and make it unguessable, because it is also
-//! the path of a public page.
+//! A transaction id is a UUID (version 4). Its first six bits are the store partition of its client, its
+//! second byte picks the shard, and its next three bytes hold an approximate time: ids of the same time are
+//! adjacent in an index, where random ids would each touch another page. The other 84 bits are random, so
+//! that nobody can guess an id, which is also the path of a public page.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,14 +15,14 @@ use uuid::Uuid;
 use crate::clock::{Clock as _, SystemClock};
 use crate::limits::PARTITIONS;
 
-/// A number that is one higher each 64 ms. Ids take it for the neighbourhood that it gives them, and
-/// nothing is decided by it, so it is read from the machine's clock.
+/// The system time in units of 64 ms. Ids contain it only to be adjacent in an index; no rule depends on
+/// it.
 #[must_use]
 pub fn coarse_time() -> u64 {
     u64::try_from(SystemClock.now().millis()).unwrap_or(0) >> 6
 }
 
-/// The store partition in which everything of one client lives.
+/// The store partition that holds everything of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Partition(u8);
 
@@ -35,30 +34,30 @@ impl Partition {
     }
 }
 
-/// Identifies a transaction to clients, pages and the identity app.
+/// Identifies a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TxnId(Uuid);
 
 impl TxnId {
-    /// A fresh id for a client's transaction, with this shard byte.
+    /// A new id in the client's partition.
     #[must_use]
     pub fn generate(partition: Partition, shard_byte: u8) -> Self {
         let mut bytes = *Uuid::new_v4().as_bytes();
         bytes[0] = (partition.0 << 2) | (bytes[0] & 0b11);
         bytes[1] = shard_byte;
-        // 24 bits go round in twelve days.
+        // 24 bits of 64 ms wrap around after twelve days.
         bytes[2..5].copy_from_slice(&coarse_time().to_be_bytes()[5..]);
         Self(Uuid::from_bytes(bytes))
     }
 
-    /// The id that a UUID stands for.
+    /// The id with this UUID.
     #[must_use]
     pub const fn from_uuid(uuid: Uuid) -> Self {
         Self(uuid)
     }
 
-    /// The id that these bytes stand for.
+    /// The id with these bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(Uuid::from_bytes(bytes))
@@ -76,7 +75,7 @@ impl TxnId {
         Partition(self.as_bytes()[0] >> 2)
     }
 
-    /// The shard byte, 0 to 255; a node with N shards serves it on shard `shard_byte % N`.
+    /// The byte that picks a shard: a node with N shards serves the id on shard `shard_byte % N`.
     #[must_use]
     pub const fn shard_byte(&self) -> u8 {
         self.as_bytes()[1]
@@ -100,22 +99,22 @@ impl FromStr for TxnId {
     }
 }
 
-/// Identifies an event: seventeen base62 characters that stand for twelve bytes, laid out much as
-/// those of a [`TxnId`]: six bits of partition, a shard byte, and 82 random bits.
+/// Identifies an event: seventeen base62 characters for twelve bytes, of which six bits are the partition,
+/// the second byte picks the shard, and 82 bits are random.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventId([u8; 12]);
 
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// Characters of an event id: 62^17 is the first power beyond 2^96.
+/// Characters of an event id: 62^17 is the first power above 2^96.
 const EVENT_ID_CHARS: usize = 17;
 
 impl EventId {
-    /// A fresh id for a client's event, with this shard byte.
+    /// A new id in the client's partition.
     #[must_use]
     pub fn generate(partition: Partition, shard_byte: u8) -> Self {
         let random = *Uuid::new_v4().as_bytes();
         let mut bytes = [0; 12];
-        // Bytes 6 and 8 of a UUID hold its version and variant; the ones taken here are random.
+        // Bytes 6 and 8 of a UUID hold its version and variant; these are random.
         bytes[..6].copy_from_slice(&random[..6]);
         bytes[6..].copy_from_slice(&random[10..]);
         bytes[0] = (partition.0 << 2) | (bytes[0] & 0b11);
@@ -129,7 +128,7 @@ impl EventId {
         &self.0
     }
 
-    /// The id that these bytes stand for.
+    /// The id with these bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 12]) -> Self {
         Self(bytes)
@@ -141,7 +140,7 @@ impl EventId {
         Partition(self.0[0] >> 2)
     }
 
-    /// The shard byte, as of a transaction.
+    /// The byte that picks a shard, as of a transaction.
     #[must_use]
     pub const fn shard_byte(&self) -> u8 {
         self.0[1]
@@ -209,7 +208,7 @@ macro_rules! text_id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// A fresh, unique id.
+            /// A new random id.
             #[must_use]
             pub fn generate() -> Self {
                 Self(format!(concat!($prefix, "{}"), Uuid::new_v4().simple()).into())
@@ -242,23 +241,23 @@ macro_rules! text_id {
 }
 
 text_id!(
-    /// A paying client; credits belong to it.
+    /// Identifies a paying client, which owns credits.
     ClientId,
     "cl_"
 );
 text_id!(
-    /// One application of a client, sent as `X-API-APP-ID`.
+    /// Identifies an application of a client, sent as `X-API-APP-ID`.
     AppId,
     "app_"
 );
 text_id!(
-    /// Names an API key to operators; it is not the key.
+    /// Identifies an API key to operators. It is not the key itself.
     KeyId,
     "key_"
 );
 
 impl ClientId {
-    /// The partition in which this client's records live (FNV-1a over the id).
+    /// The partition that holds this client's records (FNV-1a hash of the id).
     #[must_use]
     pub fn partition(&self) -> Partition {
         let hash = self.0.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));

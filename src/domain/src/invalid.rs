@@ -1,30 +1,30 @@
-//! Why an input was refused, field by field.
+//! Validation errors: every problem of an input, by field.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// One field and what is wrong with it.
+/// A field and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FieldError {
     /// The field's path as the caller wrote it, for example `claims[2]`.
     pub field: String,
-    /// One sentence that says what would be accepted.
+    /// What the field must be, for example `must be web, qr or app`.
     pub message: String,
 }
 
-/// Every problem found in one input; never empty when it is returned.
+/// Every problem found in an input; never empty when it is returned as an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Invalid(Vec<FieldError>);
 
 impl Invalid {
-    /// No problem found yet.
+    /// A list without problems.
     #[must_use]
     pub const fn none() -> Self {
         Self(Vec::new())
     }
 
-    /// A single problem.
+    /// A list with one problem.
     #[must_use]
     pub fn one(field: impl Into<String>, message: impl Into<String>) -> Self {
         let mut invalid = Self::none();
@@ -32,31 +32,31 @@ impl Invalid {
         invalid
     }
 
-    /// Notes a problem.
+    /// Adds a problem.
     pub fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
         self.0.push(FieldError { field: field.into(), message: message.into() });
     }
 
-    /// The value, or `None` with its problem noted under `field`.
+    /// Returns the value, or adds the error under `field` and returns `None`.
     pub fn check<T>(&mut self, field: &str, result: Result<T, impl fmt::Display>) -> Option<T> {
         result.map_err(|problem| self.add(field, problem.to_string())).ok()
     }
 
-    /// Notes the problems of a part.
+    /// Adds the problems of another list.
     pub fn extend(&mut self, part: Self) {
         self.0.extend(part.0);
     }
 
-    /// The problems in the order they were found.
+    /// The problems in the order in which they were found.
     #[must_use]
     pub fn fields(&self) -> &[FieldError] {
         &self.0
     }
 
-    /// `Ok` when nothing was wrong.
+    /// `Ok` when there are no problems.
     ///
     /// # Errors
-    /// All problems noted so far.
+    /// All problems.
     pub fn or_ok(self) -> Result<(), Self> {
         if self.0.is_empty() { Ok(()) } else { Err(self) }
     }

@@ -1,5 +1,5 @@
-//! Languages: the fourteen names that the API accepts and the twenty-three codes of the identity
-//! authority, in its standard order (specification, "Languages").
+//! Languages: the fourteen names that the API accepts, and the identity authority's codes 1 to 23
+//! (specification, "Languages").
 
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,7 @@ impl Language {
     /// Accepts a language name in any case, or a code written as digits.
     ///
     /// # Errors
-    /// The accepted values, when this is none of them.
+    /// A message that lists the accepted values.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         if let Ok(code) = text.parse::<u64>() {
             return Self::from_code(code);
@@ -68,7 +68,7 @@ impl Language {
     /// Accepts the authority's numeric code.
     ///
     /// # Errors
-    /// The accepted values, when the code is not between 1 and 23.
+    /// A message that lists the accepted values.
     pub fn from_code(code: u64) -> Result<Self, &'static str> {
         match u8::try_from(code) {
             Ok(code) if (1..=23).contains(&code) => Ok(Self(code)),

@@ -1,8 +1,8 @@
-//! The rules of the service: what may be asked, what happens to a transaction, what it costs,
+//! The rules of the service: what a client may ask for, what happens to a transaction, what it costs,
 //! and what the client is told.
 //!
-//! Everything here is a value or a pure function: no async, no I/O, no framework, no ambient
-//! clock. The other crates carry these rules out; none of them decides one.
+//! Everything here is a value or a pure function: no async, no I/O, no framework. Code that needs the
+//! time is given a clock. The other crates carry these rules out.
 
 pub mod channel;
 pub mod claims;

@@ -1,7 +1,6 @@
-//! PAN verification, which answers at once (specification, "Other shown endpoints").
-//!
-//! Here are the request, what a source may say of a PAN, and the answer's data; asking a source
-//! is somebody else's work. That a PAN is not known is an answer and no error.
+//! PAN verification, a request with an immediate answer (specification, "Other shown endpoints"): the
+//! request, what a source may state about a PAN, and the answer's data. An unknown PAN is an answer, not
+//! an error.
 
 use std::fmt;
 
@@ -23,24 +22,24 @@ pub struct PanDraft {
     pub consent: Option<String>,
     /// The declaration shown to the person.
     pub consent_text: Option<String>,
-    /// A name to compare with the one on record; additive.
+    /// A name to compare with the one on record. Not in the specification.
     pub name_as_per_pan: Option<String>,
-    /// A date of birth to compare with the one on record, `YYYY-MM-DD`; additive.
+    /// A date of birth to compare with the one on record, `YYYY-MM-DD`. Not in the specification.
     pub date_of_birth: Option<String>,
 }
 
 /// Why a PAN is not verified.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PanRefusal {
-    /// The request is not acceptable (400); this is told before a malformed PAN.
+    /// The request is invalid (400). Takes precedence over a malformed PAN.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// The request is in order and what it names is no PAN (422).
+    /// The request is valid, but its number is not a PAN (422).
     #[error("pan must be five letters, four digits and a letter, such as ABCPE1234F")]
     Malformed,
 }
 
-/// Five letters, four digits and a letter. Personal: its `Debug` shows nothing.
+/// Five letters, four digits and a letter. Personal data, which `Debug` does not show.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Pan(Box<str>);
@@ -64,7 +63,7 @@ impl Pan {
         &self.0
     }
 
-    /// The kind of holder that the fourth letter stands for, if it stands for one.
+    /// The kind of holder that the fourth letter stands for, if it is a known letter.
     #[must_use]
     pub fn category(&self) -> Option<PanCategory> {
         Some(match self.0.as_bytes().get(3)? {
@@ -127,7 +126,7 @@ impl PanDraft {
 }
 
 string_enum!(
-    /// How a PAN stands at its source.
+    /// The status of a PAN at its source.
     PanStatus {
         /// In use.
         Valid = "valid",
@@ -165,37 +164,37 @@ string_enum!(
 );
 
 string_enum!(
-    /// Whether a PAN is linked with a national ID.
+    /// Whether a PAN is linked to a national ID.
     SeedingStatus {
-        /// It is.
+        /// Linked.
         Linked = "y",
-        /// It is not.
+        /// Not linked.
         NotLinked = "n",
-        /// It need not be.
+        /// Not required to be linked.
         NotApplicable = "na",
     }
 );
 
-/// What a source says of a PAN, and `data` of the answer; null is what it did not say, or what it
-/// was not asked to compare.
+/// What a source states about a PAN, and `data` of the answer. A field is null when the source did not
+/// state it or was not asked to compare it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PanResult {
     /// The number.
     pub pan: Pan,
-    /// How it stands.
+    /// Its status.
     pub status: PanStatus,
     /// Who holds it.
     pub category: Option<PanCategory>,
-    /// Whether the name is the one on record.
+    /// Whether the name matches the one on record.
     pub name_as_per_pan_match: Option<bool>,
-    /// Whether the date of birth is the one on record.
+    /// Whether the date of birth matches the one on record.
     pub date_of_birth_match: Option<bool>,
-    /// Whether it is linked with a national ID.
+    /// Whether it is linked to a national ID.
     pub nationalid_seeding_status: Option<SeedingStatus>,
 }
 
 impl PanResult {
-    /// The answer about a PAN that its source does not know.
+    /// The result for a PAN that the source does not know.
     #[must_use]
     pub const fn not_found(pan: Pan) -> Self {
         let status = PanStatus::NotFound;

@@ -1,23 +1,23 @@
-//! The three ways in which the service is run.
+//! The environments in which the service runs.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// How much the outside world is trusted, and which conveniences exist.
+/// An environment; it decides which issuers are trusted and which test features exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
     /// A developer's machine: sandbox issuer, generated keys, demo client.
     Sandbox,
-    /// The operator's rehearsal of production.
+    /// The operator's test of production.
     Stage,
     /// Real residents, real credits.
     Production,
 }
 
 impl Profile {
-    /// The word used for it in settings and in the list of a key's environments.
+    /// Its name in settings and in an API key's environments.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

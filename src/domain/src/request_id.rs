@@ -1,5 +1,5 @@
-//! The correlation id of a request: given by the caller or minted, echoed in the answer, and
-//! repeated in the webhook of what the request started.
+//! The correlation id of a request. The caller may give one, else it is generated. The response and the
+//! webhooks that follow from the request carry it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::limits::REQUEST_ID_CHARS_MAX;
 pub struct RequestId(Arc<str>);
 
 impl RequestId {
-    /// A fresh, unique id.
+    /// A new random id.
     #[must_use]
     pub fn mint() -> Self {
         Self((&*Uuid::new_v4().hyphenated().encode_lower(&mut Uuid::encode_buffer())).into())
@@ -24,7 +24,7 @@ impl RequestId {
     /// Accepts the caller's id.
     ///
     /// # Errors
-    /// What an id must look like, when this is not one.
+    /// A message that says what is accepted.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let visible = text.bytes().all(|byte| byte.is_ascii_graphic());
         if text.is_empty() || text.len() > REQUEST_ID_CHARS_MAX || !visible {

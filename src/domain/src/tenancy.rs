@@ -1,4 +1,4 @@
-//! Who may call: clients, their apps, and the keys they are given.
+//! Who may call: clients, their apps, and their API keys.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::ids::{AppId, ClientId, KeyId};
 use crate::profile::Profile;
 use crate::time::Timestamp;
 
-/// How the `data` keys of results and webhooks are spelled for an app (the specification shows both).
+/// The case of the keys in `data` of results and webhooks; the specification shows both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeyCase {
     /// `txn_id`, as on the webhooks page; the default.
@@ -24,52 +24,50 @@ pub enum KeyCase {
 pub struct Client {
     /// Its id.
     pub client_id: ClientId,
-    /// What the operator calls it.
+    /// Its name among operators.
     pub name: String,
     /// When it was created.
     pub created_at: Timestamp,
 }
 
-/// One application of a client.
+/// An application of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct App {
     /// Its id, sent as `X-API-APP-ID`.
     pub app_id: AppId,
     /// The client that it belongs to.
     pub client_id: ClientId,
-    /// What the operator calls it.
+    /// Its name among operators.
     pub name: String,
-    /// How its payloads are spelled.
+    /// The case of the keys in its payloads.
     pub payload_spelling: KeyCase,
-    /// Where consent changes of the wealth-data flow are reported.
+    /// Receives the webhooks of wealth-data consents.
     pub consent_webhook_url: Option<HttpUrl>,
-    /// Where data of the wealth-data flow is reported.
+    /// Receives the webhooks of wealth data.
     pub data_webhook_url: Option<HttpUrl>,
-    /// Where historical fetches of the wealth-data flow are reported.
+    /// Receives the webhooks of historical wealth data.
     pub historical_webhook_url: Option<HttpUrl>,
     /// When it was created.
     pub created_at: Timestamp,
 }
 
-/// A change to an app: `None` leaves a field as it is.
+/// A change to an app: `None` leaves a field unchanged, `Some(None)` removes a URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppPatch {
-    /// A new spelling.
+    /// A new case of keys.
     pub payload_spelling: Option<KeyCase>,
-    /// A new consent URL, or its removal.
+    /// A new URL for consents.
     pub consent_webhook_url: Option<Option<HttpUrl>>,
-    /// A new data URL, or its removal.
+    /// A new URL for data.
     pub data_webhook_url: Option<Option<HttpUrl>>,
-    /// A new historical URL, or its removal.
+    /// A new URL for historical data.
     pub historical_webhook_url: Option<Option<HttpUrl>>,
 }
 
 impl App {
     /// Applies a change.
     pub fn apply(&mut self, patch: AppPatch) {
-        if let Some(spelling) = patch.payload_spelling {
-            self.payload_spelling = spelling;
-        }
+        self.payload_spelling = patch.payload_spelling.unwrap_or(self.payload_spelling);
         let urls = [
             (&mut self.consent_webhook_url, patch.consent_webhook_url),
             (&mut self.data_webhook_url, patch.data_webhook_url),
@@ -87,31 +85,31 @@ impl App {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyDigest(pub [u8; 32]);
 
-/// What is stored of an API key.
+/// An API key as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiKeyRecord {
     /// Its name among operators.
     pub key_id: KeyId,
     /// The client that holds it.
     pub client_id: ClientId,
-    /// What the operator calls it.
+    /// Its description among operators.
     pub label: String,
-    /// Where it works; empty means in every environment.
+    /// The environments in which it is valid; empty means all.
     pub environments: Vec<Profile>,
     /// When it was issued.
     pub created_at: Timestamp,
-    /// When it stops working by itself.
+    /// When it expires.
     pub expires_at: Option<Timestamp>,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
 impl ApiKeyRecord {
-    /// Whether the key is good at `now` in this environment.
+    /// Whether the key is valid at `now` in this environment.
     #[must_use]
     pub fn is_valid(&self, now: Timestamp, profile: Profile) -> bool {
-        let alive = self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end);
-        alive && (self.environments.is_empty() || self.environments.contains(&profile))
+        let current = self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end);
+        current && (self.environments.is_empty() || self.environments.contains(&profile))
     }
 }
 

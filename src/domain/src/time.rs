@@ -1,7 +1,5 @@
-//! Points in time, to the millisecond.
-//!
-//! One representation everywhere: an integer of milliseconds since the Unix epoch, written in
-//! JSON as RFC 3339 UTC with milliseconds and `Z`.
+//! Points in time to the millisecond: an integer in memory and in stores; in JSON, RFC 3339 in UTC with
+//! milliseconds and `Z`.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -15,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// A point in time from milliseconds since the Unix epoch.
+    /// The time that is this many milliseconds after the Unix epoch.
     #[must_use]
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)
@@ -27,19 +25,19 @@ impl Timestamp {
         self.0
     }
 
-    /// Whole seconds since the Unix epoch, rounded down, as JWT dates are written (RFC 7519 §2).
+    /// Whole seconds since the Unix epoch, rounded down, as JWTs write times (RFC 7519 §2).
     #[must_use]
     pub const fn seconds(self) -> i64 {
         self.0.div_euclid(1_000)
     }
 
-    /// How long after `earlier` this is; zero when it is not after it.
+    /// The time since `earlier`; zero when `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// Reads an RFC 3339 timestamp with any offset; `None` when it is not one.
+    /// Reads an RFC 3339 timestamp with any offset; `None` when it is malformed.
     #[must_use]
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
         DateTime::parse_from_rfc3339(text).ok().map(|at| Self(at.timestamp_millis()))

@@ -1,7 +1,7 @@
 //! The OVSE transaction: its states and its one transition (specification, "OVSE transaction").
 //!
-//! `Pending` becomes `Completed` at most once. Expiry is not a state that is written: a pending
-//! transaction is expired from the moment its window has passed, whoever looks.
+//! `Pending` becomes `Completed` at most once. Expiry is not stored: a pending transaction is expired
+//! from `expires_at` on.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,35 +19,35 @@ use crate::limits::{REASON_CHARS_MAX, REASON_CODE_CHARS_MAX};
 use crate::request_id::RequestId;
 use crate::time::Timestamp;
 
-/// What the client asked for; fixed when the transaction opens.
+/// What the client requested; fixed when the transaction is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
     /// The claims that the person is asked to share.
     pub claims: ClaimSet,
     /// How the person reaches the identity app.
     pub channel: Channel,
-    /// The language of pages and identity app.
+    /// The language of the pages and of the identity app.
     pub language: Language,
     /// Whether a face scan is required.
     pub face_auth: bool,
-    /// Where the outcome is reported, if anywhere.
+    /// Receives the outcome.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub webhook_url: Option<WebhookUrl>,
     /// The correlation id of the request that opened the transaction.
     pub request_id: RequestId,
-    /// The rarely used rest.
+    /// Fields that few requests have; boxed to keep a pending transaction small.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub extras: Option<Box<OptionalTerms>>,
 }
 
-/// Optional additions to a request that most transactions do not have.
+/// Optional fields of a request, which most requests do not have.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OptionalTerms {
-    /// A hint for the identity app about whose credential is meant; personal data.
+    /// Tells the identity app whose credential is expected; personal data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name_hint: Option<String>,
-    /// The client's own reference, echoed in result and webhook.
+    /// The client's own reference, returned in result and webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_reference_id: Option<String>,
     /// Where the verify page sends the user afterwards.
@@ -68,19 +68,19 @@ pub struct Pending {
     pub id: TxnId,
     /// The client that paid for it.
     pub client: ClientId,
-    /// The app that opened it and alone may read it.
+    /// The app that opened it; no other app may read it.
     pub app: AppId,
-    /// The event whose guest is verified, if it is one's.
+    /// The event, when a guest of one is verified.
     pub event: Option<EventId>,
     /// When it was opened.
     pub opened_at: Timestamp,
-    /// The end of its window; at this moment it is expired.
+    /// From this moment on it is expired.
     pub expires_at: Timestamp,
-    /// What was asked for.
+    /// What was requested.
     pub terms: Terms,
 }
 
-/// Verified claims by their credential names. Personal: its `Debug` shows nothing.
+/// Verified claims by their names in credentials. Personal data, which `Debug` does not show.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct VerifiedClaims(Map<String, Value>);
@@ -105,7 +105,7 @@ impl fmt::Debug for VerifiedClaims {
     }
 }
 
-/// SHA-256 over the identity app's answer: tells a redelivery from a different answer.
+/// SHA-256 of the identity app's answer; tells a redelivery from a different answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AnswerDigest(pub [u8; 32]);
 
@@ -115,8 +115,8 @@ impl fmt::Debug for AnswerDigest {
     }
 }
 
-/// Tells what the issuer signed from anything else that it signed: the same credential, whichever of its disclosures are shown,
-/// in whatever order, under whichever of its possible signatures and with whatever key binding.
+/// Identifies a credential, whichever disclosures are shown and in whatever order, and whatever its key
+/// binding or the encoding of its signature.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CredentialIdentity(pub [u8; 32]);
 
@@ -126,7 +126,7 @@ impl fmt::Debug for CredentialIdentity {
     }
 }
 
-/// A final answer of the identity app, verified as far as that is possible without the transaction.
+/// A final answer of the identity app, checked except for the state of its transaction.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// A credential that passed every check of the authority's profile.
@@ -135,18 +135,18 @@ pub enum Answer {
         claims: Arc<VerifiedClaims>,
         /// The requested claims that it does not disclose.
         missing: ClaimSet,
-        /// The requested claims that it discloses in a form in which they cannot be handed on.
+        /// The requested claims whose values have an unknown form.
         malformed: ClaimSet,
         /// Whether its holder bound it to this transaction.
         holder_bound: bool,
-        /// Identifies the credential in all its presentations.
+        /// Identifies the credential.
         identity: CredentialIdentity,
         /// Identifies this answer.
         digest: AnswerDigest,
     },
     /// The app reports that there will be no credential.
     Failure {
-        /// Why, in words fit for the client.
+        /// Why, as the client is told.
         failure: Failure,
         /// Identifies this answer.
         digest: AnswerDigest,
@@ -166,15 +166,15 @@ impl Answer {
 /// Why a verification did not pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// A sentence or phrase, at most 200 characters.
+    /// At most 200 characters.
     pub message: String,
-    /// The authority's code, or one of ours such as `claims_missing`.
+    /// The authority's code, or a code of this service such as `claims_missing`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub code: Option<String>,
 }
 
 impl Failure {
-    /// A failure, with control characters dropped and overlong text cut: it comes from outside.
+    /// A failure that the identity app reports. Control characters are dropped and long texts cut.
     #[must_use]
     pub fn new(message: &str, code: Option<&str>) -> Self {
         let clean = |text: &str, most: usize| text.chars().filter(|c| !c.is_control()).take(most).collect::<String>();
@@ -183,7 +183,7 @@ impl Failure {
         Self { message: message.unwrap_or_else(|| "The identity app reported a failure".into()), code }
     }
 
-    /// A guest who was verified and for whom the event had no place any more.
+    /// A guest who was verified after the event could take no more guests.
     #[must_use]
     pub fn event_refused(refusal: EventRefusal) -> Self {
         Self { message: refusal.message().to_owned(), code: Some(refusal.code().to_owned()) }
@@ -206,7 +206,7 @@ impl Failure {
 pub enum Outcome {
     /// The person was verified and shared every requested claim.
     Verified(Arc<VerifiedClaims>),
-    /// They were not.
+    /// The person was not verified.
     NotVerified(Failure),
 }
 
@@ -221,7 +221,7 @@ impl Outcome {
 /// A transaction that has ended with an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Completed {
-    /// What it was while it waited.
+    /// The transaction as it was opened.
     pub opened: Pending,
     /// When the answer was accepted.
     pub verified_at: Timestamp,
@@ -231,19 +231,13 @@ pub struct Completed {
     pub answer: AnswerDigest,
 }
 
-/// Why an answer does not complete a transaction.
+/// An answer came too late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// The window had passed.
-    #[error("the transaction has expired")]
-    Expired,
-    /// It was already completed by another answer.
-    #[error("the transaction is already completed")]
-    AlreadyCompleted,
-}
+#[error("the transaction has expired")]
+pub struct Expired;
 
 impl Pending {
-    /// Whether the window has passed at `now`.
+    /// Whether it is expired at `now`.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         now >= self.expires_at
@@ -252,10 +246,10 @@ impl Pending {
     /// Ends the transaction with an answer.
     ///
     /// # Errors
-    /// [`Refusal::Expired`] when the window has passed.
-    pub fn complete(self, answer: Answer, now: Timestamp) -> Result<Completed, Refusal> {
+    /// The transaction is expired at `now`.
+    pub fn complete(self, answer: Answer, now: Timestamp) -> Result<Completed, Expired> {
         if self.is_expired(now) {
-            return Err(Refusal::Expired);
+            return Err(Expired);
         }
         let digest = answer.digest();
         let outcome = match answer {
@@ -265,16 +259,6 @@ impl Pending {
             Answer::Failure { failure, .. } => Outcome::NotVerified(failure),
         };
         Ok(Completed { opened: self, verified_at: now, outcome, answer: digest })
-    }
-}
-
-impl Completed {
-    /// Judges an answer that arrives after the end.
-    ///
-    /// # Errors
-    /// [`Refusal::AlreadyCompleted`] unless it is the same answer once more.
-    pub fn redelivered(&self, digest: AnswerDigest) -> Result<(), Refusal> {
-        if self.answer == digest { Ok(()) } else { Err(Refusal::AlreadyCompleted) }
     }
 }
 
@@ -321,7 +305,7 @@ mod tests {
         let pending = pending();
         let last = Timestamp::from_millis(pending.expires_at.millis() - 1);
         assert!(pending.clone().complete(credential(ClaimSet::default()), last).unwrap().outcome.passed());
-        assert_eq!(pending.clone().complete(credential(ClaimSet::default()), pending.expires_at), Err(Refusal::Expired));
+        assert_eq!(pending.clone().complete(credential(ClaimSet::default()), pending.expires_at), Err(Expired));
     }
 
     #[test]
@@ -346,14 +330,6 @@ mod tests {
     }
 
     #[test]
-    fn the_same_answer_again_is_no_conflict_and_another_one_is() {
-        let opened = pending().opened_at;
-        let done = pending().complete(credential(ClaimSet::default()), opened).unwrap();
-        assert_eq!(done.redelivered(AnswerDigest([7; 32])), Ok(()));
-        assert_eq!(done.redelivered(AnswerDigest([8; 32])), Err(Refusal::AlreadyCompleted));
-    }
-
-    #[test]
     fn reasons_from_outside_are_cut_and_cleaned() {
         let failure = Failure::new(&format!("a\u{7}b\n{}", "é".repeat(500)), Some(" 301\r\n"));
         assert!(failure.message.starts_with("ab"));
@@ -367,7 +343,7 @@ mod tests {
         let mut map = Map::new();
         map.insert("residentName".into(), Value::from("Asha Rao"));
         let claims = VerifiedClaims::new(map);
-        let extras = OptionalTerms { name_hint: Some("Asha".into()), ..OptionalTerms::default() };
-        assert!(!format!("{claims:?} {extras:?}").contains("Asha"));
+        let terms = OptionalTerms { name_hint: Some("Asha".into()), ..OptionalTerms::default() };
+        assert!(!format!("{claims:?} {terms:?}").contains("Asha"));
     }
 }

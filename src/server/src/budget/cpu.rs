@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use metrics::{counter, gauge};
 use rustix::process::nice;
 use rustix::time::{ClockId, clock_gettime};
-use sakshi_domain::limits::{CPU_MEMORY_HALVES_IN, CPU_WAIT_MAX, CPU_WAITING_MAX};
+use sakshi_domain::limits::{CPU_USAGE_HALF_LIFE, CPU_WAIT_MAX, CPU_WAITING_MAX};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -169,7 +169,7 @@ impl Queue {
 }
 
 /// Processor time that an owner and its inner owners have used, in seconds, of which half is
-/// forgotten in each [`CPU_MEMORY_HALVES_IN`].
+/// forgotten in each [`CPU_USAGE_HALF_LIFE`].
 #[derive(Debug)]
 struct Spent {
     seconds: f64,
@@ -183,7 +183,7 @@ impl Spent {
     }
 
     fn now(&self, now: Instant) -> f64 {
-        let halvings = now.saturating_duration_since(self.at).as_secs_f64() / CPU_MEMORY_HALVES_IN.as_secs_f64();
+        let halvings = now.saturating_duration_since(self.at).as_secs_f64() / CPU_USAGE_HALF_LIFE.as_secs_f64();
         self.seconds * (-halvings).exp2()
     }
 
@@ -411,12 +411,12 @@ mod tests {
         let begun = Instant::now();
         let mut spent = Spent::nothing(begun);
         spent.charge(owners(1).path(), 8.0, begun);
-        let later = begun + 3 * CPU_MEMORY_HALVES_IN;
+        let later = begun + 3 * CPU_USAGE_HALF_LIFE;
         assert!((spent.along(owners(1).path(), later)[0] - 1.0).abs() < 1e-9);
         assert!((spent.most(later) - 1.0).abs() < 1e-9);
         spent.prune(later);
         assert_eq!(spent.inner.len(), 1);
-        spent.prune(begun + 40 * CPU_MEMORY_HALVES_IN);
+        spent.prune(begun + 40 * CPU_USAGE_HALF_LIFE);
         assert!(spent.inner.is_empty());
     }
 }

@@ -11,7 +11,7 @@ use actix_web::web::Bytes;
 use futures_util::stream::{Stream, try_unfold};
 use sakshi_actors::reveal_outcome;
 use sakshi_domain::ids::EventId;
-use sakshi_domain::limits::{GUEST_LIST_BYTES_MAX, GUEST_SLICE_BYTES, GUEST_SLICE_BYTES_AT_ONCE};
+use sakshi_domain::limits::{GUEST_LIST_BYTES_MAX, GUEST_SLICE_BYTES, GUEST_SLICE_INLINE_BYTES};
 use sakshi_domain::transaction::Outcome;
 use sakshi_store::{PageRequest, Registration, Rows, Store, Vault};
 
@@ -80,7 +80,7 @@ impl GuestList {
         let bytes = found.items.iter().map(|guest| guest.outcome.size()).sum();
         let vault = Arc::clone(&self.vault);
         let work = move || make(revealed(&vault, found.items)?);
-        let made = if bytes <= GUEST_SLICE_BYTES_AT_ONCE { work() } else { self.cpu.run(self.owners.clone(), work).await? }?;
+        let made = if bytes <= GUEST_SLICE_INLINE_BYTES { work() } else { self.cpu.run(self.owners.clone(), work).await? }?;
         self.after += u64::from(rows);
         // Those that were there when the list was begun may have been removed since.
         self.left = if rows == 0 { 0 } else { self.left - rows };
