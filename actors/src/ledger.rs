@@ -37,13 +37,13 @@ impl Supervised for CreditLedger {}
 /// order in which movements reach the store, and waiting here would only wake one more thread.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "StoreFuture<OpenOutcome>")]
-pub struct DebitAndOpen(pub Arc<OpenTransaction>);
+pub(crate) struct DebitAndOpen(pub(crate) OpenTransaction);
 
 impl Handler<DebitAndOpen> for CreditLedger {
     type Result = MessageResult<DebitAndOpen>;
 
     fn handle(&mut self, DebitAndOpen(open): DebitAndOpen, _: &mut Self::Context) -> Self::Result {
-        MessageResult(self.store.open_transaction(Arc::unwrap_or_clone(open)))
+        MessageResult(self.store.open_transaction(open))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Transactions as benches open them without HTTP: terms of an ordinary size, and a window long
 //! enough that none expires while it is measured.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi_actors::Transactions;
@@ -55,7 +56,7 @@ impl Opener {
             request_id: RequestId::mint(),
             extras: Some(Box::new(extras)),
         };
-        let pending = Pending {
+        let pending = Arc::new(Pending {
             id,
             client: self.client.clone(),
             app: self.app.clone(),
@@ -63,7 +64,7 @@ impl Opener {
             opened_at: now,
             expires_at: now + WINDOW,
             terms,
-        };
+        });
         OpenTransaction { pending, cost, idempotency: None }
     }
 }

@@ -41,7 +41,7 @@ impl Universe {
     async fn scan(&self, event: EventId) -> (sakshi_domain::ids::TxnId, OpenOutcome) {
         let id = self.door.new_id(&self.client);
         let mut opening = self.opening(id, None);
-        opening.pending.event = Some(event);
+        Arc::make_mut(&mut opening.pending).event = Some(event);
         (id, self.door.open(opening).await.unwrap())
     }
 

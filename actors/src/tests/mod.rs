@@ -154,7 +154,7 @@ impl Universe {
             extras: None,
         };
         let (client, app) = (self.client.clone(), self.app.clone());
-        let pending = Pending { id, client, app, event: None, opened_at: now, expires_at: now + WINDOW, terms };
+        let pending = Arc::new(Pending { id, client, app, event: None, opened_at: now, expires_at: now + WINDOW, terms });
         OpenTransaction { pending, cost: 1, idempotency: None }
     }
 
@@ -172,7 +172,7 @@ impl Universe {
     /// A transaction that another node has opened.
     pub(super) async fn opened_elsewhere(&self) -> Arc<Pending> {
         let opening = self.opening(self.door.new_id(&self.client), None);
-        let pending = Arc::new(opening.pending.clone());
+        let pending = Arc::clone(&opening.pending);
         assert!(matches!(self.store.open_transaction(opening).await, Ok(OpenOutcome::Opened { .. })));
         pending
     }

@@ -172,7 +172,7 @@ impl Handler<Open> for TransactionActor {
     type Result = AtomicResponse<Self, Answered<OpenOutcome>>;
 
     fn handle(&mut self, Open(open): Open, _: &mut Self::Context) -> Self::Result {
-        let pending = Arc::new(open.pending.clone());
+        let pending = Arc::clone(&open.pending);
         let ask = self.context.ledger.send(DebitAndOpen(open));
         let answer = async {
             match ask.await {

@@ -41,7 +41,7 @@ impl Transactions {
     /// [`AskError`]; the transaction may then have been opened or not.
     pub async fn open(&self, open: OpenTransaction) -> Result<OpenOutcome, AskError> {
         let id = open.pending.id;
-        self.router.ask(id, Open(Arc::new(open))).await
+        self.router.ask(id, Open(open)).await
     }
 
     /// The transaction as it is now.

@@ -16,8 +16,6 @@ use crate::router::Answered;
 pub(crate) trait TransactionQuestion: Message<Result = Result<Self::Answer, StoreError>> + Clone + Send + 'static {
     /// What is answered.
     type Answer: Send + 'static;
-    /// Whether every record answers it, one that is pending too.
-    const READ_ONLY: bool = false;
 
     /// The answer of a completed transaction.
     fn completed(&self, record: CompletedRecord) -> Self::Answer;
@@ -33,8 +31,8 @@ pub(crate) trait TransactionQuestion: Message<Result = Result<Self::Answer, Stor
         None
     }
 
-    /// The answer of a pending one, if its record answers it.
-    fn pending(&self, _: &Pending) -> Option<Self::Answer> {
+    /// How the record of a pending transaction answers it, if it does.
+    fn pending(&self) -> Option<fn(Arc<Pending>) -> Self::Answer> {
         None
     }
 }
@@ -62,7 +60,6 @@ pub(crate) struct Look {
 
 impl TransactionQuestion for Look {
     type Answer = View;
-    const READ_ONLY: bool = true;
 
     fn completed(&self, record: CompletedRecord) -> View {
         View::Completed(Box::new(record))
@@ -76,8 +73,8 @@ impl TransactionQuestion for Look {
         View::Unknown
     }
 
-    fn pending(&self, pending: &Pending) -> Option<View> {
-        Some(View::Pending(Arc::new(pending.clone())))
+    fn pending(&self) -> Option<fn(Arc<Pending>) -> View> {
+        Some(View::Pending)
     }
 }
 
@@ -178,7 +175,7 @@ impl TransactionQuestion for Complete {
 /// Open the transaction: debit the credit and begin to wait.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "Answered<OpenOutcome>")]
-pub(crate) struct Open(pub(crate) Arc<OpenTransaction>);
+pub(crate) struct Open(pub(crate) OpenTransaction);
 
 /// Another node has ended this transaction. Its actor stops: its watchers wake, and whoever asks from now on is answered
 /// from the store.

@@ -67,10 +67,10 @@ impl<Q: TransactionQuestion> Question<TransactionActor> for Q {
         match record {
             TransactionRecord::Completed(record) => Ok(self.completed(record)),
             TransactionRecord::Pending(pending) if pending.is_expired(context.clock.now()) => Ok(self.expired(Arc::new(pending))),
-            TransactionRecord::Pending(pending) if self.needs_no_actor(context) => {
-                self.pending(&pending).ok_or(TransactionRecord::Pending(pending))
-            }
-            pending @ TransactionRecord::Pending(_) => Err(pending),
+            TransactionRecord::Pending(pending) => match self.pending().filter(|_| context.shared_store) {
+                Some(answer) => Ok(answer(Arc::new(pending))),
+                None => Err(TransactionRecord::Pending(pending)),
+            },
         }
     }
 
@@ -81,7 +81,7 @@ impl<Q: TransactionQuestion> Question<TransactionActor> for Q {
 
     /// Where nodes share a store, an actor would read the record again: another node may have ended the transaction.
     fn needs_no_actor(&self, context: &Arc<TransactionContext>) -> bool {
-        Q::READ_ONLY && context.shared_store
+        self.pending().is_some() && context.shared_store
     }
 }
 

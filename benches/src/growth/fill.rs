@@ -2,6 +2,7 @@
 //! process, without signatures and credentials to check. Everything behind the doors is the service:
 //! actors, store, outbox, dispatcher.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -92,7 +93,7 @@ impl Filler<'_> {
 
     async fn opened(&self, door: &Transactions, event: Option<EventId>, webhook: Option<WebhookUrl>) -> Result<TxnId, Failure> {
         let mut opening = self.opener.opening(door, CREDITS_PER_VERIFICATION);
-        let pending = &mut opening.pending;
+        let pending = Arc::make_mut(&mut opening.pending);
         pending.expires_at = pending.opened_at + self.window;
         pending.event = event;
         pending.terms.webhook_url = webhook;

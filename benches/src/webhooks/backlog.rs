@@ -108,7 +108,7 @@ fn claims() -> Result<Arc<VerifiedClaims>, Failure> {
 
 async fn one(door: &Transactions, opener: &Opener, url: &WebhookUrl, claims: &Arc<VerifiedClaims>) -> Result<TxnId, Failure> {
     let mut opening = opener.opening(door, CREDITS_PER_VERIFICATION);
-    opening.pending.terms.webhook_url = Some(url.clone());
+    Arc::make_mut(&mut opening.pending).terms.webhook_url = Some(url.clone());
     let id = opening.pending.id;
     if !matches!(door.open(opening).await?, OpenOutcome::Opened { .. }) {
         return Err("a transaction was not opened".into());

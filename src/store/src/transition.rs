@@ -1,5 +1,6 @@
 //! What goes into each transition of the store, and what comes out.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi_domain::credits::LedgerEntry;
@@ -19,7 +20,7 @@ use crate::vault::Sealed;
 #[derive(Clone, Debug)]
 pub struct OpenTransaction {
     /// The transaction; its id makes the transition repeatable.
-    pub pending: Pending,
+    pub pending: Arc<Pending>,
     /// Credits to debit.
     pub cost: u64,
     /// What to replay when the client repeats the request under its `Idempotency-Key`.

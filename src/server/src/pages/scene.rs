@@ -139,7 +139,7 @@ impl Scene {
             expires_at: now + WINDOW,
             terms,
         };
-        let open = OpenTransaction { pending: pending.clone(), cost: 1, idempotency: None };
+        let open = OpenTransaction { pending: Arc::new(pending.clone()), cost: 1, idempotency: None };
         assert!(matches!(service.transactions.open(open).await, Ok(OpenOutcome::Opened { .. })));
         pending
     }

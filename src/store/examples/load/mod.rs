@@ -98,7 +98,7 @@ impl Bench {
         let id = TxnId::generate(self.client.partition(), 0);
         let expires_at = now + Duration::from_secs(900);
         let (client, app, event) = (self.client.clone(), self.app.clone(), guest.then_some(self.event));
-        let pending = Pending { id, client, app, event, opened_at: now, expires_at, terms };
+        let pending = Arc::new(Pending { id, client, app, event, opened_at: now, expires_at, terms });
         OpenTransaction { pending, cost: 1, idempotency: None }
     }
 

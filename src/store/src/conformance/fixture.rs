@@ -1,5 +1,6 @@
 //! Values that the properties start from.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi_domain::channel::Channel;
@@ -82,7 +83,7 @@ pub(crate) fn opening(world: &impl World, client: &ClientId) -> OpenTransaction 
         request_id: RequestId::mint(),
         extras: Some(Box::new(extras)),
     };
-    let pending = Pending {
+    let pending = Arc::new(Pending {
         id: TxnId::generate(client.partition(), 7),
         client: client.clone(),
         app: AppId::generate(),
@@ -90,20 +91,20 @@ pub(crate) fn opening(world: &impl World, client: &ClientId) -> OpenTransaction 
         opened_at: world.now(),
         expires_at: world.now() + WINDOW,
         terms,
-    };
+    });
     OpenTransaction { pending, cost: 1, idempotency: None }
 }
 
 pub(crate) fn opening_with_hook(world: &impl World, client: &ClientId, hook: Option<&str>) -> OpenTransaction {
     let mut open = opening(world, client);
-    open.pending.terms.webhook_url = hook.map(url);
+    Arc::make_mut(&mut open.pending).terms.webhook_url = hook.map(url);
     open
 }
 
 /// Opens a transaction, which must succeed.
 pub(crate) async fn opened(world: &impl World, client: &ClientId) -> Pending {
     let open = opening(world, client);
-    let pending = open.pending.clone();
+    let pending = (*open.pending).clone();
     let outcome = world.store().open_transaction(open).await.unwrap();
     assert!(matches!(outcome, OpenOutcome::Opened { .. }), "{outcome:?}");
     pending
@@ -201,8 +202,9 @@ pub(crate) async fn patched(world: &impl World, event: &Event, patch: EventPatch
 /// A guest's transaction, to be opened; it has no webhook of its own.
 pub(crate) fn scan(world: &impl World, event: &Event) -> OpenTransaction {
     let mut open = opening_with_hook(world, &event.client, None);
-    open.pending.id = TxnId::generate(event.client.partition(), 7);
-    (open.pending.app, open.pending.event) = (event.app.clone(), Some(event.id));
+    let pending = Arc::make_mut(&mut open.pending);
+    pending.id = TxnId::generate(event.client.partition(), 7);
+    (pending.app, pending.event) = (event.app.clone(), Some(event.id));
     open
 }
 

@@ -1,6 +1,7 @@
 //! Guests of an event: let in, registered, refused, counted.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -27,7 +28,7 @@ pub(crate) async fn a_scan_costs_a_credit_and_takes_no_place(world: &impl World)
     }
     scanned(world, &event).await;
     let loaded = world.store().load_transaction(first.pending.id).await;
-    assert_eq!(loaded, Ok(Some(TransactionRecord::Pending(first.pending))));
+    assert_eq!(loaded, Ok(Some(TransactionRecord::Pending((*first.pending).clone()))));
     assert_eq!(counts(world, &event).await, EventCounts { registrations: 0, scans: 2, abandoned: 0 });
     assert_eq!(audited_balance(world, &client).await, 3);
 }
@@ -47,9 +48,9 @@ pub(crate) async fn a_scan_is_refused_as_not_found_then_disabled_then_expired_th
 
     let other = client_with(world, 1).await;
     let strangers: [fn(&mut crate::OpenTransaction, &sakshi_domain::ids::ClientId); 3] = [
-        |open, other| open.pending.event = Some(EventId::generate(other.partition(), 3)),
-        |open, other| open.pending.client = other.clone(),
-        |open, _| open.pending.app = AppId::generate(),
+        |open, other| Arc::make_mut(&mut open.pending).event = Some(EventId::generate(other.partition(), 3)),
+        |open, other| Arc::make_mut(&mut open.pending).client = other.clone(),
+        |open, _| Arc::make_mut(&mut open.pending).app = AppId::generate(),
     ];
     for estrange in strangers {
         let mut open = scan(world, &event);
@@ -69,7 +70,7 @@ pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_url_of_
     let client = client_with(world, 3).await;
     let event = created(world, event(world, &client, 10)).await;
     let open = scan(world, &event);
-    let (id, pending) = (open.pending.id, open.pending.clone());
+    let (id, pending) = (open.pending.id, (*open.pending).clone());
     world.store().open_transaction(open).await.unwrap();
     let moved = |text: &str| patched(world, &event, EventPatch { webhook_url: Some(Some(url(text))), ..EventPatch::default() });
     moved("https://second.example/in").await;
@@ -102,7 +103,7 @@ pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_url_of_
 
 async fn scanned_with_its_own_url(world: &impl World, event: &Event) -> TxnId {
     let mut open = scan(world, event);
-    open.pending.terms.webhook_url = Some(url(HOOK));
+    Arc::make_mut(&mut open.pending).terms.webhook_url = Some(url(HOOK));
     let id = open.pending.id;
     world.store().open_transaction(open).await.unwrap();
     id

@@ -2,6 +2,7 @@
 //! let them expire; what can be seen is the same.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
@@ -102,7 +103,7 @@ pub(crate) async fn a_sweep_is_bounded(world: &impl World) {
 pub(crate) async fn idempotency_records_and_credentials_are_forgotten_after_their_time(world: &impl World) {
     let client = client_with(world, 3).await;
     let mut open = opening(world, &client);
-    open.pending.terms.webhook_url = None;
+    Arc::make_mut(&mut open.pending).terms.webhook_url = None;
     open.idempotency = Some(kept(world, &client, 1, 1));
     let id = open.pending.id;
     world.store().open_transaction(open).await.unwrap();
@@ -158,7 +159,7 @@ pub(crate) async fn abandoned_scans_are_counted_at_any_moment_and_after_they_are
     assert_eq!(abandoned().await, 4);
     // A scan that waited so long for its turn that its window has passed.
     let mut late = scan(world, &event);
-    late.pending.expires_at = world.now() - WINDOW;
+    Arc::make_mut(&mut late.pending).expires_at = world.now() - WINDOW;
     assert!(matches!(world.store().open_transaction(late).await, Ok(OpenOutcome::Opened { .. })));
     assert_eq!(abandoned().await, 5);
     world.advance(RETENTION.expired);

@@ -19,7 +19,7 @@ pub(crate) async fn opening_debits_the_balance_and_keeps_what_was_asked_for(worl
     let client = client_with(world, 10).await;
     let mut open = opening(world, &client);
     open.cost = 3;
-    let pending = open.pending.clone();
+    let pending = (*open.pending).clone();
     assert_eq!(world.store().open_transaction(open).await, Ok(OpenOutcome::Opened { balance: 7 }));
     assert_eq!(world.store().load_transaction(pending.id).await, Ok(Some(TransactionRecord::Pending(pending.clone()))));
     let statement = world.store().statement(client.clone(), FIRST_PAGE).await.unwrap();

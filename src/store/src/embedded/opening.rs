@@ -1,10 +1,11 @@
 //! Opening a transaction: the guest's admission, the debit, the ledger entry, the row, the count of
 //! the scan and the idempotency record, all or none of them.
 
+use std::sync::Arc;
+
 use rusqlite::params;
 use sakshi_domain::credits::EntryKind;
-use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
-use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::Pending;
 
 use super::guests::{self, Gate};
 use super::idempotency::{Repetition, keep, repetition};
@@ -14,12 +15,7 @@ use crate::transition::{IdempotentAnswer, OpenOutcome};
 
 /// A transaction to be opened, ready for its row.
 pub(super) struct Opening {
-    pub(super) id: TxnId,
-    pub(super) client: ClientId,
-    pub(super) app: AppId,
-    pub(super) event: Option<EventId>,
-    pub(super) opened_at: Timestamp,
-    pub(super) expires_at: Timestamp,
+    pub(super) pending: Arc<Pending>,
     pub(super) terms: Vec<u8>,
     pub(super) origin: Option<String>,
     pub(super) cost: u64,
@@ -31,19 +27,21 @@ const INSERT: &str =
     "INSERT INTO transactions (id, client, app, opened_at, expires_at, origin, terms, event) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 
 pub(super) fn open(session: &Session<'_>, opening: &Opening) -> rusqlite::Result<OpenOutcome> {
-    let account = ledger::account(session, &opening.client)?;
+    let Opening { pending, origin, terms, idempotency, .. } = opening;
+    let Pending { id, client, app, opened_at, expires_at, .. } = &**pending;
+    let account = ledger::account(session, client)?;
     let opened = || OpenOutcome::Opened { balance: account.as_ref().map_or(0, |account| account.balance) };
-    if session.first(KNOWN, [opening.id.as_bytes()], |_| Ok(()))?.is_some() {
+    if session.first(KNOWN, [id.as_bytes()], |_| Ok(()))?.is_some() {
         return Ok(opened());
     }
-    match repetition(session, opening.id.as_bytes(), opening.idempotency.as_ref())? {
+    match repetition(session, id.as_bytes(), idempotency.as_ref())? {
         Repetition::None => {}
         Repetition::OfThis => return Ok(opened()),
         Repetition::OfAnother(answer) => return Ok(OpenOutcome::Replayed(answer)),
         Repetition::WithAnotherBody => return Ok(OpenOutcome::KeyReused),
     }
     let now = session.now();
-    let gate = opening.event.map(|event| Gate::of_client(session, event, &opening.client, &opening.app)).transpose()?;
+    let gate = pending.event.map(|event| Gate::of_client(session, event, client, app)).transpose()?;
     let event = match gate {
         None => None,
         Some(None) => return Ok(OpenOutcome::EventNotFound),
@@ -54,16 +52,15 @@ pub(super) fn open(session: &Session<'_>, opening: &Opening) -> rusqlite::Result
     };
     let Some(account) = &account else { return Ok(OpenOutcome::InsufficientCredits) };
     let Ok(cost) = i64::try_from(opening.cost) else { return Ok(OpenOutcome::InsufficientCredits) };
-    let reference = Reference::Transaction(opening.id);
+    let reference = Reference::Transaction(*id);
     let Some(entry) = ledger::append(session, account, EntryKind::Debit, cost, &reference)? else {
         return Ok(OpenOutcome::InsufficientCredits);
     };
-    let Opening { id, app, opened_at, expires_at, origin, terms, .. } = opening;
     let row = params![id.as_bytes(), account.row, app.as_str(), opened_at.millis(), expires_at.millis(), origin, terms, event];
     session.change(INSERT, row)?;
     if let Some(event) = event {
         guests::scanned(session, event, now, *expires_at)?;
     }
-    keep(session, id.as_bytes(), opening.idempotency.as_ref())?;
+    keep(session, id.as_bytes(), idempotency.as_ref())?;
     Ok(OpenOutcome::Opened { balance: entry.balance_after })
 }

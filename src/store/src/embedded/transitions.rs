@@ -17,7 +17,6 @@ use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, TxnId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::Pending;
 use tokio::sync::broadcast;
 
 use super::events::{Creation, SealedEvent};
@@ -40,9 +39,10 @@ use crate::transition::{
 use crate::vault::Vault;
 
 fn prepared(vault: &Vault, open: OpenTransaction) -> Result<Opening, StoreError> {
-    let OpenTransaction { pending: Pending { id, client, app, event, opened_at, expires_at, terms }, cost, idempotency } = open;
-    let origin = terms.webhook_url.as_ref().map(|url| url.origin());
-    Ok(Opening { id, client, app, event, opened_at, expires_at, origin, cost, idempotency, terms: seal_terms(vault, id, &terms)? })
+    let OpenTransaction { pending, cost, idempotency } = open;
+    let origin = pending.terms.webhook_url.as_ref().map(|url| url.origin());
+    let terms = seal_terms(vault, pending.id, &pending.terms)?;
+    Ok(Opening { pending, terms, origin, cost, idempotency })
 }
 
 fn prepared_event(vault: &Vault, create: CreateEvent) -> Result<Creation, StoreError> {

@@ -1,6 +1,7 @@
 //! One event: scans, answers, patches, grants and sweeps, with time moving between them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -149,7 +150,7 @@ fn carry_out(world: &impl World, event: &Event, ids: &[TxnId], number: usize, st
     match *step {
         Step::Scan { slot } => {
             let mut open = scan(world, event);
-            open.pending.id = ids[slot];
+            Arc::make_mut(&mut open.pending).id = ids[slot];
             let opened = store.open_transaction(open);
             Box::pin(async move { words_of_scan(&opened.await.unwrap()) })
         }

@@ -1,6 +1,7 @@
 //! The ledger and the transactions of one client.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -107,7 +108,7 @@ fn carry_out(world: &impl World, client: &ClientId, ids: &[TxnId], step: &Step) 
         }
         Step::Open { slot } => {
             let mut open = opening_with_hook(world, client, has_hook(slot).then_some("https://a.example/"));
-            open.pending.id = ids[slot];
+            Arc::make_mut(&mut open.pending).id = ids[slot];
             let opened = store.open_transaction(open);
             Box::pin(async move { words_of_open(&opened.await.unwrap()) })
         }

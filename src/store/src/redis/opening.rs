@@ -16,14 +16,15 @@ impl Shared {
     /// Everything is looked for in the partition that the transaction's id names: a client or an
     /// event that belongs elsewhere is not found there.
     pub(super) async fn open_transaction(&self, open: OpenTransaction) -> Result<OpenOutcome, StoreError> {
-        let OpenTransaction { pending: Pending { id, client, app, event, opened_at, expires_at, terms }, cost, idempotency } = open;
-        let partition = id.partition();
-        let [event_key, registrations, waiting] = keys::event(partition, event);
-        let [events_of_app, ends_of_app] = keys::events_of_app(partition, &app);
+        let OpenTransaction { pending, cost, idempotency } = open;
+        let Pending { id, client, app, event, opened_at, expires_at, terms } = &*pending;
+        let (id, partition) = (*id, id.partition());
+        let [event_key, registrations, waiting] = keys::event(partition, *event);
+        let [events_of_app, ends_of_app] = keys::events_of_app(partition, app);
         let keys = vec![
             keys::transaction(id),
-            keys::client(partition, &client),
-            keys::ledger(partition, &client),
+            keys::client(partition, client),
+            keys::ledger(partition, client),
             keys::idempotency(partition, idempotency.as_ref().map(|kept| &kept.scope.digest)),
             event_key,
             waiting,
@@ -39,9 +40,9 @@ impl Shared {
             client.as_str(),
             app.as_str(),
             event.map(|event| event.to_string()),
-            opened_at,
-            expires_at,
-            seal_terms(&self.vault, id, &terms)?,
+            *opened_at,
+            *expires_at,
+            seal_terms(&self.vault, id, terms)?,
             terms.webhook_url.as_ref().map(|url| url.origin()),
             cost,
             effect,

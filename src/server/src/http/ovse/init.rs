@@ -1,5 +1,7 @@
 //! `POST /api/v1/nationalid-ovse/init`: opens a transaction and debits its credit.
 
+use std::sync::Arc;
+
 use actix_web::web::Data;
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
 use sakshi_domain::channel::Channel;
@@ -86,7 +88,7 @@ pub(crate) async fn begin(service: &Service, caller: Caller, terms: Terms, once:
     caller.judge_again().await?;
 
     let now = service.clock.now();
-    let pending = Pending {
+    let pending = Arc::new(Pending {
         id: service.transactions.new_id(&caller.client),
         client: caller.client,
         app: caller.app.app_id.clone(),
@@ -94,10 +96,10 @@ pub(crate) async fn begin(service: &Service, caller: Caller, terms: Terms, once:
         opened_at: now,
         expires_at: now + service.rules.window,
         terms,
-    };
+    });
     match once {
         None => {
-            open(service, OpenTransaction { pending: pending.clone(), cost: CREDITS_PER_VERIFICATION, idempotency: None }).await?;
+            open(service, OpenTransaction { pending: Arc::clone(&pending), cost: CREDITS_PER_VERIFICATION, idempotency: None }).await?;
             Ok(Answered::Now(written(&answer(service, &pending, now)?)?))
         }
         // The answer is kept in the step that debits, so it must exist before.

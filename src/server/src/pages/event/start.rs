@@ -1,6 +1,8 @@
 //! `POST /e/{eventId}/start`: a guest starts a verification, which costs the organiser a credit, or
 //! continues the one that this browser has started.
 
+use std::sync::Arc;
+
 use actix_web::http::StatusCode;
 use actix_web::http::header::{LOCATION, SET_COOKIE};
 use actix_web::web::{Data, Path};
@@ -83,7 +85,7 @@ fn lead_to(tongue: Tongue, id: TxnId, cookie: Option<String>) -> HttpResponse {
 ///
 /// # Errors
 /// When it is not opened; nothing is debited then.
-pub(super) async fn open(service: &Service, rates: &Rates, request: &HttpRequest, event: &Event) -> Result<Pending, ApiError> {
+pub(super) async fn open(service: &Service, rates: &Rates, request: &HttpRequest, event: &Event) -> Result<Arc<Pending>, ApiError> {
     rates.event_starts.take(&(event.id, rates.address(request)))?;
     let now = service.clock.now();
     let terms = Terms {
@@ -95,7 +97,7 @@ pub(super) async fn open(service: &Service, rates: &Rates, request: &HttpRequest
         request_id: request_id(request),
         extras: None,
     };
-    let pending = Pending {
+    let pending = Arc::new(Pending {
         id: service.transactions.new_id(&event.client),
         client: event.client.clone(),
         app: event.app.clone(),
@@ -103,8 +105,8 @@ pub(super) async fn open(service: &Service, rates: &Rates, request: &HttpRequest
         opened_at: now,
         expires_at: now + service.rules.window,
         terms,
-    };
-    let opening = OpenTransaction { pending: pending.clone(), cost: CREDITS_PER_VERIFICATION, idempotency: None };
+    });
+    let opening = OpenTransaction { pending: Arc::clone(&pending), cost: CREDITS_PER_VERIFICATION, idempotency: None };
     init::open(service, opening).await?;
     Ok(pending)
 }

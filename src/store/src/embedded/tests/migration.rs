@@ -99,11 +99,11 @@ async fn a_file_of_version_1_is_migrated_with_everything_it_holds() {
     let Ok(Some(TransactionRecord::Completed(record))) = universe.store.load_transaction(ended.pending.id).await else {
         panic!("the completed transaction is there")
     };
-    assert_eq!((record.opened, record.outcome, record.passed, record.refused), (ended.pending, sealed("outcome 1"), true, None));
+    assert_eq!((record.opened, record.outcome, record.passed, record.refused), ((*ended.pending).clone(), sealed("outcome 1"), true, None));
 
     let outcome = universe.store.complete_transaction(completing(pending.pending.id, 5)).await.unwrap();
     let CompleteOutcome::Completed { record, queued: Some(delivery), repeated: false } = outcome else { panic!("{outcome:?}") };
-    assert_eq!((record.opened, delivery.url), (pending.pending, url(HOOK)));
+    assert_eq!((record.opened, delivery.url), ((*pending.pending).clone(), url(HOOK)));
     assert!(delivery.id > DeliveryId(7), "no position is used twice");
     assert!(universe.store.claim_delivery(DeliveryId(7), due[0].subject).await.unwrap());
 
@@ -126,7 +126,7 @@ async fn a_migrated_file_serves_new_clients() {
     let old = version_1().await;
     let universe = opened_now(old.directory);
     universe.store.create_client(client(&universe)).await.unwrap();
-    let owner = old.completed.pending.client;
+    let owner = old.completed.pending.client.clone();
     universe.store.move_credits(owner.clone(), grant(1, "second")).await.unwrap();
     completed(&universe, &owner).await;
     assert_eq!(audited_balance(&universe, &owner).await, 18);

@@ -1,5 +1,6 @@
 //! What a sweep removes, how much at a time, and what it leaves.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
@@ -100,7 +101,7 @@ fn idempotency_records_and_credentials_are_swept_after_their_time() {
         let world = &universe();
         let client = client_with(world, 1).await;
         let mut open = opening(world, &client);
-        open.pending.terms.webhook_url = None;
+        Arc::make_mut(&mut open.pending).terms.webhook_url = None;
         open.idempotency = Some(kept(world, &client, 1, 1));
         let id = open.pending.id;
         world.store().open_transaction(open).await.unwrap();
@@ -143,7 +144,7 @@ fn abandoned_scans_stay_counted_after_their_rows_are_swept() {
         assert_eq!(abandoned().await, 4);
         // A scan that waited so long for its turn that its window has passed.
         let mut late = scan(world, &event);
-        late.pending.expires_at = world.now() - WINDOW;
+        Arc::make_mut(&mut late.pending).expires_at = world.now() - WINDOW;
         assert!(matches!(world.store().open_transaction(late).await, Ok(OpenOutcome::Opened { .. })));
         assert_eq!(abandoned().await, 5);
         world.advance(RETENTION.expired);

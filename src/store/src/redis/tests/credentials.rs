@@ -1,5 +1,6 @@
 //! Credentials in races: one that was accepted is remembered whatever others do at the same time.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures_util::future::join_all;
@@ -35,7 +36,7 @@ fn presenting(id: TxnId, answer: u8, holder_bound: bool, credential: u8) -> Comp
 
 async fn expired(world: &Universe, client: &sakshi_domain::ids::ClientId) -> TxnId {
     let mut open = opening(world, client);
-    open.pending.expires_at = world.now() - WINDOW;
+    Arc::make_mut(&mut open.pending).expires_at = world.now() - WINDOW;
     let id = open.pending.id;
     assert!(matches!(world.store().open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
     id

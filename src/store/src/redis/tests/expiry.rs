@@ -65,11 +65,11 @@ fn a_transaction_is_expired_and_then_gone_without_anybody_doing_anything() {
         let world = &Short::on(&server).await;
         let client = client_with(world, 2).await;
         let mut open = opening(world, &client);
-        open.pending.expires_at = world.now() + SHORT;
+        Arc::make_mut(&mut open.pending).expires_at = world.now() + SHORT;
         let id = open.pending.id;
         assert!(matches!(world.store().open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
         let mut short = opening(world, &client);
-        short.pending.terms.webhook_url = None;
+        Arc::make_mut(&mut short.pending).terms.webhook_url = None;
         let answered = short.pending.id;
         assert!(matches!(world.store().open_transaction(short).await, Ok(OpenOutcome::Opened { .. })));
         let complete = CompleteTransaction { result_ttl: SHORT, ..completing(answered, 1) };
@@ -97,7 +97,7 @@ fn an_event_goes_with_everything_of_it_and_leaves_the_list_of_its_app() {
         let lasting = created(world, lasting).await;
         assert_eq!(world.store().list_events(ending.app.clone(), ALL).await.unwrap().total, 2);
         let mut open = crate::conformance::fixture::scan(world, &ending);
-        open.pending.expires_at = world.now() + SHORT;
+        Arc::make_mut(&mut open.pending).expires_at = world.now() + SHORT;
         assert!(matches!(world.store().open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
         until(|| async { world.store().load_event(ending.id).await == Ok(None) }).await;
         until(|| async { world.store().list_events(ending.app.clone(), ALL).await.unwrap().total == 1 }).await;
