@@ -1,0 +1,303 @@
+//! JSON from strangers, read strictly: bounded in depth and in the number of values, because a small
+//! text can become a tree many times its size.
+//!
+//! A name that occurs twice in one object is refused by a [`Value`], because two readers could
+//! disagree on which one counts. A [`Json`] keeps both, so that whoever reads the object can say what
+//! is wrong with it.
+
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// A value as it was sent: nothing is merged, dropped or converted. Texts are owned, so that a file
+/// of megabytes is copied out of the body once and then only moved.
+#[derive(Clone, Default, PartialEq)]
+pub enum Json {
+    /// `null`
+    #[default]
+    Null,
+    /// `true` or `false`
+    Flag(bool),
+    /// A number.
+    Number(Number),
+    /// A string.
+    Text(String),
+    /// An array.
+    List(Vec<Json>),
+    /// An object.
+    Object(Vec<(String, Json)>),
+}
+
+/// Why a text is not accepted as JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JsonRefusal {
+    /// It is not JSON.
+    Malformed,
+    /// It nests too deeply.
+    TooDeep,
+    /// It holds too many values.
+    TooManyValues,
+    /// An object has a name twice.
+    RepeatedName,
+}
+
+/// A refusal, and where the reading ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JsonError {
+    /// Why.
+    pub refusal: JsonRefusal,
+    /// From 1.
+    pub line: usize,
+    /// From 1.
+    pub column: usize,
+}
+
+/// The values that may still be read, of one text or of several that belong together.
+#[derive(Debug)]
+pub struct ValuesLeft(Cell<usize>);
+
+impl ValuesLeft {
+    /// So many.
+    #[must_use]
+    pub const fn new(values: usize) -> Self {
+        Self(Cell::new(values))
+    }
+}
+
+/// What a text is read into.
+pub trait Tree: Default + From<bool> + From<Number> + From<String> + From<Vec<Self>> {
+    /// The members of an object.
+    type Members: Default;
+
+    /// Whether a member of this name may not come again.
+    fn repeats(members: &Self::Members, name: &str) -> bool;
+
+    /// Adds a member.
+    fn insert(members: &mut Self::Members, name: String, value: Self);
+
+    /// The object of these members.
+    fn object(members: Self::Members) -> Self;
+}
+
+/// Reads one JSON text whose objects and arrays nest at most `depth` deep, and never deeper than 127.
+///
+/// # Errors
+/// Why it is not accepted.
+pub fn read<T: Tree>(text: &[u8], depth: usize, left: &ValuesLeft) -> Result<T, JsonError> {
+    let refusal = Cell::new(JsonRefusal::Malformed);
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let tree = Reader { depth, refusal: &refusal, left: &left.0, tree: PhantomData };
+    let value = tree.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
+    value.map_err(|error| JsonError { refusal: refusal.get(), line: error.line(), column: error.column() })
+}
+
+/// Reads one JSON object in which no name occurs twice.
+///
+/// # Errors
+/// Why it is not accepted.
+pub fn read_object(text: &[u8], depth: usize, left: &ValuesLeft) -> Result<Map<String, Value>, JsonRefusal> {
+    match read(text, depth, left) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err(JsonRefusal::Malformed),
+        Err(error) => Err(error.refusal),
+    }
+}
+
+impl Json {
+    /// The value as a free-form part of a body.
+    ///
+    /// # Errors
+    /// It nests deeper than `depth`, or an object in it repeats a name.
+    pub fn into_value(self, depth: usize) -> Result<Value, &'static str> {
+        let below = || depth.checked_sub(1).ok_or("nests too deeply");
+        Ok(match self {
+            Self::Null => Value::Null,
+            Self::Flag(flag) => Value::Bool(flag),
+            Self::Number(number) => Value::Number(number),
+            Self::Text(text) => Value::String(text),
+            Self::List(items) => {
+                let depth = below()?;
+                Value::Array(items.into_iter().map(|item| item.into_value(depth)).collect::<Result<_, _>>()?)
+            }
+            Self::Object(members) => {
+                let depth = below()?;
+                let mut object = Map::new();
+                for (name, value) in members {
+                    if object.insert(name, value.into_value(depth)?).is_some() {
+                        return Err("repeats a member");
+                    }
+                }
+                Value::Object(object)
+            }
+        })
+    }
+}
+
+/// Shows what kind of value it is; the value may be personal.
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Null => "null",
+            Self::Flag(_) => "boolean",
+            Self::Number(_) => "number",
+            Self::Text(_) => "string",
+            Self::List(_) => "array",
+            Self::Object(_) => "object",
+        })
+    }
+}
+
+impl From<bool> for Json {
+    fn from(flag: bool) -> Self {
+        Self::Flag(flag)
+    }
+}
+
+impl From<Number> for Json {
+    fn from(number: Number) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<String> for Json {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Vec<Self>> for Json {
+    fn from(items: Vec<Self>) -> Self {
+        Self::List(items)
+    }
+}
+
+impl Tree for Json {
+    type Members = Vec<(String, Self)>;
+
+    fn repeats(_: &Self::Members, _: &str) -> bool {
+        false
+    }
+
+    fn insert(members: &mut Self::Members, name: String, value: Self) {
+        members.push((name, value));
+    }
+
+    fn object(members: Self::Members) -> Self {
+        Self::Object(members)
+    }
+}
+
+impl Tree for Value {
+    type Members = Map<String, Self>;
+
+    fn repeats(members: &Self::Members, name: &str) -> bool {
+        members.contains_key(name)
+    }
+
+    fn insert(members: &mut Self::Members, name: String, value: Self) {
+        members.insert(name, value);
+    }
+
+    fn object(members: Self::Members) -> Self {
+        Self::Object(members)
+    }
+}
+
+struct Reader<'a, T> {
+    depth: usize,
+    refusal: &'a Cell<JsonRefusal>,
+    left: &'a Cell<usize>,
+    tree: PhantomData<T>,
+}
+
+impl<T> Clone for Reader<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Reader<'_, T> {}
+
+impl<T> Reader<'_, T> {
+    fn refuse<E: Error>(self, refusal: JsonRefusal) -> E {
+        self.refusal.set(refusal);
+        E::custom("refused")
+    }
+
+    fn nested<E: Error>(self) -> Result<Self, E> {
+        match self.depth.checked_sub(1) {
+            Some(depth) => Ok(Self { depth, ..self }),
+            None => Err(self.refuse(JsonRefusal::TooDeep)),
+        }
+    }
+}
+
+impl<'de, T: Tree> DeserializeSeed<'de> for Reader<'_, T> {
+    type Value = T;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        let left = self.left.get().checked_sub(1).ok_or_else(|| self.refuse(JsonRefusal::TooManyValues))?;
+        self.left.set(left);
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, T: Tree> Visitor<'de> for Reader<'_, T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<T, E> {
+        Ok(flag.into())
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<T, E> {
+        Ok(Number::from(number).into())
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<T, E> {
+        Ok(Number::from(number).into())
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<T, E> {
+        Ok(Number::from_f64(number).map_or_else(T::default, T::from))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<T, E> {
+        Ok(text.to_owned().into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<T, A::Error> {
+        let inner = self.nested()?;
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(inner)? {
+            list.push(item);
+        }
+        Ok(list.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<T, A::Error> {
+        let inner = self.nested()?;
+        let mut object = T::Members::default();
+        while let Some(name) = members.next_key::<String>()? {
+            if T::repeats(&object, &name) {
+                return Err(self.refuse(JsonRefusal::RepeatedName));
+            }
+            let value = members.next_value_seed(inner)?;
+            T::insert(&mut object, name, value);
+        }
+        Ok(T::object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+//! Every body that crosses a wire, defined once: requests, answers, reports of connectors, webhooks.
+//!
+//! A body is a struct declared by `body!`. Its fields' types know how they are read from what somebody
+//! sent ([`Field`]) and how they are described in the OpenAPI document ([`Describe`]); serde writes it,
+//! and reads answers back leniently. [`json`] is the strict JSON reader that the whole workspace uses.
+//!
+//! One module for each subject of the API, with its requests, its answers and its webhook.
+
+mod body;
+mod consent;
+mod fields;
+pub mod json;
+mod spelling;
+mod text;
+mod values;
+
+pub mod doclocker;
+pub mod esign;
+pub mod estamp;
+pub mod events;
+pub mod operator;
+pub mod ovse;
+pub mod pan;
+pub mod wealth;
+pub mod webhook_urls;
+
+pub use body::{Body, Describe, Field, Properties, Schemas};
+pub use consent::Consent;
+pub use fields::{Context, Fields, Form, NotRead, Place, Sent, UrlRules, report};
+pub use spelling::Spellings;
+pub use text::{Bounded, Change, Flag, Label, List, PageAddress, Replace, Whole, Words};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! What opens flows: every problem by its path.
+
+use sakshi_domain::limits::{FILE_BYTES_MAX, INVITATION_DEFAULT, INVITATION_MAX, SIGNERS_MAX};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::doclocker::DocLockerInitRequest;
+use crate::esign::EsignRequest;
+use crate::estamp::EStampInitRequest;
+use crate::wealth::WealthConsentRequest;
+
+fn document() -> Value {
+    json!({"documentInfo": {"name": "Loan agreement", "content": "QUJD"}, "documentReferenceId": "loan-7",
+        "signerInfo": [{"signerName": "Asha Rao", "signer_ref_id": "borrower"}, {"signerName": "Vikram Sample"}],
+        "responseUrl": "https://client.example/hook"})
+}
+
+#[test]
+fn a_document_is_read_with_its_signers_who_have_a_week_unless_it_says_otherwise() {
+    let (order, request_id) = read::<EsignRequest>(&document().to_string()).order();
+    assert_eq!((order.signers.len(), order.signers[1].until, request_id), (2, at(NOW) + INVITATION_DEFAULT, None));
+    assert_eq!(order.response_url.unwrap().as_str(), "https://client.example/hook");
+    assert_eq!((order.document.content.as_str(), order.reference.unwrap().as_str()), ("QUJD", "loan-7"));
+}
+
+#[test]
+fn every_problem_of_an_esign_request_is_told_by_its_path() {
+    assert_eq!(blamed::<EsignRequest>("{}"), ["documentInfo", "signerInfo"]);
+    let late = at(NOW) + INVITATION_MAX + std::time::Duration::from_millis(1);
+    let body = json!({"documentInfo": {"name": " ", "content": "no Base64!"},
+        "signerInfo": [{}, {"signerName": "A", "invitationExpireTimeStamp": NOW}, {"signerName": "B", "invitationExpireTimeStamp": late},
+            {"signerName": "C", "signerRefId": ""}],
+        "responseUrl": "http://client.example/", "documentReferenceId": "x".repeat(129)});
+    let expected = [
+        "documentInfo.name",
+        "documentInfo.content",
+        "signerInfo[0].signerName",
+        "signerInfo[1].invitationExpireTimeStamp",
+        "signerInfo[2].invitationExpireTimeStamp",
+        "signerInfo[3].signerRefId",
+        "documentReferenceId",
+        "responseUrl",
+    ];
+    assert_eq!(blamed::<EsignRequest>(&body.to_string()), expected);
+    for signers in [0, SIGNERS_MAX + 1] {
+        let mut body = document();
+        body["signerInfo"] = vec![json!({"signerName": "A"}); signers].into();
+        assert_eq!(told::<EsignRequest>(&body.to_string()), [("signerInfo".to_owned(), "must hold 1 to 20 entries".to_owned())]);
+    }
+}
+
+#[test]
+fn a_file_of_ten_mebibytes_is_read_and_one_byte_more_is_not() {
+    // Each three bytes are four characters.
+    let with = |bytes: usize| {
+        let mut body = document();
+        body["documentInfo"]["content"] = format!("{}{}", "QUFB".repeat(bytes / 3), ["", "QQ==", "QUE="][bytes % 3]).into();
+        body.to_string()
+    };
+    assert!(blamed::<EsignRequest>(&with(FILE_BYTES_MAX)).is_empty());
+    assert_eq!(blamed::<EsignRequest>(&with(FILE_BYTES_MAX + 1)), ["documentInfo.content"]);
+}
+
+#[test]
+fn documents_are_fetched_with_consent_and_each_once() {
+    let body = |docs: &[&str], consent: &str| json!({"docs": docs, "consent": consent, "consentText": "I agree."}).to_string();
+    let (order, _) = read::<DocLockerInitRequest>(&body(&["driving_licence"], "Y")).order();
+    assert_eq!((order.docs[0].as_str(), order.consent.text()), ("driving_licence", "I agree."));
+    assert_eq!(blamed::<DocLockerInitRequest>(r#"{"docs": ["driving_licence"]}"#), ["consent", "consent_text"]);
+    assert_eq!(blamed::<DocLockerInitRequest>(&body(&["a", "b", "a", " "], "Y")), ["docs[2]", "docs[3]"]);
+    assert_eq!(blamed::<DocLockerInitRequest>(&body(&[], "N")), ["docs", "consent"]);
+    assert_eq!(blamed::<DocLockerInitRequest>(&body(&["a"; 21], "Y")), ["docs"]);
+}
+
+#[test]
+fn an_e_stamp_is_of_the_registry_or_on_paper() {
+    let body = |api_type: &str| {
+        json!({"apiType": api_type, "document": {"documentName": "lease.pdf", "base64FileData": "QUJD"},
+            "signatoriesInfo": [{"name": "Asha Rao", "email_id": "asha@example.com", "signType": "electronic"}]})
+        .to_string()
+    };
+    for api_type in ["PhysicalEStamp", "RegistryEStamp"] {
+        let written = json!(read::<EStampInitRequest>(&body(api_type)));
+        assert_eq!((&written["apiType"], &written["signatoriesInfo"][0]["emailID"]), (&json!(api_type), &json!("asha@example.com")));
+    }
+    for other in ["ESign", "registryestamp", ""] {
+        let expected = [("apiType".to_owned(), "must be RegistryEStamp or PhysicalEStamp".to_owned())];
+        assert_eq!(told::<EStampInitRequest>(&body(other)), expected);
+    }
+    assert_eq!(blamed::<EStampInitRequest>("{}"), ["apiType", "document", "signatoriesInfo"]);
+    let empty = r#"{"apiType": "RegistryEStamp", "document": {}, "signatoriesInfo": [{"emailID": "nobody"}]}"#;
+    let expected = [
+        "document.documentName",
+        "document.base64FileData",
+        "signatoriesInfo[0].name",
+        "signatoriesInfo[0].emailID",
+        "signatoriesInfo[0].signType",
+    ];
+    assert_eq!(blamed::<EStampInitRequest>(empty), expected);
+}
+
+#[test]
+fn a_wealth_consent_is_asked_for_with_the_consent_fields() {
+    assert_eq!(read::<WealthConsentRequest>(r#"{"consent": "Y", "consentText": "I agree."}"#).consent.0.text(), "I agree.");
+    assert_eq!(blamed::<WealthConsentRequest>(r#"{"consent": "yes"}"#), ["consent", "consent_text"]);
+}

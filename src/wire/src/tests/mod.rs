@@ -1,0 +1,50 @@
+//! Whole bodies, as clients and connectors send them.
+
+mod described;
+mod flows;
+mod requests;
+
+use sakshi_domain::http_url::{HttpUrl, Schemes, WebhookUrl};
+use sakshi_domain::time::Timestamp;
+
+use crate::{Body, Context, Sent, UrlRules};
+
+/// Accepts https alone, and no webhook to an address of this machine.
+struct Strict;
+
+impl UrlRules for Strict {
+    fn webhook(&self, text: &str) -> Result<WebhookUrl, &'static str> {
+        HttpUrl::parse_if(text, Schemes::HttpsOnly, |url| url.host_str() != Some("127.0.0.1"), "must not be internal")
+    }
+
+    fn page(&self, text: &str) -> Result<HttpUrl, &'static str> {
+        HttpUrl::parse(text, Schemes::HttpsOnly)
+    }
+}
+
+const NOW: &str = "2026-01-01T00:00:00Z";
+
+fn at(text: &str) -> Timestamp {
+    Timestamp::parse_rfc3339(text).unwrap()
+}
+
+fn context() -> Context<'static> {
+    Context { urls: &Strict, now: at(NOW) }
+}
+
+fn read<B: Body>(json: &str) -> B {
+    Sent::read(json.as_bytes()).unwrap().request(context()).unwrap_or_else(|invalid| panic!("{json}: {invalid}"))
+}
+
+/// Every problem, as field and sentence.
+fn told<B: Body>(json: &str) -> Vec<(String, String)> {
+    match Sent::read(json.as_bytes()).unwrap().request::<B>(context()) {
+        Ok(_) => Vec::new(),
+        Err(invalid) => invalid.fields().iter().map(|problem| (problem.field.clone(), problem.message.clone())).collect(),
+    }
+}
+
+/// The fields that are not acceptable.
+fn blamed<B: Body>(json: &str) -> Vec<String> {
+    told::<B>(json).into_iter().map(|(field, _)| field).collect()
+}

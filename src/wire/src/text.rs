@@ -1,0 +1,257 @@
+//! Types of fields whose bounds stand in the type, and types that say what it means that a field is
+//! absent or null.
+
+use std::fmt;
+use std::ops::Deref;
+
+use sakshi_domain::flow::text::Text;
+use sakshi_domain::http_url::HttpUrl;
+use sakshi_domain::limits::{LABEL_CHARS_MAX, URL_CHARS_MAX};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::body::{Describe, Field, Schemas};
+use crate::fields::{Form, Place};
+use crate::json::Json;
+
+/// 1 to `MOST` characters, none of them a control character.
+#[derive(Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Words<const MOST: usize>(pub String);
+
+/// What somebody calls something: 1 to 100 characters without control characters; blanks around it are dropped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Label(pub Words<LABEL_CHARS_MAX>);
+
+/// A text of 1 to `MOST` characters that is not blank.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Bounded<const MOST: usize>(pub Text);
+
+/// A URL that a person's browser is sent to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct PageAddress(pub HttpUrl);
+
+/// `true` or `false`, and `DEFAULT` if it is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Flag<const DEFAULT: bool>(pub bool);
+
+/// A whole number from `LEAST` to `MOST`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Whole<const LEAST: u64, const MOST: u64>(pub u64);
+
+/// `LEAST` to `MOST` entries of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct List<T, const LEAST: usize, const MOST: usize>(pub Vec<T>);
+
+/// A field of a change: left out, it leaves things as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Change<T>(pub Option<T>);
+
+/// A field of a change that null removes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Replace<T>(pub Option<Option<T>>);
+
+impl<const MOST: usize> Field for Words<MOST> {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        let text = place.text(value)?;
+        let good = (1..=MOST).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+        if good { Some(Self(text)) } else { place.refuse(format!("must be 1 to {MOST} characters without control characters")) }
+    }
+}
+
+impl<const MOST: usize> Describe for Words<MOST> {
+    fn schema() -> Value {
+        json!({ "type": "string", "minLength": 1, "maxLength": MOST })
+    }
+}
+
+/// They may be personal.
+impl<const MOST: usize> fmt::Debug for Words<MOST> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Words({} bytes redacted)", self.0.len())
+    }
+}
+
+impl Field for Label {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        let text = place.text(value)?;
+        Words::read(Json::Text(text.trim().to_owned()), place).map(Self)
+    }
+}
+
+impl Describe for Label {
+    fn schema() -> Value {
+        Words::<LABEL_CHARS_MAX>::schema()
+    }
+}
+
+impl<const MOST: usize> Field for Bounded<MOST> {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        place.parsed(value, Self::new)
+    }
+}
+
+impl<const MOST: usize> Bounded<MOST> {
+    /// Accepts a text.
+    ///
+    /// # Errors
+    /// What would be accepted.
+    pub fn new(text: &str) -> Result<Self, String> {
+        if text.chars().count() > MOST {
+            return Err(format!("must be 1 to {MOST} characters"));
+        }
+        Text::not_blank(text).map(Self)
+    }
+}
+
+impl<const MOST: usize> Describe for Bounded<MOST> {
+    fn schema() -> Value {
+        json!({ "type": "string", "minLength": 1, "maxLength": MOST })
+    }
+}
+
+impl Field for PageAddress {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        let Form::Request(context) = place.form() else { return place.refuse("is not read from reports") };
+        place.parsed(value, |url| context.urls.page(url)).map(Self)
+    }
+}
+
+impl Describe for PageAddress {
+    fn schema() -> Value {
+        json!({ "type": "string", "format": "uri", "maxLength": URL_CHARS_MAX })
+    }
+}
+
+impl<const DEFAULT: bool> Field for Flag<DEFAULT> {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        bool::read(value, place).map(Self)
+    }
+
+    fn absent(_: &mut Place<'_>) -> Option<Self> {
+        Some(Self(DEFAULT))
+    }
+}
+
+impl<const DEFAULT: bool> Describe for Flag<DEFAULT> {
+    const REQUIRED: bool = false;
+
+    fn schema() -> Value {
+        json!({ "type": "boolean", "default": DEFAULT })
+    }
+
+    fn is_absent(&self) -> bool {
+        self.0 == DEFAULT
+    }
+}
+
+impl<const LEAST: u64, const MOST: u64> Field for Whole<LEAST, MOST> {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        let number = if let Json::Number(number) = value { number.as_u64() } else { None };
+        let good = number.filter(|number| (LEAST..=MOST).contains(number)).map(Self);
+        place.accept(good.ok_or_else(|| format!("must be a whole number from {LEAST} to {MOST}")))
+    }
+}
+
+impl<const LEAST: u64, const MOST: u64> Describe for Whole<LEAST, MOST> {
+    fn schema() -> Value {
+        json!({ "type": "integer", "format": "int64", "minimum": LEAST, "maximum": MOST })
+    }
+}
+
+impl<T: Field, const LEAST: usize, const MOST: usize> Field for List<T, LEAST, MOST> {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        let items = place.list(value, LEAST, MOST)?;
+        place.items(items, |place, item| T::read(item, place)).map(Self)
+    }
+}
+
+impl<T: Describe, const LEAST: usize, const MOST: usize> Describe for List<T, LEAST, MOST> {
+    fn schema() -> Value {
+        json!({ "type": "array", "items": T::schema(), "minItems": LEAST, "maxItems": MOST })
+    }
+
+    fn collect(schemas: &mut Schemas) {
+        T::collect(schemas);
+    }
+}
+
+impl<T, const LEAST: usize, const MOST: usize> Deref for List<T, LEAST, MOST> {
+    type Target = Vec<T>;
+
+    fn deref(&self) -> &Vec<T> {
+        &self.0
+    }
+}
+
+impl<T> Default for Change<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T: Field> Field for Change<T> {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        T::read(value, place).map(|value| Self(Some(value)))
+    }
+
+    fn absent(_: &mut Place<'_>) -> Option<Self> {
+        Some(Self(None))
+    }
+
+    fn null(place: &mut Place<'_>) -> Option<Self> {
+        place.refuse("must not be null; leave it out to keep what is set")
+    }
+}
+
+impl<T: Describe> Describe for Change<T> {
+    const REQUIRED: bool = false;
+
+    fn schema() -> Value {
+        T::schema()
+    }
+
+    fn is_absent(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl<T> Default for Replace<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T: Field> Field for Replace<T> {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        T::read(value, place).map(|value| Self(Some(Some(value))))
+    }
+
+    fn absent(_: &mut Place<'_>) -> Option<Self> {
+        Some(Self(None))
+    }
+
+    fn null(_: &mut Place<'_>) -> Option<Self> {
+        Some(Self(Some(None)))
+    }
+}
+
+impl<T: Describe> Describe for Replace<T> {
+    const REQUIRED: bool = false;
+
+    fn schema() -> Value {
+        Option::<T>::schema()
+    }
+
+    fn is_absent(&self) -> bool {
+        self.0.is_none()
+    }
+}

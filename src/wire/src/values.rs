@@ -1,0 +1,276 @@
+//! How the values of the domain are read and described as fields of bodies.
+
+use std::collections::BTreeMap;
+
+use sakshi_domain::claims::{Claim, ClaimSet};
+use sakshi_domain::event::{EventName, MaxGuests};
+use sakshi_domain::flow::dates::{Day, LocalTime};
+use sakshi_domain::flow::file::Base64File;
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::text::{ForeignId, Text};
+use sakshi_domain::http_url::HttpUrl;
+use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, TxnId};
+use sakshi_domain::language::Language;
+use sakshi_domain::limits::{CLAIMS_MAX, EVENT_NAME_CHARS_MAX, FILE_CHARS_MAX, GUESTS_MAX, REQUEST_ID_CHARS_MAX, URL_CHARS_MAX};
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::body::{Describe, Field, Schemas};
+use crate::fields::{Form, Place};
+use crate::json::Json;
+
+/// Types with a schema of their own.
+macro_rules! described {
+    ($($type:ty: $schema:tt)+) => {
+        $(impl Describe for $type {
+            fn schema() -> Value {
+                json!($schema)
+            }
+        })+
+    };
+}
+
+described! {
+    bool: { "type": "boolean" }
+    u16: { "type": "integer", "format": "int32", "minimum": 0 }
+    u32: { "type": "integer", "format": "int32", "minimum": 0 }
+    u64: { "type": "integer", "format": "int64", "minimum": 0 }
+    i64: { "type": "integer", "format": "int64" }
+    String: { "type": "string" }
+    Value: {}
+    TxnId: { "type": "string", "format": "uuid" }
+    FlowId: { "type": "string", "format": "uuid" }
+    EventId: { "type": "string" }
+    AppId: { "type": "string" }
+    ClientId: { "type": "string" }
+    KeyId: { "type": "string" }
+    RequestId: { "type": "string", "minLength": 1, "maxLength": REQUEST_ID_CHARS_MAX }
+    HttpUrl: { "type": "string", "format": "uri", "maxLength": URL_CHARS_MAX }
+    Timestamp: { "type": "string", "format": "date-time" }
+    Day: { "type": "string", "format": "date" }
+    LocalTime: { "type": "string" }
+    Text: { "type": "string" }
+    ForeignId: { "type": "string" }
+    Base64File: { "type": "string", "contentEncoding": "base64", "maxLength": FILE_CHARS_MAX }
+    EventName: { "type": "string", "minLength": 1, "maxLength": EVENT_NAME_CHARS_MAX }
+    MaxGuests: { "type": "integer", "format": "int64", "minimum": 1, "maximum": GUESTS_MAX }
+}
+
+/// Texts of which a parser makes something.
+macro_rules! parsed {
+    ($($type:ty: $parse:expr;)+) => {
+        $(impl Field for $type {
+            fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+                place.parsed(value, $parse)
+            }
+        })+
+    };
+}
+
+parsed! {
+    TxnId: str::parse;
+    FlowId: str::parse;
+    AppId: str::parse;
+    ForeignId: str::parse;
+    RequestId: Self::parse;
+    EventName: Self::parse;
+    Text: Self::parse;
+    Day: Self::parse;
+    LocalTime: Self::parse;
+}
+
+impl Field for bool {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        if let Json::Flag(flag) = value { Some(flag) } else { place.refuse("must be true or false") }
+    }
+}
+
+impl Field for String {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        place.text(value)
+    }
+}
+
+impl Field for Base64File {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        let text = place.text(value)?;
+        place.accept(Self::new(text.into_boxed_str()))
+    }
+}
+
+/// A URL that a webhook is sent to.
+impl Field for HttpUrl {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        let Form::Request(context) = place.form() else { return place.refuse("is not read from reports") };
+        place.parsed(value, |url| context.urls.webhook(url))
+    }
+}
+
+/// The years 1 to 9999.
+const FIRST_MILLI: i64 = -62_135_596_800_000;
+const LAST_MILLI: i64 = 253_402_300_799_999;
+
+impl Field for Timestamp {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        if let Form::Request(_) = place.form() {
+            let moment = if let Json::Text(text) = value { Self::parse_rfc3339(&text) } else { None };
+            return place.accept(moment.ok_or("must be an RFC 3339 timestamp such as 2026-12-31T18:30:00Z"));
+        }
+        // In UTC the first and the last year could get a sign or a fifth digit, and be unreadable then.
+        let readable = |at: &Self| (FIRST_MILLI..=LAST_MILLI).contains(&at.millis());
+        let sentence = "must be an ISO 8601 timestamp with an offset, such as 2026-01-31T09:30:00.000Z";
+        place.parsed(value, |text| Self::parse_rfc3339(text).filter(readable).ok_or(sentence))
+    }
+}
+
+impl Field for MaxGuests {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        // Zero is no number of guests, and what is no number at all is refused as it is.
+        let count = if let Json::Number(count) = value { count.as_u64().unwrap_or(0) } else { 0 };
+        place.accept(Self::new(count))
+    }
+}
+
+/// By its name in any case, or by its code as number or text; English if it is left out.
+impl Field for Language {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        // Zero is no code, and what is no code at all is refused as it is.
+        place.accept(match value {
+            Json::Text(name) => Self::parse(&name),
+            Json::Number(code) => Self::from_code(code.as_u64().unwrap_or(0)),
+            _ => Self::from_code(0),
+        })
+    }
+
+    fn absent(_: &mut Place<'_>) -> Option<Self> {
+        Some(Self::default())
+    }
+}
+
+impl Describe for Language {
+    const REQUIRED: bool = false;
+
+    fn schema() -> Value {
+        let known = (1..=23).filter_map(|code| Self::from_code(code).ok());
+        let names: Vec<&str> = known.map(Self::name).filter(|name| Self::parse(name).is_ok()).collect();
+        let by_name = format!("By name, in any case: {}; or the code as text.", names.join(", "));
+        json!({ "default": Self::default().name(), "oneOf": [
+            { "type": "string", "description": by_name },
+            { "type": "integer", "description": "By code.", "minimum": 1, "maximum": 23 },
+        ] })
+    }
+
+    fn is_absent(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Field for ClaimSet {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        let Json::List(items) = value else { return place.refuse("must be an array of the names of claims") };
+        // What is no text is no claim's name either, as the empty one is not.
+        let names: Vec<&str> = items.iter().map(|item| if let Json::Text(name) = item { name } else { "" }).collect();
+        let read = Self::parse(&names).map_err(|invalid| {
+            for problem in invalid.fields() {
+                place.refuse_part::<()>(problem.field.trim_start_matches("claims").to_owned(), &*problem.message);
+            }
+        });
+        read.ok()
+    }
+}
+
+impl Describe for ClaimSet {
+    fn schema() -> Value {
+        let names = Claim::ALL.map(Claim::name);
+        let claim = json!({ "type": "string", "enum": names, "description": "A claim by its name in this API." });
+        json!({ "type": "array", "items": claim, "minItems": 1, "maxItems": CLAIMS_MAX, "uniqueItems": true })
+    }
+}
+
+/// What may be absent or null.
+impl<T: Field> Field for Option<T> {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        T::read(value, place).map(Some)
+    }
+
+    fn absent(_: &mut Place<'_>) -> Option<Self> {
+        Some(None)
+    }
+}
+
+impl<T: Describe> Describe for Option<T> {
+    const REQUIRED: bool = false;
+
+    fn schema() -> Value {
+        let mut schema = T::schema();
+        if schema.get("$ref").is_some() {
+            return json!({ "oneOf": [schema, { "type": "null" }] });
+        }
+        schema["type"] = json!([schema["type"], "null"]);
+        schema
+    }
+
+    fn collect(schemas: &mut Schemas) {
+        T::collect(schemas);
+    }
+
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
+}
+
+impl<T: Field> Field for Vec<T> {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        let items = place.list(value, 0, usize::MAX)?;
+        place.items(items, |place, item| T::read(item, place))
+    }
+}
+
+impl<T: Describe> Describe for Vec<T> {
+    fn schema() -> Value {
+        json!({ "type": "array", "items": T::schema() })
+    }
+
+    fn collect(schemas: &mut Schemas) {
+        T::collect(schemas);
+    }
+}
+
+impl Describe for BTreeMap<String, Value> {
+    fn schema() -> Value {
+        json!({ "type": "object", "propertyNames": { "type": "string" }, "additionalProperties": {} })
+    }
+}
+
+/// Closed sets of words.
+macro_rules! words {
+    ($($type:ty),+ $(,)?) => {
+        $(impl Field for $type {
+            fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+                place.parsed(value, str::parse)
+            }
+        }
+
+        impl Describe for $type {
+            fn schema() -> Value {
+                let words: Vec<&str> = Self::ALL.iter().map(|word| word.as_str()).collect();
+                json!({ "type": "string", "enum": words })
+            }
+        })+
+    };
+}
+
+words! {
+    sakshi_domain::flow::api_type::ApiType,
+    sakshi_domain::flow::statuses::SigningStatus,
+    sakshi_domain::flow::statuses::WorkflowStatus,
+    sakshi_domain::flow::statuses::LockerStatus,
+    sakshi_domain::flow::statuses::ConsentStatus,
+    sakshi_domain::flow::statuses::FiDataStatus,
+    sakshi_domain::flow::statuses::DataType,
+    sakshi_domain::flow::statuses::HistoricalStatus,
+    sakshi_domain::pan::PanStatus,
+    sakshi_domain::pan::PanCategory,
+    sakshi_domain::pan::SeedingStatus,
+}

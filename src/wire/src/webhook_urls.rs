@@ -1,0 +1,47 @@
+//! Where the webhooks of an app's flows go (specification, "Webhook configuration").
+
+use sakshi_domain::flow::api_type::ApiType;
+use sakshi_domain::http_url::WebhookUrl;
+use sakshi_domain::limits::URL_CHARS_MAX;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::body::{Describe, Field, body};
+use crate::fields::Place;
+use crate::json::Json;
+
+body! { request
+    /// Where webhooks are to go.
+    #[derive(Clone, PartialEq)]
+    pub struct RegisterWebhookRequest {
+        /// The API whose webhooks are meant.
+        api_type as "apiType": ApiType,
+        /// The new receiver; null for none.
+        webhook_url as "webhookUrl": NewReceiver,
+    }
+}
+
+/// A URL to register, or null to remove the one that is registered; it must say which.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct NewReceiver(pub Option<WebhookUrl>);
+
+impl Field for NewReceiver {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        WebhookUrl::read(value, place).map(|url| Self(Some(url)))
+    }
+
+    fn absent(place: &mut Place<'_>) -> Option<Self> {
+        place.refuse("is required; null removes the URL")
+    }
+
+    fn null(_: &mut Place<'_>) -> Option<Self> {
+        Some(Self(None))
+    }
+}
+
+impl Describe for NewReceiver {
+    fn schema() -> Value {
+        json!({ "type": ["string", "null"], "format": "uri", "maxLength": URL_CHARS_MAX })
+    }
+}
