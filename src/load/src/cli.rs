@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
+use secrecy::SecretString;
 use url::Url;
 
 use crate::strain::Watched;
@@ -27,7 +28,7 @@ pub struct Options {
     pub internal: Url,
     /// The operator's token; the default is the sandbox's.
     #[arg(long, env = "SAKSHI__ADMIN__TOKEN", default_value = "sandbox-admin-token-never-in-production", hide_env_values = true)]
-    pub admin_token: String,
+    pub admin_token: SecretString,
     /// The sandbox issuer's private key, which signs the guests' credentials.
     #[arg(long, default_value = "var/sakshi/sandbox-keys/issuer.p8")]
     pub issuer_key: PathBuf,

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::journal::{Pages, Posted, Reply};
-use crate::operator::{EventView, LedgerLine};
 use crate::receiver::Arrivals;
+use sakshi_client::answers::{Event, LedgerEntry};
 
 mod rules;
 #[cfg(test)]
@@ -24,11 +24,11 @@ pub struct Evidence {
     /// What the receiver got.
     pub webhooks: Arrivals,
     /// The client's ledger.
-    pub ledger: Vec<LedgerLine>,
+    pub ledger: Vec<LedgerEntry>,
     /// The client's balance.
     pub balance: i64,
     /// The event and the transactions of its registered guests; none for the API.
-    pub event: Option<(EventView, Vec<String>)>,
+    pub event: Option<(Event, Vec<String>)>,
     /// The places that the tester asked for.
     pub max_guests: u64,
     /// When the service's counts were read, in seconds since the Unix epoch.
@@ -201,7 +201,7 @@ impl Verdict {
 }
 
 /// Debits by the transaction that they name.
-fn debited(ledger: &[LedgerLine]) -> HashMap<&str, u32> {
+fn debited(ledger: &[LedgerEntry]) -> HashMap<&str, u32> {
     let mut debited = HashMap::new();
     for line in ledger.iter().filter(|line| line.kind == "debit") {
         *debited.entry(line.reference.as_str()).or_default() += 1;

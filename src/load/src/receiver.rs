@@ -131,7 +131,7 @@ mod tests {
     #[tokio::test]
     async fn webhooks_are_counted_by_transaction_in_both_spellings() {
         let receiver = Receiver::start([127, 0, 0, 1].into(), Instant::now()).await.unwrap();
-        let http = crate::wire::client(Duration::from_secs(5)).unwrap();
+        let http = sakshi_client::http(Duration::from_secs(5), true).unwrap();
         let bodies = [
             r#"{"data":{"txn_id":"a","verification_passed":true}}"#,
             r#"{"data":{"txnId":"a","verificationPassed":true}}"#,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use sakshi_client::{internal, public};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
@@ -13,7 +14,7 @@ use crate::cli::Options;
 use crate::engine::{self, Gate};
 use crate::journal::{Journal, Pages, Visit};
 use crate::judge::{Evidence, Verdict, judge, owed, webhooks};
-use crate::operator::{Operator, Unanswered};
+use crate::operator::{Backend, Operator};
 use crate::phone::{PhoneError, Phones};
 use crate::plan::{Model, Plan, PlanError};
 use crate::receiver::Receiver;
@@ -25,7 +26,7 @@ use crate::summary::{Ended, summarise};
 use crate::target::{TargetRefusal, admit};
 use crate::visit::{Place, Site};
 use crate::watch;
-use crate::wire::{Wire, client};
+use crate::wire::Wire;
 
 /// How often the last webhooks are looked for.
 const LOOK: Duration = Duration::from_millis(20);
@@ -47,7 +48,7 @@ pub enum Unable {
     Plan(#[from] PlanError),
     /// The service does not answer the operator or the backend.
     #[error("the service could not be prepared or asked: {0}")]
-    Service(#[from] Unanswered),
+    Service(#[from] sakshi_client::Error),
     /// There are no credentials.
     #[error(transparent)]
     Phones(#[from] PhoneError),
@@ -75,8 +76,8 @@ pub async fn run(options: &Options) -> Result<Summary, Unable> {
         admit(target, options.i_own_this_target)?;
     }
     let base = options.base.first().ok_or(TargetRefusal::Foreign("nothing".to_owned()))?;
-    let http = client(Duration::from_secs_f64(options.timeout))?;
-    let operator = Operator::new(http.clone(), options.internal.clone(), options.admin_token.clone());
+    let http = sakshi_client::http(Duration::from_secs_f64(options.timeout), true)?;
+    let operator = Operator::new(http.clone(), options.internal.clone(), &options.admin_token);
     for base in &options.base {
         rehearse(options, &plan, &http, &operator, base).await?;
     }
@@ -149,7 +150,7 @@ async fn rehearse(options: &Options, plan: &Plan, http: &reqwest::Client, operat
     ))
 }
 
-async fn place(plan: &Plan, backend: &crate::operator::Backend, receiver: &Receiver) -> Result<Place, Unanswered> {
+async fn place(plan: &Plan, backend: &Backend, receiver: &Receiver) -> Result<Place, sakshi_client::Error> {
     if !plan.has_event() {
         return Ok(Place::Api(receiver.url().to_owned()));
     }
@@ -184,7 +185,7 @@ async fn settle(options: &Options, plan: &Plan, site: &Site, receiver: &Receiver
     if let (true, (left, Some(last))) = (options.until_expired, site.journal.with(left)) {
         // The count may be right before the last second of the margin; if it stays wrong, the judge says so.
         while SystemClock.now().seconds() < last + EXPIRY_MARGIN {
-            if site.backend.event(event).await.is_ok_and(|event| event.abandoned >= left) {
+            if site.backend.api.send(public::event(event)).await.is_ok_and(|event| event.abandoned_count >= left) {
                 break;
             }
             sleep(LOOK).await;
@@ -203,14 +204,14 @@ async fn gather(
 ) -> Result<Evidence, Unable> {
     let read_at = SystemClock.now().seconds();
     let event = match &site.place {
-        Place::Event(id) => Some((site.backend.event(id).await?, site.backend.registrations(id).await?)),
+        Place::Event(id) => Some((site.backend.api.send(public::event(id)).await?, site.backend.api.registered(id).await?)),
         Place::Api(_) => None,
     };
     Ok(Evidence {
         journal: site.journal.with(Clone::clone),
         let_in: gate.let_in.load(Ordering::Relaxed),
-        ledger: operator.statement(&site.backend.client).await?,
-        balance: operator.balance(&site.backend.client).await?,
+        ledger: operator.api.ledger(&site.backend.client).await?,
+        balance: operator.api.send(internal::balance(&site.backend.client)).await?.balance,
         webhooks: receiver.with(Clone::clone),
         event,
         max_guests: plan.max_guests,

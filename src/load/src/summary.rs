@@ -57,7 +57,7 @@ pub fn summarise(plan: &Plan, evidence: &Evidence, ended: Ended) -> Summary {
         steps: ended.steps.iter().map(|(step, record)| StepSummary::of(*step, record, plan.slice, seconds)).collect(),
         webhooks: ended.counts,
         credits: Credits { spent, least: known, most: known + journal.unknown_openings },
-        places: evidence.event.as_ref().map(|(event, _)| Places { registered: event.registrations, max_guests: event.max_guests }),
+        places: evidence.event.as_ref().map(|(event, _)| Places { registered: event.registration_count, max_guests: event.max_guests }),
         tester: Tester {
             lag_ms: both(&ended.strain.lag),
             wait_ms: both(&ended.strain.waits),

@@ -9,6 +9,8 @@ use std::time::Duration;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE, USER_AGENT};
 use reqwest::{Method, RequestBuilder};
 use sakshi_authority::intent::{IntentClaims, decode_unverified};
+use sakshi_client::answers::Opened;
+use sakshi_client::public::{INIT, result_path};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -22,7 +24,6 @@ use crate::wire::{Exchange, Wire};
 
 const HTML: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
 const INTENT: &str = "application/jwt";
-const OVSE: &str = "/api/v1/nationalid-ovse";
 /// The code of a person who rejects (authority protocol, section 5).
 const REJECTED: &str = "301";
 /// How often a finished result is asked for before it counts as missing.
@@ -111,6 +112,11 @@ impl Site {
         self.answer(guest, due, &intent).await
     }
 
+    /// A request by the client's backend.
+    fn sign(&self, request: RequestBuilder) -> RequestBuilder {
+        self.backend.api.credentials().sign(request)
+    }
+
     /// A request by the guest's browser.
     fn browse(&self, guest: &Guest, method: Method, path: &str) -> RequestBuilder {
         let agent = user_agent(guest.number, self.desktops);
@@ -119,15 +125,13 @@ impl Site {
 
     async fn ask(&self, guest: &mut Guest, due: Due, webhook: &str) -> Result<Visit, Stuck> {
         let terms = json!({ "claims": CLAIMS, "channel": "qr", "webhook_url": webhook });
-        let init = self.backend.sign(self.wire.request(guest.number, Method::POST, &format!("{OVSE}/init")).json(&terms));
+        let init = self.sign(self.wire.request(guest.number, Method::POST, INIT).json(&terms));
         let init = self.wire.exchange(Step::Init, due, init).await;
         let opened = match (&init.outcome, &init.answer) {
-            (Outcome::Status(200), Some(answer)) => serde_json::from_slice::<Value>(&answer.body).unwrap_or_default(),
+            (Outcome::Status(200), Some(answer)) => serde_json::from_slice::<Opened>(&answer.body),
             (outcome, _) => return Err(self.not_opened(Step::Init, *outcome, &init)),
         };
-        let (Some(txn), Some(jwt)) = (opened["txnId"].as_str(), opened["intentJwt"].as_str()) else {
-            return Err(Stuck("the answer to init lacks txnId or intentJwt".to_owned()));
-        };
+        let Opened { txn_id: txn, intent_jwt: jwt } = &opened.map_err(|error| Stuck(format!("the answer to init: {error}")))?;
         self.open(guest, txn, &init);
         let intent = self.intent(txn, jwt)?;
         let due = self.think(guest, due).await;
@@ -155,7 +159,7 @@ impl Site {
 
     /// Whether the transaction was passed, once it is finished.
     async fn poll(&self, guest: &Guest, step: Step, due: Due, txn: &str) -> Result<Option<bool>, String> {
-        let request = self.backend.sign(self.wire.request(guest.number, Method::GET, &format!("{OVSE}/result/{txn}")));
+        let request = self.sign(self.wire.request(guest.number, Method::GET, &result_path(txn)));
         let polled = self.wire.exchange(step, due, request).await;
         let (Outcome::Status(200), Some(answer)) = (polled.outcome, &polled.answer) else { return Err(polled.outcome.to_string()) };
         let body: Value = serde_json::from_slice(&answer.body).map_err(|_| "no JSON".to_owned())?;

@@ -1,7 +1,6 @@
 //! One request as a guest, a phone or a backend makes it: timed, recorded, its outcome a value.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
@@ -10,9 +9,6 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::record::{Due, Outcome, Recorder, Step};
-
-/// A kept connection that is idle for longer may be about to be closed by the service (after 5 s).
-const IDLE: Duration = Duration::from_secs(2);
 
 /// Makes requests.
 #[derive(Clone, Debug)]
@@ -44,15 +40,6 @@ pub struct Exchange {
     pub outcome: Outcome,
     /// The answer, if one came.
     pub answer: Option<Answer>,
-}
-
-/// A client that goes where it is told: no proxy, no redirects.
-///
-/// # Errors
-/// The library's.
-pub fn client(timeout: Duration) -> reqwest::Result<Client> {
-    let builder = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).retry(reqwest::retry::never());
-    builder.pool_idle_timeout(IDLE).timeout(timeout).build()
 }
 
 impl Wire {

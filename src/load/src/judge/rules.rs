@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::{Blame, EXAMPLES, Evidence, Finding, Sides, debited};
 use crate::journal::{Entry, Posted, Reply};
-use crate::operator::EventView;
+use sakshi_client::answers::Event;
 
 /// The service's clock and ours may differ so much, and an intent may end so much before its transaction, in seconds.
 const EXPIRY_SLACK: i64 = 15;
@@ -88,8 +88,8 @@ pub(super) fn ledger(evidence: &Evidence) -> Finding {
     finding("the ledger adds up to the balance", figures, wrong)
 }
 
-pub(super) fn places(evidence: &Evidence, event: &EventView, list: &[String]) -> Finding {
-    let registered = event.registrations.max(list.len() as u64);
+pub(super) fn places(evidence: &Evidence, event: &Event, list: &[String]) -> Finding {
+    let registered = event.registration_count.max(list.len() as u64);
     let wrong = outside("registered", registered, 0, evidence.max_guests).into_iter().chain(outside(
         "places",
         event.max_guests,
@@ -99,7 +99,7 @@ pub(super) fn places(evidence: &Evidence, event: &EventView, list: &[String]) ->
     finding("never more guests than places", format!("{registered} registered, {} places", evidence.max_guests), wrong)
 }
 
-pub(super) fn registered(evidence: &Evidence, sides: &Sides<'_>, event: &EventView, list: &[String]) -> Finding {
+pub(super) fn registered(evidence: &Evidence, sides: &Sides<'_>, event: &Event, list: &[String]) -> Finding {
     let distinct: HashSet<&str> = list.iter().map(String::as_str).collect();
     let (length, journal) = (list.len() as u64, &evidence.journal);
     let missing = sides
@@ -109,7 +109,7 @@ pub(super) fn registered(evidence: &Evidence, sides: &Sides<'_>, event: &EventVi
         .map(|txn| format!("accepted and not registered: {}", journal.line(txn)));
     let known = |txn: &&&str| !sides.accepted.contains(**txn) && !sides.unknown.contains(**txn);
     let strange = distinct.iter().filter(known).map(|txn| format!("registered and never accepted: {}", journal.line(txn)));
-    let wrong = outside("registrations counted", event.registrations, length, length)
+    let wrong = outside("registrations counted", event.registration_count, length, length)
         .into_iter()
         .chain(outside("distinct registrations", distinct.len() as u64, length, length))
         .chain(missing)
@@ -118,13 +118,13 @@ pub(super) fn registered(evidence: &Evidence, sides: &Sides<'_>, event: &EventVi
     finding("the registered guests are those who were told so", figures, wrong)
 }
 
-pub(super) fn scans(evidence: &Evidence, event: &EventView) -> Finding {
+pub(super) fn scans(evidence: &Evidence, event: &Event) -> Finding {
     let (least, most) = opened(evidence);
-    let figures = format!("{} opened, {} scans counted", range(least, most), event.scans);
-    finding("each scan is counted", figures, outside("scans", event.scans, least, most))
+    let figures = format!("{} opened, {} scans counted", range(least, most), event.scan_count);
+    finding("each scan is counted", figures, outside("scans", event.scan_count, least, most))
 }
 
-pub(super) fn abandoned(evidence: &Evidence, event: &EventView) -> Finding {
+pub(super) fn abandoned(evidence: &Evidence, event: &Event) -> Finding {
     let unanswered = || evidence.journal.entries.values().filter(|entry| entry.answered.is_none_or(pending));
     let over = |entry: &&Entry| entry.expires.is_some_and(|expires| expires + EXPIRY_SLACK <= evidence.read_at);
     let certain = |entry: &&Entry| entry.answered.is_none();
@@ -132,8 +132,8 @@ pub(super) fn abandoned(evidence: &Evidence, event: &EventView) -> Finding {
     let sure = unanswered().filter(certain).count() as u64;
     let least = if evidence.all_expired { sure } else { expired };
     let most = all + evidence.journal.unknown_openings;
-    let figures = format!("{} counted, {sure} left, {least} of them long enough ago to be expired", event.abandoned);
-    finding("guests who left are counted when their time is over", figures, outside("abandoned", event.abandoned, least, most))
+    let figures = format!("{} counted, {sure} left, {least} of them long enough ago to be expired", event.abandoned_count);
+    finding("guests who left are counted when their time is over", figures, outside("abandoned", event.abandoned_count, least, most))
 }
 
 /// Whether a transaction may still be pending after this answer to it.

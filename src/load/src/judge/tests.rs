@@ -18,12 +18,12 @@ fn honest() -> Evidence {
     let journal = Journal::default();
     let mut list = Vec::new();
     let mut webhooks = Arrivals::default();
-    let mut ledger = vec![LedgerLine { seq: 1, kind: "grant".into(), amount: 100, balance_after: 100, reference: "start".into() }];
+    let mut ledger = vec![LedgerEntry { seq: 1, kind: "grant".into(), amount: 100, balance_after: 100, reference: "start".into() }];
     for guest in 0..11_u64 {
         let (txn, asked) = (format!("txn-{guest:02}"), at(guest * 100));
         journal.opened(&txn, Entry { guest, asked, opened: asked + at(1), expires: Some(900), answered: None, polled: None });
         let balance = 99 - i64::try_from(guest).unwrap();
-        ledger.push(LedgerLine {
+        ledger.push(LedgerEntry {
             seq: 2 + i64::try_from(guest).unwrap(),
             kind: "debit".into(),
             amount: 1,
@@ -46,7 +46,7 @@ fn honest() -> Evidence {
         }
         journal.ended(Visit::Done);
     }
-    let counts = EventView { max_guests: 8, registrations: 8, scans: 11, abandoned: 0 };
+    let counts = Event { status: "at_capacity".to_owned(), max_guests: 8, registration_count: 8, scan_count: 11, abandoned_count: 0 };
     Evidence {
         journal: journal.with(Clone::clone),
         let_in: 11,
@@ -68,7 +68,7 @@ fn broken(plant: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
     judge(&evidence).into_iter().filter(|finding| !finding.held).map(|finding| finding.rule).collect()
 }
 
-fn event(evidence: &mut Evidence) -> &mut (EventView, Vec<String>) {
+fn event(evidence: &mut Evidence) -> &mut (Event, Vec<String>) {
     evidence.event.as_mut().unwrap()
 }
 
@@ -116,7 +116,7 @@ fn a_webhook_that_says_otherwise_than_the_callback_is_seen() {
 #[test]
 fn overspent_and_unspent_credits_are_seen() {
     let twice = broken(|evidence| {
-        let again = LedgerLine { seq: 13, balance_after: 88, ..evidence.ledger[5].clone() };
+        let again = LedgerEntry { seq: 13, balance_after: 88, ..evidence.ledger[5].clone() };
         evidence.ledger.push(again);
         evidence.balance = 88;
     });
@@ -134,9 +134,9 @@ fn an_opening_without_an_answer_may_have_cost_a_credit_or_not() {
     assert_eq!(broken(|evidence| evidence.journal.unknown_openings = 1), Vec::<&str>::new());
     let charged = broken(|evidence| {
         evidence.journal.unknown_openings = 1;
-        evidence.ledger.push(LedgerLine { seq: 13, kind: "debit".into(), amount: 1, balance_after: 88, reference: "unheard of".into() });
+        evidence.ledger.push(LedgerEntry { seq: 13, kind: "debit".into(), amount: 1, balance_after: 88, reference: "unheard of".into() });
         evidence.balance = 88;
-        event(evidence).0.scans += 1;
+        event(evidence).0.scan_count += 1;
     });
     assert_eq!(charged, Vec::<&str>::new());
 }
@@ -145,7 +145,7 @@ fn an_opening_without_an_answer_may_have_cost_a_credit_or_not() {
 fn an_over_full_event_is_seen() {
     let rules = broken(|evidence| {
         event(evidence).1.push("txn-10".to_owned());
-        event(evidence).0.registrations = 9;
+        event(evidence).0.registration_count = 9;
     });
     assert!(
         rules.contains(&"never more guests than places") && rules.contains(&"the registered guests are those who were told so"),
@@ -158,7 +158,7 @@ fn a_guest_who_was_told_so_and_is_not_registered_is_seen() {
     let rules = broken(|evidence| {
         let (view, list) = event(evidence);
         list.retain(|txn| txn != "txn-05");
-        view.registrations = 7;
+        view.registration_count = 7;
     });
     assert!(rules.contains(&"the registered guests are those who were told so"), "{rules:?}");
 }
@@ -177,13 +177,13 @@ fn a_409_before_the_event_was_full_is_seen() {
 
 #[test]
 fn wrong_counts_of_scans_and_of_those_who_left_are_seen() {
-    assert_eq!(broken(|evidence| event(evidence).0.scans = 12), ["each scan is counted"]);
-    assert_eq!(broken(|evidence| event(evidence).0.abandoned = 3), ["guests who left are counted when their time is over"]);
+    assert_eq!(broken(|evidence| event(evidence).0.scan_count = 12), ["each scan is counted"]);
+    assert_eq!(broken(|evidence| event(evidence).0.abandoned_count = 3), ["guests who left are counted when their time is over"]);
     // txn-02 left, and nobody knows whether txn-01's answer was taken.
     assert_eq!(broken(|evidence| evidence.read_at = 2_000), ["guests who left are counted when their time is over"]);
     let counted = broken(|evidence| {
         evidence.read_at = 2_000;
-        event(evidence).0.abandoned = 1;
+        event(evidence).0.abandoned_count = 1;
     });
     assert_eq!(counted, Vec::<&str>::new());
 }

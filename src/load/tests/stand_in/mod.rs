@@ -126,7 +126,7 @@ fn told(
             json_of(200, &json!({ "client_id": format!("c{}", state.clients) }))
         }
         ("POST", ["admin", "v1", "clients", client, "apps"]) => json_of(200, &json!({ "app_id": format!("a{}", number(client)) })),
-        ("POST", ["admin", "v1", "clients", _, "keys"]) => json_of(200, &json!({ "api_key": "key" })),
+        ("POST", ["admin", "v1", "clients", _, "keys"]) => json_of(200, &json!({ "key_id": "k", "api_key": "key" })),
         ("POST", ["admin", "v1", "clients", _, "credits"]) => json_of(200, &json!({ "balance": 1_000 })),
         ("GET", ["admin", "v1", "clients", client, what]) => {
             let debits = state.events.get(&number(client)).map_or(&[][..], |event| &event.debits);
@@ -144,7 +144,7 @@ fn told(
             let places = usize::try_from(body["max_guests"].as_u64().unwrap()).unwrap();
             let webhook = body["webhook_url"].as_str().unwrap().to_owned();
             state.events.insert(client, Event { places, webhook, ..Event::default() });
-            json_of(200, &json!({ "event_id": format!("e{client}") }))
+            json_of(200, &json!({ "event_id": format!("e{client}"), "qr_url": format!("http://stand-in.invalid/e/e{client}") }))
         }
         ("GET", ["api", "v1", "nationalid-ovse", "events", id]) => {
             let event = &state.events[&number(id)];

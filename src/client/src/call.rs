@@ -1,0 +1,77 @@
+//! One operation of an API as a value, and the pages of lists.
+
+use std::fmt::Display;
+use std::marker::PhantomData;
+
+use reqwest::Method;
+use serde::Serialize;
+
+/// One operation, whose answer is a `T`.
+#[derive(Debug)]
+#[must_use = "a call does nothing until it is sent"]
+pub struct Call<T> {
+    /// The method.
+    pub method: Method,
+    /// Path and query.
+    pub path: String,
+    pub(crate) body: Option<serde_json::Result<Vec<u8>>>,
+    pub(crate) idempotency_key: Option<String>,
+    answer: PhantomData<fn() -> T>,
+}
+
+impl<T> Call<T> {
+    /// Without a body.
+    pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
+        Self { method, path: path.into(), body: None, idempotency_key: None, answer: PhantomData }
+    }
+
+    pub(crate) fn get(path: impl Into<String>) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    pub(crate) fn post(path: impl Into<String>, body: &impl Serialize) -> Self {
+        Self::new(Method::POST, path).body(body)
+    }
+
+    pub(crate) fn body(self, body: &impl Serialize) -> Self {
+        Self { body: Some(serde_json::to_vec(body)), ..self }
+    }
+
+    /// The same operation at most once for this key.
+    pub fn once(self, key: impl Into<String>) -> Self {
+        Self { idempotency_key: Some(key.into()), ..self }
+    }
+
+    /// The same operation with its answer read as another type, such as [`serde_json::Value`].
+    pub fn read_as<U>(self) -> Call<U> {
+        let Self { method, path, body, idempotency_key, .. } = self;
+        Call { method, path, body, idempotency_key, answer: PhantomData }
+    }
+}
+
+/// A page of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Its number, from 1.
+    pub page: u32,
+    /// Entries of a page.
+    pub page_size: u32,
+}
+
+impl Page {
+    /// The largest pages that there are, from the first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (1..).map(|page| Self { page, page_size: 100 })
+    }
+}
+
+impl Display for Page {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "?page={}&page_size={}", self.page, self.page_size)
+    }
+}
+
+/// Text as one segment of a path, whatever it contains.
+pub(crate) fn segment(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}

@@ -1,0 +1,128 @@
+//! Why a call failed.
+
+use std::fmt;
+
+use serde::Deserialize;
+use thiserror::Error;
+
+/// Why a call failed.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// No answer came, with the place and the reason.
+    #[error("the service is unreachable: {0}")]
+    Unreachable(String),
+    /// The service refuses.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// The answer to a call is not what it should be.
+    #[error("the answer to {what} cannot be read; does the service have another version? {reason}")]
+    Answer {
+        /// Method and path.
+        what: String,
+        /// What is wrong with it.
+        reason: serde_json::Error,
+    },
+    /// The body cannot be written.
+    #[error("the body for {path} cannot be written: {reason}")]
+    Body {
+        /// Where it was to be sent.
+        path: String,
+        /// Why.
+        reason: serde_json::Error,
+    },
+}
+
+/// The body of every refusal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Refusal {
+    /// The HTTP status.
+    #[serde(skip)]
+    pub status: u16,
+    /// What is refused, in a sentence; empty if the body is not a refusal of this service.
+    pub message: String,
+    /// The same as a word for programs.
+    pub code: String,
+    /// The id of the request, to be found in the log.
+    pub error_id: Option<String>,
+    /// The fields of the body that are not acceptable.
+    pub errors: Vec<FieldError>,
+}
+
+/// A field that is not acceptable.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct FieldError {
+    /// Its path in the body.
+    pub field: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl Error {
+    /// With the innermost reason: the outer ones say only that a request failed.
+    pub(crate) fn unreachable(error: &reqwest::Error) -> Self {
+        let mut reason: &dyn std::error::Error = error;
+        while let Some(source) = reason.source() {
+            reason = source;
+        }
+        let place = error.url().map_or_else(String::new, |url| format!("{}: ", url.origin().ascii_serialization()));
+        Self::Unreachable(format!("{place}{reason}"))
+    }
+
+    /// The status of a refusal.
+    #[must_use]
+    pub const fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused(refusal) => Some(refusal.status),
+            _ => None,
+        }
+    }
+}
+
+impl Refusal {
+    pub(crate) fn read(status: u16, body: &[u8]) -> Self {
+        Self { status, ..serde_json::from_slice(body).unwrap_or_default() }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.message.is_empty() {
+            return write!(formatter, "the service answered {}", self.status);
+        }
+        formatter.write_str(&self.message)?;
+        for FieldError { field, message } in &self.errors {
+            write!(formatter, "\n  {field}: {message}")?;
+        }
+        match &self.error_id {
+            Some(id) => write!(formatter, " ({}, {id})", if self.code.is_empty() { "no code" } else { &self.code }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_shows_its_sentence_its_fields_its_code_and_the_id_to_ask_about() {
+        let body =
+            br#"{"success":false,"error":"Bad Request","message":"Two fields are wrong.","code":"validation_failed","statusCode":400,
+            "errorId":"req-1","errors":[{"field":"claims[0]","message":"is unknown"},{"field":"channel","message":"is required"}]}"#;
+        let refusal = Refusal::read(400, body);
+        assert_eq!(
+            refusal.to_string(),
+            "Two fields are wrong.\n  claims[0]: is unknown\n  channel: is required (validation_failed, req-1)"
+        );
+        assert_eq!(Error::Refused(refusal).status(), Some(400));
+    }
+
+    #[test]
+    fn a_body_of_something_else_leaves_the_status() {
+        for body in [&b"<html>"[..], b"", b"[]", br#"{"message":7}"#] {
+            assert_eq!(Refusal::read(502, body).to_string(), "the service answered 502");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The operations of the internal listener: the operator's admin API and the reports of connectors.
+
+use reqwest::Method;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::answers::{App, Balance, Delivery, IssuedKey, NewApp, NewClient, Reported, Statement};
+use crate::call::{Call, Page, segment};
+
+fn of_client(client: &str, what: &str) -> String {
+    format!("/admin/v1/clients/{}/{what}", segment(client))
+}
+
+fn of_app(app: &str) -> String {
+    format!("/admin/v1/apps/{}", segment(app))
+}
+
+fn of_key(key_id: &str) -> String {
+    format!("/admin/v1/keys/{}", segment(key_id))
+}
+
+/// Creates a client.
+pub fn create_client(name: &str) -> Call<NewClient> {
+    Call::post("/admin/v1/clients", &json!({ "name": name }))
+}
+
+/// The clients.
+pub fn clients(page: Page) -> Call<Value> {
+    Call::get(format!("/admin/v1/clients{page}"))
+}
+
+/// Creates an app of a client.
+pub fn create_app(client: &str, name: &str) -> Call<NewApp> {
+    Call::post(of_client(client, "apps"), &json!({ "name": name }))
+}
+
+/// The apps of a client.
+pub fn apps(client: &str) -> Call<Value> {
+    Call::get(of_client(client, "apps"))
+}
+
+/// An app.
+pub fn app(app: &str) -> Call<App> {
+    Call::get(of_app(app))
+}
+
+/// Changes an app.
+pub fn change_app(app: &str, change: &impl Serialize) -> Call<App> {
+    Call::new(Method::PATCH, of_app(app)).body(change)
+}
+
+/// The events of an app with their guests, oldest first.
+pub fn events(app: &str, page: Page) -> Call<Value> {
+    Call::get(format!("{}/events{page}", of_app(app)))
+}
+
+/// Where the webhooks of an app go.
+pub fn webhook_urls(app: &str) -> Call<Value> {
+    Call::get(format!("{}/webhook-urls", of_app(app)))
+}
+
+/// Issues a key.
+pub fn issue_key(client: &str, terms: &impl Serialize) -> Call<IssuedKey> {
+    Call::post(of_client(client, "keys"), terms)
+}
+
+/// The keys of a client, revoked ones included.
+pub fn keys(client: &str) -> Call<Value> {
+    Call::get(of_client(client, "keys"))
+}
+
+/// Issues the successor of a key, which goes on working for the overlap.
+pub fn rotate_key(key_id: &str, terms: &impl Serialize) -> Call<IssuedKey> {
+    Call::post(format!("{}/rotate", of_key(key_id)), terms)
+}
+
+/// Revokes a key.
+pub fn revoke_key(key_id: &str) -> Call<Value> {
+    Call::new(Method::DELETE, of_key(key_id))
+}
+
+/// Changes the balance of a client.
+pub fn move_credits(client: &str, movement: &impl Serialize) -> Call<Value> {
+    Call::post(of_client(client, "credits"), movement)
+}
+
+/// The balance of a client.
+pub fn balance(client: &str) -> Call<Balance> {
+    Call::get(of_client(client, "credits"))
+}
+
+/// The ledger of a client, oldest entry first.
+pub fn statement(client: &str, page: Page) -> Call<Statement> {
+    Call::get(format!("{}{page}", of_client(client, "statement")))
+}
+
+/// Recomputes every ledger.
+pub fn audit() -> Call<Value> {
+    Call::get("/admin/v1/credits/audit")
+}
+
+/// The state of a flow and of its webhooks.
+pub fn flow_deliveries(flow: &str) -> Call<Value> {
+    Call::get(format!("/admin/v1/flows/{}/deliveries", segment(flow)))
+}
+
+/// The webhook of a transaction.
+pub fn delivery(txn: &str) -> Call<Delivery> {
+    Call::get(format!("/admin/v1/transactions/{}/delivery", segment(txn)))
+}
+
+/// The supervision tree.
+pub fn tree() -> Call<Value> {
+    Call::get("/admin/v1/tree")
+}
+
+/// A connector's report of what became of a flow.
+pub fn report(kind: &str, report: &impl Serialize) -> Call<Reported> {
+    Call::post(format!("/internal/v1/flows/{}", segment(kind)), report)
+}

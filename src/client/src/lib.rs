@@ -1,0 +1,171 @@
+//! A typed client of a running service: the public API in [`public`], the internal listener in [`internal`].
+//!
+//! Each operation is a [`Call`]: a value with the method, the path, the body and the type of the answer. A [`Client`] sends it
+//! to one listener with one set of credentials. Callers that need more than the answer (headers, timing, a deliberately wrong
+//! body) take the request from [`Client::request`] and send it themselves.
+
+pub mod answers;
+mod call;
+mod error;
+pub mod internal;
+pub mod public;
+
+use std::time::Duration;
+
+use reqwest::redirect::Policy;
+use reqwest::{Method, RequestBuilder};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::de::DeserializeOwned;
+use url::Url;
+
+use self::answers::{LedgerEntry, Registrations, Statement};
+pub use self::call::{Call, Page};
+pub use self::error::{Error, FieldError, Refusal};
+
+/// The header with a client's API key.
+pub const API_KEY: &str = "X-API-KEY";
+/// The header with the id of an app.
+pub const APP_ID: &str = "X-API-APP-ID";
+/// The header with a client's own key of a request that must not be done twice.
+pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
+
+/// The service closes idle connections after 5 s; a client that keeps them longer may use one that is being closed.
+const IDLE: Duration = Duration::from_secs(2);
+
+/// Who calls.
+#[derive(Clone, Debug)]
+pub enum Credentials {
+    /// Anybody.
+    None,
+    /// The operator or a connector, on the internal listener.
+    Bearer(SecretString),
+    /// A client's backend, on the public listener.
+    Client {
+        /// The API key.
+        key: SecretString,
+        /// The app.
+        app: String,
+    },
+}
+
+/// One listener, called with one set of credentials.
+#[derive(Clone, Debug)]
+pub struct Client {
+    http: reqwest::Client,
+    base: Url,
+    credentials: Credentials,
+}
+
+/// An HTTP client without proxy, redirects and retries. Without `tls` it needs no root certificates.
+///
+/// # Errors
+/// The TLS library cannot be set up.
+pub fn http(timeout: Duration, tls: bool) -> reqwest::Result<reqwest::Client> {
+    let builder = reqwest::Client::builder().no_proxy().redirect(Policy::none()).retry(reqwest::retry::never());
+    let builder = builder.pool_idle_timeout(IDLE).timeout(timeout);
+    if tls { builder } else { builder.tls_certs_only([]) }.build()
+}
+
+impl Credentials {
+    /// Adds them to a request.
+    pub fn sign(&self, request: RequestBuilder) -> RequestBuilder {
+        match self {
+            Self::None => request,
+            Self::Bearer(token) => request.bearer_auth(token.expose_secret()),
+            Self::Client { key, app } => request.header(API_KEY, key.expose_secret()).header(APP_ID, app),
+        }
+    }
+}
+
+impl Client {
+    /// Calls the listener at `base`.
+    #[must_use]
+    pub const fn new(http: reqwest::Client, base: Url, credentials: Credentials) -> Self {
+        Self { http, base, credentials }
+    }
+
+    /// Where the listener is.
+    #[must_use]
+    pub const fn base(&self) -> &Url {
+        &self.base
+    }
+
+    /// Who calls.
+    #[must_use]
+    pub const fn credentials(&self) -> &Credentials {
+        &self.credentials
+    }
+
+    /// Does a call.
+    ///
+    /// # Errors
+    /// No answer came, the service refuses, or the answer is not what the call promises.
+    pub async fn send<T: DeserializeOwned>(&self, call: Call<T>) -> Result<T, Error> {
+        let what = format!("{} {}", call.method, call.path);
+        let answer = self.request(call)?.send().await.map_err(|error| Error::unreachable(&error))?;
+        let status = answer.status();
+        let body = answer.bytes().await.map_err(|error| Error::unreachable(&error))?;
+        if !status.is_success() {
+            return Err(Error::Refused(Refusal::read(status.as_u16(), &body)));
+        }
+        serde_json::from_slice(&body).map_err(|reason| Error::Answer { what, reason })
+    }
+
+    /// The request of a call, for a caller that sends it in its own way.
+    ///
+    /// # Errors
+    /// The body cannot be written as JSON.
+    pub fn request<T>(&self, call: Call<T>) -> Result<RequestBuilder, Error> {
+        let mut request = self.plain(call.method, &call.path);
+        if let Some(key) = call.idempotency_key {
+            request = request.header(IDEMPOTENCY_KEY, key);
+        }
+        Ok(match call.body {
+            Some(body) => {
+                let body = body.map_err(|reason| Error::Body { path: call.path, reason })?;
+                request.header(reqwest::header::CONTENT_TYPE, "application/json").body(body)
+            }
+            None => request,
+        })
+    }
+
+    /// A request without a body to any path of the listener.
+    pub fn plain(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.http.request(method, format!("{}{path}", self.base.as_str().trim_end_matches('/')));
+        self.credentials.sign(request)
+    }
+
+    /// All entries of a client's ledger, oldest first.
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    pub async fn ledger(&self, client: &str) -> Result<Vec<LedgerEntry>, Error> {
+        let mut entries = Vec::new();
+        for page in Page::all() {
+            let Statement { total, entries: next } = self.send(internal::statement(client, page)).await?;
+            let is_last = next.is_empty();
+            entries.extend(next);
+            if is_last || entries.len() as u64 >= total {
+                break;
+            }
+        }
+        Ok(entries)
+    }
+
+    /// The transactions of all registered guests of an event, oldest first.
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    pub async fn registered(&self, event: &str) -> Result<Vec<String>, Error> {
+        let mut guests = Vec::new();
+        for page in Page::all() {
+            let Registrations { total, registrations } = self.send(public::registrations(event, page)).await?;
+            let is_last = registrations.is_empty();
+            guests.extend(registrations.into_iter().map(|guest| guest.txn_id));
+            if is_last || guests.len() as u64 >= total {
+                break;
+            }
+        }
+        Ok(guests)
+    }
+}

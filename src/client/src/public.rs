@@ -1,0 +1,111 @@
+//! The operations of the public listener: what client backends call.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::answers::{Created, Event, Opened, Registrations};
+use crate::call::{Call, Page, segment};
+
+/// The path that opens a transaction.
+pub const INIT: &str = "/api/v1/nationalid-ovse/init";
+/// The path of an intent to be drawn as a QR code.
+pub const QR_INTENT: &str = "/api/v1/nationalid-ovse/qr-intent";
+/// The path of the events.
+pub const EVENTS: &str = "/api/v1/nationalid-ovse/events";
+/// The path of the webhook URLs that a client registers.
+pub const WEBHOOK: &str = "/api/v1/user/webhook";
+
+/// Opens a transaction.
+pub fn init(terms: &impl Serialize) -> Call<Opened> {
+    Call::post(INIT, terms)
+}
+
+/// The intent of an open transaction, for a QR code.
+pub fn qr_intent(txn: &str) -> Call<Value> {
+    Call::post(QR_INTENT, &json!({ "txnId": txn }))
+}
+
+/// The path of a transaction's result.
+#[must_use]
+pub fn result_path(txn: &str) -> String {
+    format!("/api/v1/nationalid-ovse/result/{}", segment(txn))
+}
+
+/// A transaction's result, pending or final.
+pub fn result(txn: &str) -> Call<Value> {
+    Call::get(result_path(txn))
+}
+
+/// The same, answered after this time at the latest, or when there is something new.
+pub fn await_result(txn: &str, wait: Duration) -> Call<Value> {
+    Call::get(format!("{}?wait={}", result_path(txn), wait.as_secs()))
+}
+
+/// Creates an event.
+pub fn create_event(terms: &impl Serialize) -> Call<Created> {
+    Call::post(EVENTS, terms)
+}
+
+/// The path of an event.
+#[must_use]
+pub fn event_path(id: &str) -> String {
+    format!("{EVENTS}/{}", segment(id))
+}
+
+/// The state of an event.
+pub fn event(id: &str) -> Call<Event> {
+    Call::get(event_path(id))
+}
+
+/// Changes an event.
+pub fn change_event(id: &str, change: &impl Serialize) -> Call<Event> {
+    Call::new(Method::PATCH, event_path(id)).body(change)
+}
+
+/// The registered guests of an event, oldest first.
+pub fn registrations(id: &str, page: Page) -> Call<Registrations> {
+    Call::get(format!("{}/registrations{page}", event_path(id)))
+}
+
+/// Orders signatures of a document.
+pub fn esign(order: &impl Serialize) -> Call<Value> {
+    Call::post("/api/v1/esign/request", order)
+}
+
+/// The state of a document.
+pub fn esign_status(document: &str) -> Call<Value> {
+    Call::post("/api/v1/esign/status", &json!({ "documentId": document }))
+}
+
+/// Asks for documents of a locker.
+pub fn doclocker(order: &impl Serialize) -> Call<Value> {
+    Call::post("/api/v1/doclocker/init", order)
+}
+
+/// The state of a request for documents.
+pub fn doclocker_details(id: &str) -> Call<Value> {
+    Call::get(format!("/api/v1/doclocker/details/{}", segment(id)))
+}
+
+/// Orders an e-stamp.
+pub fn estamp(order: &impl Serialize) -> Call<Value> {
+    Call::post("/api/v1/estamp/init", order)
+}
+
+/// Asks for a consent to wealth data.
+pub fn wealth_consent(order: &impl Serialize) -> Call<Value> {
+    Call::post("/api/v1/wealth/consents", order)
+}
+
+/// Verifies a PAN.
+pub fn verify_pan(order: &impl Serialize) -> Call<Value> {
+    Call::post("/api/v1/pan/verify", order)
+}
+
+/// Registers where the webhooks of an API go.
+pub fn register_webhook(webhook: &impl Serialize) -> Call<Value> {
+    Call::new(Method::PUT, WEBHOOK).body(webhook)
+}
