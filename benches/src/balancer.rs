@@ -1,5 +1,5 @@
-//! What a balancer adds to a request: its own processor time, and the node's for a connection that is opened for the
-//! request. It is haproxy with the configuration in `deploy/haproxy/`, without TLS.
+//! What a balancer adds to a request: its own processor time, and the node's additional processor time. The balancer is
+//! haproxy with the configuration in `deploy/haproxy/`, without TLS.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -18,30 +18,30 @@ use crate::scale::Scale;
 use crate::webhooks::pace::id_of;
 use crate::{Failure, requests};
 
-/// Until it has seen that the node is ready.
-const PATIENCE: Duration = Duration::from_secs(20);
-const LOOK: Duration = Duration::from_millis(200);
-/// Polls in a turn, for each request of a paced one.
+/// How long haproxy may take to find the node ready.
+const TIMEOUT: Duration = Duration::from_secs(20);
+const INTERVAL: Duration = Duration::from_millis(200);
+/// Polls in a turn at full load, as a multiple of `Scale::paced`.
 const POLLS: usize = 3;
 
-/// Microseconds of a request that the balancer uses, and by which the node's become more.
+/// Microseconds per request: of the balancer, and how much more the node uses than without it.
 pub(crate) fn micros(scale: Scale) -> Result<Value, Failure> {
     let service = Service::start(None)?;
     let balancer = start(&service.server)?;
     let poll = requests::poll(&service.server, &id_of(&load::ask(&service.server, &requests::init_without_webhook(&service.server)?)?)?)?;
     let began = Instant::now();
     while load::ask(&balancer, &poll).is_err() {
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > TIMEOUT {
             return Err("haproxy finds no node ready".into());
         }
-        pause(LOOK);
+        pause(INTERVAL);
     }
     let busy = added(&service.server, &balancer, vec![poll.clone(); scale.paced * POLLS], scale)?;
     let light = added(&service.server, &balancer, vec![poll; LIGHT.paced], LIGHT)?;
     Ok(json!({ "balancer_us": busy[0], "node_more_us": busy[1], "light_balancer_us": light[0], "light_node_more_us": light[1] }))
 }
 
-/// Of the balancer, and what the node uses more than without it.
+/// Microseconds of the balancer, and what the node uses more than without it.
 fn added(node: &Server, balancer: &Server, polls: Vec<Vec<u8>>, scale: Scale) -> Result<[Value; 2], Failure> {
     let polls = Arc::new(polls);
     let used = || Ok::<_, Failure>([time_of_threads(balancer.id())?, time_of_threads(node.id())?]);
@@ -51,22 +51,22 @@ fn added(node: &Server, balancer: &Server, polls: Vec<Vec<u8>>, scale: Scale) ->
         let after = used()?;
         Ok::<_, Failure>([0, 1].map(|who| (after[who] - before[who]).as_secs_f64() * 1e6 / polls.len() as f64))
     };
-    let (mut its_own, mut more) = (Vec::new(), Vec::new());
+    let (mut balancer_micros, mut node_more) = (Vec::new(), Vec::new());
     for _ in 0..scale.rounds {
         let direct = through(node)?[1];
         let [balancer, node] = through(balancer)?;
-        its_own.push(balancer);
-        more.push((node - direct).max(0.0));
+        balancer_micros.push(balancer);
+        node_more.push((node - direct).max(0.0));
     }
-    Ok([its_own, more].map(|turns| round(median(&turns))))
+    Ok([balancer_micros, node_more].map(|turns| round(median(&turns))))
 }
 
-/// In front of one node, which it knows by three names.
+/// Starts haproxy before one node, which stands for all three servers of the configuration.
 fn start(node: &Server) -> Result<Server, Failure> {
     let configuration = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/haproxy/haproxy.cfg");
     let internal: SocketAddr = node.text("internal")?.parse()?;
     let [public, statistics] = [free()?, free()?];
-    // It says nothing itself, so a shell says where it will be and then becomes it.
+    // haproxy prints no address, so a shell prints it and then runs haproxy in its place.
     let mut command = Command::new("sh");
     command.args(["-c", r#"echo "{\"address\": \"$SAKSHI_HTTP\"}"; exec haproxy -db -f "$0" >/dev/null"#]).arg(configuration);
     for number in 1..=3 {

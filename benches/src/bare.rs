@@ -1,5 +1,5 @@
-//! Bare servers: actix-web with as many workers and one handler that does the part of a request
-//! that no implementation could leave out, and answers with as many bytes.
+//! Bare servers: actix-web with as many workers as the service and one handler that does only the
+//! unavoidable part of a request, and answers with as many bytes.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -14,12 +14,12 @@ use serde_json::json;
 
 use crate::crypto::{Checks, Signer};
 use crate::journal::Journal;
-use crate::role::{say, told};
+use crate::role::{commands, send_line};
 use crate::{Failure, load};
 
 /// What a bare handler does.
 pub(crate) enum Bare {
-    /// Nothing but to answer.
+    /// Only answers.
     Answering,
     /// Signs a fixed text and puts the signature into the answer.
     Signing(Signer),
@@ -27,7 +27,7 @@ pub(crate) enum Bare {
     Authenticating(HashSet<[u8; 32]>),
     /// Verifies two signatures.
     Verifying(Box<Checks>),
-    /// The same, and keeps a record durably.
+    /// Verifies two signatures and writes a record durably.
     Keeping(Box<Checks>, Journal),
 }
 
@@ -44,7 +44,7 @@ impl Bare {
         Ok(Self::Verifying(Box::new(Checks::from_json(&std::fs::read_to_string(checks)?)?)))
     }
 
-    /// The journal is beside the checks.
+    /// The journal is a file beside `checks`.
     pub(crate) fn keeping(checks: &Path, bytes: usize) -> Result<Self, Failure> {
         let journal = Journal::start(&checks.with_extension("journal"), bytes)?;
         Ok(Self::Keeping(Box::new(Checks::from_json(&std::fs::read_to_string(checks)?)?), journal))
@@ -85,7 +85,7 @@ struct Shared {
     filling: String,
 }
 
-/// Serves with answers of so many bytes.
+/// Serves; answers have `answer` bytes.
 pub(crate) async fn serve(bare: Bare, answer: usize) -> Result<(), Failure> {
     let shared = Data::from(Arc::new(Shared { bare, filling: "x".repeat(answer) }));
     let server = HttpServer::new(move || App::new().app_data(shared.clone()).default_service(to(handle)))
@@ -94,12 +94,12 @@ pub(crate) async fn serve(bare: Bare, answer: usize) -> Result<(), Failure> {
         .bind(("127.0.0.1", 0))?;
     let address = server.addrs().pop();
     actix_rt::spawn(server.run());
-    say(&json!({ "address": address }))?;
-    while told().recv().await.is_some() {}
+    send_line(&json!({ "address": address }))?;
+    while commands().recv().await.is_some() {}
     Ok(())
 }
 
-// The body is taken for its reading; no handler could answer without it.
+// Takes the body, because every handler has to read it.
 async fn handle(request: HttpRequest, _body: Bytes, shared: Data<Shared>) -> HttpResponse {
     let mut body = shared.filling.clone();
     if shared.bare.answer(&request, &mut body).await {

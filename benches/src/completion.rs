@@ -24,31 +24,31 @@ use crate::scale::Scale;
 use crate::summary::Line;
 use crate::{Failure, load, requests};
 
-/// Of the handler that verifies and keeps as many bytes.
-const LEAST: f64 = 0.6;
-/// Of the two verifications without HTTP, without a disk, and without the load generator.
-const LEAST_OF_CHECKS: f64 = 0.8;
+/// Of the bare handler that verifies and writes as many bytes.
+const RATIO_MIN: f64 = 0.6;
+/// Of the two verifications alone, without HTTP, disk and load generator.
+const CHECKS_RATIO_MIN: f64 = 0.8;
 const RESIDENT: &str = "asha";
-/// About as many as are answered in a second.
+/// Credentials issued per second, about as many as are answered.
 const ISSUED_PER_SECOND: usize = 5_000;
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let files = tempfile::tempdir()?;
-    // Intents are not what is measured, so they are signed with the quicker key.
+    // Intents are not measured here, so they are signed with the faster key.
     let key = files.path().join("es256.pem");
     std::fs::write(&key, IntentKey::generate_es256()?.1)?;
     let service = Service::start(Some(&key))?;
-    let wallet = Wallet::new(&service)?;
-    let sample = wallet.callbacks(&service, Scale { callbacks: 1, ..scale })?;
-    let checks = Checks::of(&wallet.sample(&sample)?, &wallet.issuer.jwks_json())?;
+    let identity_app = IdentityApp::new(&service)?;
+    let sample = identity_app.callbacks(&service, Scale { callbacks: 1, ..scale })?;
+    let checks = Checks::of(&identity_app.sample(&sample)?, &identity_app.issuer.jwks_json())?;
     let answer = load::ask(&service.server, &sample[0])?.len().to_string();
     let verifying = bare(files.path(), &checks, &[&answer])?;
 
-    // How many bytes are kept is known after a turn.
+    // The number of bytes is known after the first turn.
     let (mut durable, mut bytes) = (None, Vec::new());
     let (mut ours, mut kept, mut limit, mut alone) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..scale.rounds {
-        let callbacks = wallet.callbacks(&service, scale)?;
+        let callbacks = identity_app.callbacks(&service, scale)?;
         let before = written(service.server.id())?;
         ours.push(load::each_once(&service.server, Arc::clone(&callbacks), scale, false)?.0);
         bytes.push((written(service.server.id())? - before) as f64 / callbacks.len() as f64);
@@ -62,18 +62,18 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     }
     let mut report = Report::new("completion");
     let against = "bare handler that verifies and keeps as many bytes";
-    report.compare(("completion", &ours), (against, &kept), Some(Target::AtLeast(LEAST)));
+    report.compare(("completion", &ours), (against, &kept), Some(Target::AtLeast(RATIO_MIN)));
     report.figure("bytes written for a completion", &bytes);
     report.rates("bare handler that verifies", &limit);
     report.figure("both verifications alone on all cores, per s", &alone);
     let ratios: Vec<f64> = ours.iter().zip(&alone).map(|(ours, alone)| ours.rate / alone).collect();
-    report.judged("**completion ÷ both verifications alone**", &ratios, Target::AtLeast(LEAST_OF_CHECKS));
-    report.lines.push(Line::of_rates(("completion", &ours), (against, &kept), Some(Target::AtLeast(LEAST))));
+    report.judged("**completion ÷ both verifications alone**", &ratios, Target::AtLeast(CHECKS_RATIO_MIN));
+    report.lines.push(Line::of_rates(("completion", &ours), (against, &kept), Some(Target::AtLeast(RATIO_MIN))));
     report.lines.push(Line::of_rates(("completion", &ours), ("bare handler that verifies", &limit), None));
     report.note(
-        "The bare handlers do the same two verifications for each request of the same bytes, under the same load. One of them also writes as \
-         many bytes to a file as the service did in its first turn, those of all requests that wait with one fdatasync, and answers after that. \
-         Credentials disclose eight claims, say that they were issued at 5,000 per second until now, and are bound by their holder; the \
+        "The bare handlers make the same two signature checks for the same requests under the same load. One of them also \
+         writes as many bytes to a file as the service did in its first turn, with one fdatasync for all waiting requests, \
+         before it answers. Credentials have eight claims, issue times spread at 5,000 per second, and holder binding; the \
          transactions have no webhook.",
     );
     Ok(report)
@@ -90,11 +90,11 @@ fn bare(directory: &Path, checks: &Checks, how: &[&str]) -> Result<Server, Failu
 pub(crate) enum Forgery {
     /// The issuer's signature.
     Issuer,
-    /// A claim that was put in place of a disclosed one after the holder's proof was made.
+    /// A claim that replaces a disclosed one after the holder made the proof.
     Disclosure,
-    /// The proof, by another key than the holder's.
+    /// The proof, made with another key than the holder's.
     Holder,
-    /// The proof, for another transaction.
+    /// The proof, made for another transaction.
     Transaction,
 }
 
@@ -102,30 +102,30 @@ impl Forgery {
     pub(crate) const ALL: [Self; 4] = [Self::Issuer, Self::Disclosure, Self::Holder, Self::Transaction];
 }
 
-/// The identity app's side.
-pub(crate) struct Wallet {
+/// The identity app of one resident: makes credentials and callbacks.
+pub(crate) struct IdentityApp {
     issuer: SandboxIssuer,
     holder: HolderKey,
     resident: &'static Resident,
     claims: ClaimSet,
 }
 
-impl Wallet {
+impl IdentityApp {
     pub(crate) fn new(service: &Service) -> Result<Self, Failure> {
-        let issuer = SandboxIssuer::from_pkcs8("https://issuer.sandbox.invalid", &std::fs::read(service.kept("issuer.p8"))?)?;
+        let issuer = SandboxIssuer::from_pkcs8("https://issuer.sandbox.invalid", &std::fs::read(service.key_file("issuer.p8"))?)?;
         let resident = Resident::find(RESIDENT).ok_or("no such resident")?;
         Ok(Self { issuer, holder: HolderKey::generate()?, resident, claims: ClaimSet::parse(&requests::CLAIMS)? })
     }
 
-    /// Opens transactions and prepares a callback with a credential of its own for each.
+    /// Opens transactions and prepares a callback with a new credential for each.
     fn callbacks(&self, service: &Service, scale: Scale) -> Result<Requests, Failure> {
         let inits = vec![requests::init_without_webhook(&service.server)?; scale.callbacks];
         let (_, opened) = load::each_once(&service.server, Arc::new(inits), scale, true)?;
         self.answers(&opened).map(Arc::new)
     }
 
-    /// A callback with a credential of its own for each that was opened: the body of an init's answer, or an intent.
-    /// They say that they were issued at [`ISSUED_PER_SECOND`] until now, which is how people would have got them.
+    /// A callback with a new credential for each opened transaction, given as the body of an init's answer or an intent.
+    /// Their issue times are spread at [`ISSUED_PER_SECOND`] up to now, as those of real people would be.
     pub(crate) fn answers(&self, opened: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Failure> {
         let share = opened.len().div_ceil(load::cores()).max(1);
         let now = SystemClock.now();
@@ -160,15 +160,15 @@ impl Wallet {
             Forgery::Issuer => {
                 let (signed, disclosures) = credential.split_once('~').ok_or("no disclosures")?;
                 let (text, signature) = signed.rsplit_once('.').ok_or("no signature")?;
-                // The first characters of a signature, and so its first number, are others.
+                // A different first number in the signature.
                 let other: String = signature.chars().rev().collect();
                 bind(&self.holder, &format!("{text}.{other}~{disclosures}"), &intent.txn)?
             }
             Forgery::Disclosure => {
                 let (first, last) = credential.trim_end_matches('~').rsplit_once('~').ok_or("no disclosures")?;
                 let invented = URL_SAFE_NO_PAD.encode(json!(["c2FsdA", "residentName", "Somebody Else"]).to_string());
-                let true_one = bind(&self.holder, &format!("{first}~{last}~"), &intent.txn)?;
-                true_one.replacen(last, &invented, 1)
+                let genuine = bind(&self.holder, &format!("{first}~{last}~"), &intent.txn)?;
+                genuine.replacen(last, &invented, 1)
             }
             Forgery::Holder => bind(&HolderKey::generate()?, &credential, &intent.txn)?,
             Forgery::Transaction => bind(&self.holder, &credential, "00000000-0000-4000-8000-000000000000")?,

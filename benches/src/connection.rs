@@ -1,8 +1,7 @@
-//! One keep-alive connection of the load generator: sends bytes that were prepared beforehand and
-//! finds the end of the answer.
+//! One keep-alive connection of the load generator: sends prepared bytes and finds the end of the
+//! answer.
 //!
-//! It knows no more of HTTP/1.1 than that, because whatever it spends is taken from the server on
-//! the same cores.
+//! It parses no more of HTTP/1.1 than that, because it shares the cores with the server.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -24,7 +23,7 @@ pub(crate) struct Answer {
 /// The answer, once all of it has arrived.
 ///
 /// # Errors
-/// What is not an HTTP/1.1 answer with a content length.
+/// When it is not an HTTP/1.1 answer with a content length.
 pub(crate) fn answer(bytes: &[u8]) -> Result<Option<Answer>, Failure> {
     let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
     let mut lines = bytes[..end].split(|byte| *byte == b'\n');

@@ -1,5 +1,5 @@
-//! The measured table that `sakshi-load plan` computes from: `benches/costs.json`, what each step costs and on what
-//! machine. Its reader is `src/load/src/capacity/costs.rs`.
+//! `benches/costs.json`: the cost of each step and the machine it was measured on. `sakshi-load plan` reads it; what the
+//! fields mean is in `docs/capacity.md`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,33 +9,33 @@ use sakshi_authority::intent::IntentKey;
 use serde_json::{Map, Value, json};
 
 use crate::crypto::{Checks, Signer, any_es256, rate_of_all_cores};
-use crate::flow::{Cost, Steps};
 use crate::process::Server;
 use crate::report::median;
-use crate::role::say;
+use crate::role::send_line;
 use crate::scale::Scale;
+use crate::steps::{Cost, Steps};
 use crate::{Failure, balancer, limits, load, results};
 
 /// Tells the cryptographic library that the processor lacks AVX-512 IFMA: bit 21 of EBX of CPUID's leaf 7.
 const WITHOUT_IFMA: (&str, &str) = ("OPENSSL_ia32cap", ":~0x200000");
 
-/// Little to do: 500 requests a second in all, and few of them.
+/// A light load: 500 requests a second.
 pub(crate) const LIGHT: Scale = Scale { paced: 600, pause: Duration::from_millis(2), rounds: 1, ..Scale::FULL };
 
-/// What was measured on one store.
+/// Costs on one store.
 pub(crate) struct StoreCosts<'a> {
     pub(crate) steps: &'a [Steps],
     /// An init with ES256; a callback without a webhook; a guest with RS256 and with ES256.
     pub(crate) more: &'a [Vec<Cost>; 4],
-    /// The same with [`LIGHT`].
+    /// `steps` and `more` with [`LIGHT`].
     pub(crate) light: (Steps, [Cost; 4]),
-    /// Resident bytes of a node that holds next to nothing.
+    /// Resident bytes of a fresh node.
     pub(crate) node: f64,
-    /// Bytes of a transaction that waits, in the node.
+    /// Bytes of a pending transaction in the node.
     pub(crate) node_pending: f64,
     /// The same in Redis' memory, or in the embedded store's files.
     pub(crate) store_pending: f64,
-    /// The same of one that has ended, with its ledger entry and what became of its webhook.
+    /// The same of a completed one, with its ledger entry and the record of its webhook.
     pub(crate) store_ended: f64,
 }
 
@@ -65,12 +65,12 @@ fn figures((busy, light): (Cost, Cost)) -> Value {
     let named = Cost::NAMES.iter().map(|name| (*name).to_owned()).zip(busy.0);
     let [node, redis] = light.micros();
     let light = [("light_node_us".to_owned(), node), ("light_redis_us".to_owned(), redis)];
-    // A difference of two measurements may be a little below nothing.
+    // A difference of two measurements may be slightly negative.
     let all = named.chain(light).map(|(name, figure)| (name, round(figure.max(0.0))));
     Value::Object(all.collect::<Map<_, _>>())
 }
 
-/// Three digits are more than is known.
+/// Rounds to the precision of the measurement.
 pub(crate) fn round(figure: f64) -> Value {
     json!(if figure.abs() < 100.0 { (figure * 10.0).round() / 10.0 } else { figure.round() })
 }
@@ -83,7 +83,7 @@ pub(crate) fn all(embedded: &Value, redis: &Value, webhook_bytes: usize, scale: 
     let (signer, checks) = (any_es256()?, Checks::any()?);
     let [es256, check] = [
         micros(rate_of_all_cores(scale.span, || signer.sign().map(drop))?),
-        // Each of them is two.
+        // One run verifies two signatures.
         micros(rate_of_all_cores(scale.span, || checks.verify())? * 2.0),
     ];
     let [synced, _] = limits::disk::rates(scale)?;
@@ -102,7 +102,7 @@ pub(crate) fn all(embedded: &Value, redis: &Value, webhook_bytes: usize, scale: 
     }))
 }
 
-/// Of one core, from a rate of all.
+/// Microseconds on one core, from the rate of all cores.
 fn micros(rate: f64) -> f64 {
     load::cores() as f64 * 1e6 / rate
 }
@@ -117,12 +117,12 @@ fn rsa_micros(scale: Scale) -> Result<f64, Failure> {
 fn rsa_micros_without_ifma() -> Result<f64, Failure> {
     let mut command = Command::new(std::env::current_exe()?);
     let child = Server::start_program(command.args(["role", "rsa"]).env(WITHOUT_IFMA.0, WITHOUT_IFMA.1))?;
-    child.said["micros"].as_f64().ok_or_else(|| "the child measured no signature".into())
+    child.first_line["micros"].as_f64().ok_or_else(|| "the child measured no signature".into())
 }
 
-/// Plays the role.
-pub(crate) fn tell_rsa() -> Result<(), Failure> {
-    say(&json!({ "micros": rsa_micros(Scale::FULL)? }))
+/// Runs the role.
+pub(crate) fn print_rsa_cost() -> Result<(), Failure> {
+    send_line(&json!({ "micros": rsa_micros(Scale::FULL)? }))
 }
 
 /// Bytes of a webhook's headers and body, as its receiver kept them.
@@ -143,7 +143,7 @@ pub(crate) fn size_of(directory: &Path) -> Result<u64, Failure> {
     Ok(size)
 }
 
-/// Puts a table in place of the one that is committed.
+/// Writes `costs.json`.
 pub(crate) fn write(costs: &Value) -> Result<(), Failure> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("costs.json");
     std::fs::write(path, serde_json::to_string_pretty(costs)? + "\n").map_err(Into::into)

@@ -1,4 +1,4 @@
-//! The cryptography alone: what a request cannot do without.
+//! The unavoidable cryptography of a request, alone.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{Failure, load};
 
-/// Bytes under a signature: about what an intent's header and payload come to.
+/// Bytes that are signed, about as many as in an intent.
 const SIGNED_BYTES: usize = 800;
 
 /// A key that signs a fixed text.
@@ -78,13 +78,13 @@ impl Check {
 /// The two signatures of a credential with key binding: the issuer's and the holder's.
 pub(crate) struct Checks([Check; 2]);
 
-/// A fresh key of the curve.
+/// A new ES256 key.
 pub(crate) fn any_es256() -> Result<Signer, Failure> {
     Ok(Signer::Es256(Box::new(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)?)))
 }
 
 impl Checks {
-    /// Those of a credential of this issuer.
+    /// The signatures of a credential.
     pub(crate) fn of(credential: &str, jwks: &str) -> Result<Self, Failure> {
         let issuer: Value = serde_json::from_str(jwks)?;
         let token = credential.split('~').next().unwrap_or_default();
@@ -93,7 +93,7 @@ impl Checks {
         Ok(Self([Check::of(token, &issuer["keys"][0])?, Check::of(binding, &payload["cnf"]["jwk"])?]))
     }
 
-    /// Two signatures of fresh keys, where it matters only how long a verification takes.
+    /// Two signatures of new keys, to measure how long a verification takes.
     pub(crate) fn any() -> Result<Self, Failure> {
         let check = || {
             let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)?;
@@ -109,7 +109,7 @@ impl Checks {
         self.0.iter().try_for_each(Check::verify)
     }
 
-    /// For another process.
+    /// Encodes it for another process.
     pub(crate) fn to_json(&self) -> String {
         let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         let check =
@@ -117,7 +117,7 @@ impl Checks {
         json!(self.0.iter().map(check).collect::<Vec<_>>()).to_string()
     }
 
-    /// From [`Self::to_json`].
+    /// Decodes what [`Self::to_json`] made.
     pub(crate) fn from_json(text: &str) -> Result<Self, Failure> {
         let value: Value = serde_json::from_str(text)?;
         let check = |index: usize| {
@@ -128,7 +128,7 @@ impl Checks {
     }
 }
 
-/// How often a second all cores together do something.
+/// Rate of some work on all cores together, per second.
 pub(crate) fn rate_of_all_cores(
     span: Duration,
     work: impl Fn() -> Result<(), aws_lc_rs::error::Unspecified> + Sync,

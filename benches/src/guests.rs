@@ -1,5 +1,5 @@
-//! Guests of one event arriving over a minute through the real HTTP surface: page, start, intent,
-//! credential, callback. Not a ratio: the time of each step, and whether everybody was registered.
+//! Guests of one event who arrive over a minute, over HTTP: page, start, intent, credential, callback.
+//! Reports the latency of each step, and fails unless all guests were registered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,14 +24,14 @@ use crate::scale::Scale;
 const STEPS: [&str; 4] = ["GET /e/{id}", "POST /e/{id}/start", "intent", "callback"];
 const CLAIMS: [&str; 3] = ["name", "dob", "gender"];
 /// How long the last webhooks may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let service = Service::start(None)?;
-    actix_rt::System::new().block_on(storm(&service, scale))
+    actix_rt::System::new().block_on(all_guests(&service, scale))
 }
 
-async fn storm(service: &Service, scale: Scale) -> Result<Report, Failure> {
+async fn all_guests(service: &Service, scale: Scale) -> Result<Report, Failure> {
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await?;
     let site = Arc::new(Site::new(service)?);
     let event = site.create_event(scale.guests, &receiver.url("/hook")).await?;
@@ -52,7 +52,7 @@ async fn storm(service: &Service, scale: Scale) -> Result<Report, Failure> {
         }
     }
     let took = began.elapsed().as_secs_f64();
-    let webhooks = receiver.wait_for(scale.guests, PATIENCE).await.len();
+    let webhooks = receiver.wait_for(scale.guests, TIMEOUT).await.len();
     let event = site.event(&event).await?;
     let registered = event["registration_count"].as_u64().unwrap_or_default();
     if registered != scale.guests as u64 || webhooks != scale.guests {
@@ -65,15 +65,15 @@ async fn storm(service: &Service, scale: Scale) -> Result<Report, Failure> {
         report.figure(&format!("{step}, p99 in ms"), &[times[times.len() * 99 / 100]]);
     }
     report.note(format!(
-        "{} guests arrived evenly over {:.0} s and were done after {took:.1} s; all were registered, each with one webhook, and no request \
-         failed. Driver and service share the machine.",
+        "{} guests arrived evenly over {:.0} s and were done after {took:.1} s. All were registered, each with one webhook, and \
+         no request failed. Load generator and service share the machine.",
         scale.guests,
         scale.arrivals.as_secs_f64()
     ));
     Ok(report)
 }
 
-/// The service as organiser, guests and their phones see it.
+/// HTTP client of the organiser, the guests and their phones.
 struct Site {
     http: Client,
     base: String,
@@ -92,7 +92,7 @@ impl Site {
             base: format!("http://{}", service.server.address),
             key: service.server.text("key")?.to_owned(),
             app: service.server.text("app")?.to_owned(),
-            issuer: SandboxIssuer::from_pkcs8("https://issuer.sandbox.invalid", &std::fs::read(service.kept("issuer.p8"))?)?,
+            issuer: SandboxIssuer::from_pkcs8("https://issuer.sandbox.invalid", &std::fs::read(service.key_file("issuer.p8"))?)?,
             holder: HolderKey::generate()?,
             resident: Resident::find("asha").ok_or("no such resident")?,
             claims: ClaimSet::parse(&CLAIMS)?,
@@ -101,7 +101,7 @@ impl Site {
 
     async fn create_event(&self, guests: usize, webhook: &str) -> Result<String, Failure> {
         let end = (SystemClock.now() + Duration::from_secs(3_600)).to_string();
-        let terms = json!({ "name": "Storm", "claims": CLAIMS, "max_guests": guests, "expires_at": end, "webhook_url": webhook });
+        let terms = json!({ "name": "Open day", "claims": CLAIMS, "max_guests": guests, "expires_at": end, "webhook_url": webhook });
         let request = self.http.post(self.url("/api/v1/nationalid-ovse/events")).json(&terms);
         let created: Value = expect(self.signed(request).send().await?, StatusCode::OK)?.json().await?;
         Ok(created["event_id"].as_str().ok_or("no event id")?.to_owned())
@@ -112,7 +112,7 @@ impl Site {
         Ok(expect(self.signed(request).send().await?, StatusCode::OK)?.json().await?)
     }
 
-    /// One guest; the time of each step.
+    /// One guest. Returns the duration of each step.
     async fn visit(&self, event: &str) -> Result<[Duration; 4], Failure> {
         let began = Instant::now();
         expect(self.http.get(self.url(&format!("/e/{event}"))).send().await?, StatusCode::OK)?.bytes().await?;

@@ -1,4 +1,4 @@
-//! Inits against signatures: one signature is what an init cannot do without.
+//! Inits beside signatures, the unavoidable part of an init.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,21 +13,22 @@ use crate::scale::Scale;
 use crate::summary::Line;
 use crate::{Failure, load, requests};
 
-const LEAST: f64 = 0.85;
+const RATIO_MIN: f64 = 0.85;
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut report = Report::new("init");
     let service = Service::start(None)?;
-    let key = service.kept("intent.pem");
-    measure(&mut report, "RS256", &service, &key, Some(Target::AtLeast(LEAST)), scale)?;
+    let key = service.key_file("intent.pem");
+    measure(&mut report, "RS256", &service, &key, Some(Target::AtLeast(RATIO_MIN)), scale)?;
     drop(service);
     let files = tempfile::tempdir()?;
     let key = files.path().join("es256.pem");
     std::fs::write(&key, IntentKey::generate_es256()?.1)?;
     measure(&mut report, "ES256", &Service::start(Some(&key))?, &key, None, scale)?;
     report.note(
-        "The bare signer is actix-web with a handler that signs one text of fixed size with the same key and answers with as many bytes: \
-         same load generator, connections and request bytes. \"Alone\" is the signature on all cores without HTTP.",
+        "The bare signer is actix-web with a handler that signs a text of fixed size with the same key and answers with as many \
+         bytes; load generator, connections and request bytes are the same. \"Alone\" is the signature on all cores without \
+         HTTP.",
     );
     Ok(report)
 }

@@ -1,5 +1,5 @@
-//! A file to which records are appended durably, many with one fdatasync: what a completion cannot do without when its
-//! answer must outlive a loss of power.
+//! A file to which records are appended durably, many with one fdatasync: the unavoidable work of a completion whose
+//! answer must survive a loss of power.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
@@ -10,8 +10,8 @@ use tokio::sync::oneshot;
 
 use crate::Failure;
 
-/// The file has this size from the start and is written over and over, as a write-ahead log is: a file that grows would
-/// have its size written as well.
+/// The file has this size from the start and is written in a circle, like a write-ahead log. A growing file would also need
+/// its size written.
 const SIZE: u64 = 64 * 1_024 * 1_024;
 
 /// The file and the thread that writes it.
@@ -27,7 +27,7 @@ impl Journal {
         file.sync_all()?;
         let (waiting, records) = channel();
         std::thread::Builder::new().name("journal".to_owned()).spawn(move || {
-            // Whoever waits learns of a failure by the end of the channel.
+            // After a failure the channel closes, so that callers fail.
             let _ = write(file, &records, bytes);
         })?;
         Ok(Self { waiting })
@@ -41,7 +41,7 @@ impl Journal {
     }
 }
 
-/// Writes what waits with one fdatasync, again and again.
+/// Writes all waiting records with one fdatasync, in a loop.
 fn write(mut file: File, records: &Receiver<oneshot::Sender<()>>, bytes: usize) -> Result<(), Failure> {
     let mut position = 0;
     while let Ok(first) = records.recv() {
@@ -55,7 +55,7 @@ fn write(mut file: File, records: &Receiver<oneshot::Sender<()>>, bytes: usize) 
         position += records.len() as u64;
         file.sync_data()?;
         for done in group {
-            // Whoever asked may be gone.
+            // The caller may have ended.
             let _ = done.send(());
         }
     }

@@ -1,8 +1,8 @@
-//! How long an init takes with few and with many live transactions.
+//! Latency of an init with few and with many live transactions.
 //!
-//! Open loop: requests are due at times that do not depend on the answers, and a latency counts
-//! from when its request was due. Few and many take turns; the node with few is a fresh one each
-//! time, since every init of the measurement itself adds to those that live.
+//! Open loop: requests are due at times that do not depend on the answers, and latency counts from the
+//! due time. The two take turns. The node with few is new each time, because every measured init adds
+//! a live transaction.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -16,13 +16,13 @@ use crate::scale::Scale;
 use crate::summary::Line;
 use crate::{Failure, load, requests};
 
-const MOST: f64 = 1.3;
+const RATIO_MAX: f64 = 1.3;
 const FEW: usize = 1_000;
-/// Share of the capacity that is asked for.
+/// Share of the capacity that is used.
 const LOAD: f64 = 0.4;
-/// Share of late requests beyond which the load was no longer an open loop.
-const LATE_MOST: f64 = 0.05;
-/// Connections that take turns; many more than are ever waited for at once.
+/// Share of late requests above which the result is not usable.
+const LATE_MAX: f64 = 0.05;
+/// Connections that take turns, many more than wait at the same time.
 const CONNECTIONS: usize = 64;
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
@@ -45,7 +45,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         with_many.push(turn(&many, rate, scale)?);
     }
     let mut report = Report::new("latency");
-    for (at, name, target) in [(0.5, "p50", None), (0.99, "p99", Some(Target::AtMost(MOST)))] {
+    for (at, name, target) in [(0.5, "p50", None), (0.99, "p99", Some(Target::AtMost(RATIO_MAX)))] {
         let times = |turns: &[Turn]| turns.iter().map(|turn| turn.quantile(at)).collect::<Vec<_>>();
         let (few, many) = (times(&with_few), times(&with_many));
         report.figure(&format!("{name} of init with {FEW} live, ms"), &few);
@@ -63,12 +63,12 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     report.figure("idle CPU of the node with many, % of a core", &[idle]);
     let late: Vec<f64> = with_few.iter().chain(&with_many).map(|turn| turn.late).collect();
     report.note(format!(
-        "Open loop at {rate:.0} inits/s, {:.0} % of the {capacity:.0}/s that one node answered in a closed loop, RS256; latencies count from when a \
-         request was due; {:.2} % of the requests were sent late because their connection was still waiting.",
+        "Open loop at {rate:.0} inits/s, {:.0} % of the {capacity:.0}/s that one node answered in a closed loop, RS256; latency counts \
+         from when a request was due; {:.2} % of the requests were sent late because their connection was still waiting.",
         LOAD * 100.0,
         median(&late) * 100.0
     ));
-    if median(&late) > LATE_MOST {
+    if median(&late) > LATE_MAX {
         report.note("**That is too many: the machine was too busy, and these ratios say nothing.**");
     }
     Ok(report)
@@ -114,7 +114,7 @@ fn turn(service: &Service, rate: f64, scale: Scale) -> Result<Turn, Failure> {
     Ok(Turn { millis, late })
 }
 
-/// When the requests of one connection are due: about `every` apart, never in step with others.
+/// When the requests of one connection are due: about `every` apart, at random.
 struct Pace {
     due: Instant,
     every: Duration,
@@ -123,13 +123,13 @@ struct Pace {
 
 impl Pace {
     fn next(&mut self) {
-        // Knuth's linear congruential generator: good enough to keep connections out of step.
+        // Knuth's linear congruential generator, good enough to spread the requests.
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let share = (self.state >> 40) as f64 / f64::from(1_u32 << 24);
         self.due += self.every.mul_f64(0.5 + share);
     }
 
-    /// Latencies of the requests due from `from` on, and how many of these were sent late.
+    /// Latencies of the requests due after `from`, and how many of them were sent late.
     fn drive(mut self, address: SocketAddr, request: &[u8], from: Instant, end: Instant) -> Result<(Vec<f64>, usize), Failure> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;

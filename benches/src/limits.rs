@@ -1,4 +1,4 @@
-//! What this machine can do alone, measured in the run whose tables are held against it.
+//! What this machine can do alone, to compare the other tables with.
 
 pub(crate) mod disk;
 mod script;
@@ -15,9 +15,9 @@ use crate::scale::Scale;
 use crate::webhooks::Post;
 use crate::{Failure, load, requests};
 
-/// Bytes of the bare handler's answers: about a poll's.
+/// Bytes of the bare handler's answers, about as many as a poll's.
 const ANSWER: usize = 120;
-/// Credentials of the length that the service gives its clients.
+/// Credentials as long as those of the service's clients.
 const KEY: &str = "a-key-of-the-length-that-clients-are-given-0123456789";
 const APP: &str = "an-app-of-the-usual-length-0123456789";
 
@@ -39,10 +39,10 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     report.figure("appends of 8 KiB with an fdatasync each, per s", &alone);
     report.figure(&format!("appends of 8 KiB, {} to an fdatasync, per s", disk::GROUP), &grouped);
     report.note(
-        "Signatures on all cores in loops. The bare handler is actix-web with a worker per core that answers the same bytes to the same \
-         load generator as in the other tables; with authentication it hashes key and app and looks them up. The script is the one that the \
-         bare server of the table \"nodes\" runs, called 64 at a time over as many connections as cores. hyper posts 600 bytes, \
-         64 at a time; its server CPU is the sender's. The file is in the directory for temporary files, where the stores of all benches are.",
+        "Signatures on all cores. The bare handler is actix-web with a worker per core, with the load generator of the other \
+         tables; with authentication it hashes key and app and looks them up. The script is that of the bare server of the \
+         table \"nodes\", called 64 at a time over one connection per core. hyper posts 600 bytes, 64 at a time; its server CPU \
+         is the sender's. The file is in the temporary directory, like the stores of all benches.",
     );
     Ok(report)
 }
@@ -57,7 +57,7 @@ fn signatures(report: &mut Report, scale: Scale) -> Result<(), Failure> {
         report.figure(&format!("{algorithm} signatures, per s"), &rates);
     }
     let checks = Checks::any()?;
-    // Each of them is two.
+    // One run verifies two signatures.
     let rates = turns(scale, || Ok(rate_of_all_cores(scale.span, || checks.verify())? * 2.0))?;
     report.figure("ES256 verifications, per s", &rates);
     Ok(())

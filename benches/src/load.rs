@@ -1,8 +1,7 @@
-//! The load generator: the same for the service and for what it is compared with.
+//! The load generator, the same for the service and for the bare servers.
 //!
-//! Closed loop: each connection sends its next request when it has the answer to the one before.
-//! One thread per core; a failed or refused request fails the measurement, because a ratio of
-//! errors means nothing.
+//! Closed loop: each connection sends its next request when it has the answer to the previous one.
+//! One thread per core. A failed or refused request fails the measurement.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,14 +17,14 @@ use crate::scale::Scale;
 /// Prepared requests.
 pub(crate) type Requests = Arc<Vec<Vec<u8>>>;
 
-/// What a turn showed.
+/// Result of a turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
     /// Answers per second.
     pub(crate) rate: f64,
     /// Processor time of the server for one answer, in microseconds.
     pub(crate) server_micros: f64,
-    /// Bytes of a request and of an answer, where each was sent once.
+    /// Bytes of a request and of an answer, if each was sent once.
     pub(crate) bytes: [f64; 2],
 }
 
@@ -36,7 +35,7 @@ impl Measured {
     }
 }
 
-/// Waits.
+/// Sleeps.
 #[expect(clippy::disallowed_methods, reason = "a measurement lasts as long as it is told to")]
 pub(crate) fn pause(span: Duration) {
     std::thread::sleep(span);
@@ -51,11 +50,11 @@ struct Shared {
     /// Connections are spread over these.
     addresses: Vec<SocketAddr>,
     requests: Requests,
-    /// Sends the requests again and again until told to stop, instead of each once.
+    /// Repeats the requests until `stop`, instead of sending each once.
     repeat: bool,
-    /// Keeps the bodies of the answers; of one that leads elsewhere, all of it.
+    /// Keeps the bodies of answers, and redirects with their headers.
     keep: bool,
-    /// When the first is sent at the earliest, and how much later each further one.
+    /// The earliest time of the first request, and the pause between two.
     pace: (Instant, Duration),
     next: AtomicUsize,
     answered: AtomicU64,
@@ -143,17 +142,17 @@ fn thread(shared: &Arc<Shared>, connections: usize) -> Result<Vec<Vec<u8>>, Fail
     })
 }
 
-/// Of all of them together.
+/// Processor time of all servers.
 fn processor_time(servers: &[&Server]) -> Result<Duration, Failure> {
     servers.iter().map(|server| server.processor_time()).sum()
 }
 
-/// One turn: sends the requests over and over and measures after a warm-up.
+/// One turn: repeats the requests and measures after a warm-up.
 pub(crate) fn cycle(server: &Server, requests: &Requests, scale: Scale) -> Result<Measured, Failure> {
     cycle_over(&[server], requests, scale)
 }
 
-/// The same over several servers, as many connections to each.
+/// The same over several servers, with as many connections to each.
 pub(crate) fn cycle_over(servers: &[&Server], requests: &Requests, scale: Scale) -> Result<Measured, Failure> {
     let shared = Shared {
         addresses: servers.iter().map(|server| server.address).collect(),
@@ -178,12 +177,12 @@ pub(crate) fn cycle_over(servers: &[&Server], requests: &Requests, scale: Scale)
     Ok(measured)
 }
 
-/// Sends each request once, keeps the bodies of the answers if asked, and measures the whole.
+/// Sends each request once and measures; with `keep` it returns the bodies of the answers.
 pub(crate) fn each_once(server: &Server, requests: Requests, scale: Scale, keep: bool) -> Result<(Measured, Vec<Vec<u8>>), Failure> {
     each_once_over(&[server], requests, scale, keep, Duration::ZERO)
 }
 
-/// The same over several servers, as many connections to each, and no two requests closer than a pause.
+/// The same over several servers, with a pause between two requests.
 pub(crate) fn each_once_over(
     servers: &[&Server],
     requests: Requests,
@@ -213,7 +212,7 @@ pub(crate) fn each_once_over(
     Ok((Measured { bytes, ..measured }, bodies))
 }
 
-/// One request and the body of its answer.
+/// Sends one request and returns the body of its answer.
 pub(crate) fn ask(server: &Server, request: &[u8]) -> Result<Vec<u8>, Failure> {
     let one = Scale { connections: 1, ..Scale::QUICK };
     each_once(server, Arc::new(vec![request.to_vec()]), one, true)?.1.pop().ok_or_else(|| "no answer".into())

@@ -6,12 +6,11 @@
 
 mod balancer;
 mod bare;
+mod bare_redis;
 mod completion;
 mod connection;
 mod costs;
-mod crowd;
 mod crypto;
-mod flow;
 mod growth;
 mod guests;
 mod https;
@@ -26,12 +25,13 @@ mod nodes;
 mod peers;
 mod poll;
 mod process;
-mod recording;
 mod report;
 mod requests;
 mod results;
 mod role;
 mod scale;
+mod scaling;
+mod steps;
 mod summary;
 mod transactions;
 mod verification;
@@ -54,12 +54,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 type Bench = fn(Scale) -> Result<Report, Failure>;
 
-/// Reports ratios of what the service does against its limits.
+/// Measures the service beside bare servers that do only the unavoidable part of the work.
 #[derive(Parser)]
 struct Cli {
     #[command(subcommand)]
     what: What,
-    /// Small numbers and short rounds: shows that everything works, not how fast it is.
+    /// Small and short: shows that everything works, not how fast it is.
     #[arg(long, global = true)]
     quick: bool,
     /// Keep-alive connections of the load generator, instead of the usual 64.
@@ -72,44 +72,44 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum What {
-    /// Inits per second against signatures per second.
+    /// Inits beside a bare handler that makes one signature.
     Init,
-    /// Result polls against a bare handler with the same authentication.
+    /// Polls beside a bare handler with the same authentication.
     Poll,
-    /// Callbacks with credentials against the two signature checks in them.
+    /// Callbacks beside a bare handler that makes the same two signature checks.
     Completion,
-    /// Bytes of resident memory per live transaction, fresh and churned.
+    /// Resident memory per live transaction, fresh and after many were replaced.
     Memory,
     /// Latency of init with few and with many live transactions.
     Latency,
-    /// Guests of one event arriving over a minute: the time of each step.
+    /// Guests of one event who arrive over a minute: latency of each step.
     Guests,
-    /// Processor time of a whole verification, of the node and of Redis.
+    /// Processor time of a whole verification, of the node and of Redis; writes costs.json.
     Verification,
-    /// What a verification costs here and in minimal servers of Node and Python.
+    /// Cost of a verification here and in minimal servers in Node and Python.
     Peers,
-    /// Inits of nodes that share a Redis, against a bare server on the same Redis.
+    /// Inits of nodes that share a Redis, beside a bare server on the same Redis.
     Nodes,
-    /// Cost per request as what the node holds grows: one series or all of them.
+    /// Cost of a request as the node holds more: one series or all.
     Growth {
         #[command(subcommand)]
         series: Option<growth::Series>,
     },
-    /// What a completion costs as more nodes share a Redis.
-    Crowd,
-    /// Webhooks from the outbox against a bare client that posts the same bytes.
+    /// Cost of a completion as more nodes share a Redis.
+    Scaling,
+    /// Webhooks from the outbox beside a bare client that posts the same bytes.
     Webhooks,
-    /// Webhooks over TLS to nginx, haproxy, Node and hyper: rates, and that each arrives once while these drain.
+    /// Webhooks over TLS to nginx, haproxy, Node and hyper: rates, and that each arrives once while connections close.
     Https,
-    /// Completions with a webhook each: whether the webhooks keep up, on both stores.
+    /// Whether webhooks keep up with completions, on both stores.
     Pace,
-    /// A full outbox on Redis against an embedded one.
+    /// Draining a full outbox on Redis beside the embedded store.
     Drain,
-    /// What this machine can do alone: signatures, bare handlers, scripts, POSTs, fdatasync.
+    /// This machine alone: signatures, bare handlers, scripts, POSTs, fdatasync.
     Limits,
     /// All of them but growth, and a summary.
     All,
-    /// What a child process does.
+    /// Runs a role in a child process.
     #[command(subcommand, hide = true)]
     Role(Role),
 }
@@ -120,7 +120,7 @@ fn main() -> ExitCode {
     let mut scale = if cli.quick { Scale::QUICK } else { Scale::FULL };
     scale.connections = cli.connections.unwrap_or(scale.connections).max(1);
     let done = match &cli.what {
-        What::Role(role) => role.play(),
+        What::Role(role) => role.run(),
         What::Init => one(&cli, init::run, scale).map(drop),
         What::Poll => one(&cli, poll::run, scale).map(drop),
         What::Completion => one(&cli, completion::run, scale).map(drop),
@@ -130,7 +130,7 @@ fn main() -> ExitCode {
         What::Verification => one(&cli, verification::run, scale).map(drop),
         What::Peers => one(&cli, peers::run, scale).map(drop),
         What::Nodes => one(&cli, nodes::run, scale).map(drop),
-        What::Crowd => one(&cli, crowd::run, scale).map(drop),
+        What::Scaling => one(&cli, scaling::run, scale).map(drop),
         What::Webhooks => one(&cli, webhooks::run, scale).map(drop),
         What::Https => one(&cli, https::run, scale).map(drop),
         What::Pace => one(&cli, webhooks::pace::run, scale).map(drop),
@@ -142,7 +142,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nobody is left to tell when stderr is closed.
+            // Nothing can be done when stderr is closed.
             let _ = writeln!(io::stderr(), "error: {error}");
             ExitCode::FAILURE
         }
@@ -158,7 +158,7 @@ const ALL: [Bench; 15] = [
     verification::run,
     peers::run,
     nodes::run,
-    crowd::run,
+    scaling::run,
     webhooks::run,
     https::run,
     webhooks::pace::run,
@@ -171,7 +171,7 @@ const ALL: [Bench; 15] = [
 fn one(cli: &Cli, bench: Bench, scale: Scale) -> Result<Vec<Line>, Failure> {
     let before = Usage::now()?;
     let mut report = bench(scale)?;
-    report.note(results::measured_beside(Usage::now()?.and(report.indirect).foreign_share_since(before))?);
+    report.note(results::measured_beside(Usage::now()?.plus_own(report.indirect).others_share_since(before))?);
     show(&report, cli.write)?;
     report.costs.filter(|_| cli.write).map_or(Ok(()), |costs| costs::write(&costs))?;
     Ok(report.lines)

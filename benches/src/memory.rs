@@ -1,27 +1,26 @@
-//! How much memory a live transaction takes: fresh, and after many were replaced in random order.
+//! Memory of a live transaction: fresh, and after many were replaced in random order.
 //!
-//! One child process opens them through the registries, one through the store alone with the same
-//! traffic; what the second one takes is the share of the store and its page caches. No HTTP, no
-//! signatures.
+//! One child process opens them through the actors. Another one uses the store alone, which shows the
+//! share of the store and its page cache. No HTTP, no signatures.
 
-mod ground;
+mod workload;
 
 use std::path::Path;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use self::ground::{Ground, Work};
+use self::workload::{Work, Workload};
 use crate::Failure;
 use crate::process::{Server, own_memory};
 use crate::report::{Report, Target};
-use crate::role::{say, told};
+use crate::role::{commands, send_line};
 use crate::scale::Scale;
 use crate::summary::Line;
 
-const MOST_BYTES: f64 = 1_536.0;
-/// What a transaction is held against: the smallest process of the Erlang runtime with a registry
-/// entry and a timer, 2.6 KiB. It is a known size, not measured here.
+const BYTES_MAX: f64 = 1_536.0;
+/// For comparison: the smallest Erlang process with a registry entry and a timer. A known size, not
+/// measured here.
 const ERLANG: (&str, f64) = ("an Erlang process, 2.6 KiB (known)", 2_662.0);
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
@@ -35,9 +34,9 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
             (at(stage + 1) - at(0)) / live
         };
         let all = bytes(&with_actors, "resident");
-        report.judged(&format!("**resident bytes per live transaction, {name}**"), &[all], Target::AtMost(MOST_BYTES));
+        report.judged(&format!("**resident bytes per live transaction, {name}**"), &[all], Target::AtMost(BYTES_MAX));
         let work = format!("bytes per live transaction, {name}");
-        report.lines.push(Line::known(&work, all, ERLANG, Target::AtMost(MOST_BYTES)));
+        report.lines.push(Line::known(&work, all, ERLANG, Target::AtMost(BYTES_MAX)));
         let rate = |stages: &[Value]| stages[stage + 1]["rate"].as_f64().unwrap_or(f64::NAN);
         report.figure(&format!("opened or replaced per s, {name}"), &[rate(&with_actors)]);
         if let Some(alone) = &store_alone {
@@ -48,7 +47,8 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         }
     }
     report.note(format!(
-        "{} live; growth over what was resident before the first, divided by the live. Each has terms with a reference and a redirect address.",
+        "{} live transactions; growth of resident memory divided by their number. Each has terms with a reference and a \
+         redirect URL.",
         scale.live
     ));
     Ok(report)
@@ -62,32 +62,33 @@ fn stages(scale: Scale, store_only: bool) -> Result<Vec<Value>, Failure> {
         role.push("--store-only");
     }
     let mut child = Server::start(&role)?;
-    let before = child.tell(&json!({ "live": scale.live }))?;
-    let fresh = child.tell(&json!({ "open": scale.live }))?;
-    let churned = child.tell(&json!({ "replace": scale.churned }))?;
+    let before = child.command(&json!({ "live": scale.live }))?;
+    let fresh = child.command(&json!({ "open": scale.live }))?;
+    let churned = child.command(&json!({ "replace": scale.churned }))?;
     Ok(vec![before, fresh, churned])
 }
 
-/// Plays the role: is told how many will live, then what to do, and answers with its memory.
+/// Runs the role: the first command says how many will live; each further one is work, answered with the
+/// memory in use.
 pub(crate) async fn role(directory: &Path, store_only: bool) -> Result<(), Failure> {
-    let ground = Ground::new(directory, store_only).await?;
-    say(&json!({}))?;
-    let mut orders = told();
-    let live = orders.recv().await.and_then(|order| order["live"].as_u64()).ok_or("it was not told how many will live")?;
-    let crowds = ground.crowds(usize::try_from(live)?).await?;
-    say(&memory(0, 0.0)?)?;
+    let workload = Workload::new(directory, store_only).await?;
+    send_line(&json!({}))?;
+    let mut orders = commands();
+    let live = orders.recv().await.and_then(|order| order["live"].as_u64()).ok_or("the number of live transactions is missing")?;
+    let workers = workload.workers(usize::try_from(live)?).await?;
+    send_line(&memory(0, 0.0)?)?;
     while let Some(order) = orders.recv().await {
         let (work, count) = match (order["open"].as_u64(), order["replace"].as_u64()) {
             (Some(count), _) => (Work::Open, count),
             (_, count) => (Work::Replace, count.unwrap_or(0)),
         };
         let began = Instant::now();
-        let share = usize::try_from(count)?.div_ceil(crowds.len());
-        let under_way: Vec<_> = crowds.iter().map(|crowd| crowd.start(work, share)).collect();
-        for crowd in under_way {
-            crowd.await??;
+        let share = usize::try_from(count)?.div_ceil(workers.len());
+        let under_way: Vec<_> = workers.iter().map(|worker| worker.start(work, share)).collect();
+        for worker in under_way {
+            worker.await??;
         }
-        say(&memory(count, began.elapsed().as_secs_f64())?)?;
+        send_line(&memory(count, began.elapsed().as_secs_f64())?)?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The service in a child process: a whole node with its log, metrics, listeners and store, as
-//! `sakshi serve` runs it, plus two things that a service cannot be asked for over HTTP: to open
-//! many transactions at once without a signature for each, and to fill its outbox.
+//! `sakshi serve` runs it. In addition it can open many transactions without signatures, and fill its
+//! outbox, without HTTP.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,19 +18,24 @@ use serde_json::json;
 
 use crate::growth::Filler;
 use crate::process::Server;
-use crate::role::{say, told};
+use crate::role::{commands, send_line};
 use crate::transactions::Opener;
 use crate::webhooks::backlog::Backlog;
 use crate::{Failure, load};
 
 const CREDITS: i64 = 1_000_000_000;
-/// Seals what nodes keep in Redis.
+/// Encryption key of the nodes that share a Redis.
 const KEY: &str = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";
-/// Opened at the same time.
+/// Transactions opened at the same time.
 const OPENING: usize = 512;
 
-/// Plays the role.
-pub(crate) async fn serve(directory: &Path, intent_key: Option<&Path>, redis: Option<&str>, others: &[String]) -> Result<(), Failure> {
+/// Runs the role.
+pub(crate) async fn serve(
+    directory: &Path,
+    intent_key: Option<&Path>,
+    redis: Option<&str>,
+    settings_given: &[String],
+) -> Result<(), Failure> {
     let set = |key: &str, value: String| (key.to_owned(), value);
     let mut overrides = vec![
         set("profile", "sandbox".into()),
@@ -44,103 +49,103 @@ pub(crate) async fn serve(directory: &Path, intent_key: Option<&Path>, redis: Op
     if let Some(url) = redis {
         overrides.extend([set("store.kind", "redis".into()), set("store.redis_url", url.into()), set("store.encryption_key", KEY.into())]);
     }
-    overrides.extend(others.iter().filter_map(|other| other.split_once('=')).map(|(key, value)| set(key, value.to_owned())));
+    overrides.extend(settings_given.iter().filter_map(|given| given.split_once('=')).map(|(key, value)| set(key, value.to_owned())));
     let settings = load(&Sources { overrides, ..Sources::default() })?.settings;
     let _log = telemetry::start(settings.telemetry.log_format)?;
     let node = Node::start(&settings, serve::recorder()?).await?;
     let Some(FirstClient { client, app, key }) = first_client::ensure(&*node.store, SystemClock.now()).await? else {
-        // One of several nodes: the first has made the client.
-        say(&json!({ "address": node.public_addr }))?;
-        while told().recv().await.is_some() {}
+        // Not the first node of several: the first one has created the client.
+        send_line(&json!({ "address": node.public_addr }))?;
+        while commands().recv().await.is_some() {}
         return Ok(());
     };
     let grant = CreditMove { kind: EntryKind::Grant, amount: CREDITS, reference: "bench".into() };
     node.store.move_credits(client.clone(), grant).await?;
-    say(&json!({ "address": node.public_addr, "internal": node.internal_addr, "key": key.reveal(), "app": app.as_str() }))?;
+    send_line(&json!({ "address": node.public_addr, "internal": node.internal_addr, "key": key.reveal(), "app": app.as_str() }))?;
 
     let opener = Arc::new(Opener::new(client, app)?);
     let filler = Filler { node: &node, opener: &opener, window: settings.ovse.window };
-    let mut orders = told();
+    let mut orders = commands();
     let mut backlog = Backlog::default();
-    let doors: Vec<Transactions> = (0..load::cores()).map(|shard| node.tree.handles(shard).transactions).collect();
+    let shards: Vec<Transactions> = (0..load::cores()).map(|shard| node.tree.handles(shard).transactions).collect();
     while let Some(order) = orders.recv().await {
         let count = |name: &str| order[name].as_u64().and_then(|count| usize::try_from(count).ok());
         if order["fill"].is_string() {
-            say(&filler.carry_out(&order).await?)?;
+            send_line(&filler.carry_out(&order).await?)?;
         } else if let (Some(count), Some(to)) = (count("deliver"), order["to"].as_str()) {
-            backlog.queue(&doors, &opener, count, to).await?;
-            say(&json!({ "queued": count }))?;
+            backlog.queue(&shards, &opener, count, to).await?;
+            send_line(&json!({ "queued": count }))?;
         } else if let Some(completed) = order["completed"].as_array() {
             backlog.completed(completed)?;
-            say(&backlog.settled(&node).await?)?;
+            send_line(&backlog.settled(&node).await?)?;
         } else if let Some(count) = count("open") {
-            open(&doors, &opener, count).await?;
-            say(&json!({ "live": node.tree.live_transactions() }))?;
+            open(&shards, &opener, count).await?;
+            send_line(&json!({ "live": node.tree.live_transactions() }))?;
         } else {
-            say(&backlog.settled(&node).await?)?;
+            send_line(&backlog.settled(&node).await?)?;
         }
     }
     Ok(())
 }
 
-async fn open(doors: &[Transactions], opener: &Opener, count: usize) -> Result<(), Failure> {
-    let one = |lane: usize| async move {
-        let door = &doors[lane % doors.len()];
-        for _ in 0..count / OPENING + usize::from(lane < count % OPENING) {
-            door.open(opener.opening(door, CREDITS_PER_VERIFICATION)).await?;
+async fn open(shards: &[Transactions], opener: &Opener, count: usize) -> Result<(), Failure> {
+    let one = |task: usize| async move {
+        let shard = &shards[task % shards.len()];
+        for _ in 0..count / OPENING + usize::from(task < count % OPENING) {
+            shard.open(opener.opening(shard, CREDITS_PER_VERIFICATION)).await?;
         }
         Ok::<_, Failure>(())
     };
     join_all((0..OPENING).map(one)).await.into_iter().collect()
 }
 
-/// A node in a child process, with what its client needs.
+/// A node in a child process, and its directory.
 pub(crate) struct Service {
     pub(crate) server: Server,
     pub(crate) directory: tempfile::TempDir,
 }
 
 impl Service {
-    /// A node on a fresh store, with the default RSA intent key or another one.
+    /// A node on a new embedded store, with a generated RSA intent key or this one.
     pub(crate) fn start(intent_key: Option<&Path>) -> Result<Self, Failure> {
         let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
         Ok(Self { server: node(directory.path(), intent_key, None, &[])?, directory })
     }
 
-    /// The same with other settings than usual.
-    pub(crate) fn set(intent_key: Option<&Path>, settings: &[(&str, &str)]) -> Result<Self, Failure> {
+    /// The same with further settings.
+    pub(crate) fn with_settings(intent_key: Option<&Path>, settings: &[(&str, &str)]) -> Result<Self, Failure> {
         let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
         Ok(Self { server: node(directory.path(), intent_key, None, settings)?, directory })
     }
 
-    /// A node on a Redis that holds nothing yet.
+    /// A node on an empty Redis.
     pub(crate) fn on_redis(url: &str, intent_key: Option<&Path>) -> Result<Self, Failure> {
-        Self::on_redis_set(url, intent_key, &[])
+        Self::on_redis_with_settings(url, intent_key, &[])
     }
 
-    /// The same with other settings than usual.
-    pub(crate) fn on_redis_set(url: &str, intent_key: Option<&Path>, settings: &[(&str, &str)]) -> Result<Self, Failure> {
+    /// The same with further settings.
+    pub(crate) fn on_redis_with_settings(url: &str, intent_key: Option<&Path>, settings: &[(&str, &str)]) -> Result<Self, Failure> {
         let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
         Ok(Self { server: node(directory.path(), intent_key, Some(url), settings)?, directory })
     }
 
     /// Another node on the same Redis, with the same keys.
-    pub(crate) fn beside(&self, url: &str, intent_key: Option<&Path>) -> Result<Server, Failure> {
-        self.beside_set(url, intent_key, &[])
+    pub(crate) fn another(&self, url: &str, intent_key: Option<&Path>) -> Result<Server, Failure> {
+        self.another_with_settings(url, intent_key, &[])
     }
 
-    /// The same with other settings than usual.
-    pub(crate) fn beside_set(&self, url: &str, intent_key: Option<&Path>, settings: &[(&str, &str)]) -> Result<Server, Failure> {
+    /// The same with further settings.
+    pub(crate) fn another_with_settings(&self, url: &str, intent_key: Option<&Path>, settings: &[(&str, &str)]) -> Result<Server, Failure> {
         node(self.directory.path(), intent_key, Some(url), settings)
     }
 
-    /// Opens so many transactions without HTTP.
+    /// Opens `count` transactions without HTTP.
     pub(crate) fn open(&mut self, count: usize) -> Result<(), Failure> {
-        self.server.tell(&json!({ "open": count })).map(drop)
+        self.server.command(&json!({ "open": count })).map(drop)
     }
 
-    /// A file that the sandbox keeps.
-    pub(crate) fn kept(&self, name: &str) -> std::path::PathBuf {
+    /// A key file of the sandbox.
+    pub(crate) fn key_file(&self, name: &str) -> std::path::PathBuf {
         self.directory.path().join("store").join("sandbox-keys").join(name)
     }
 }

@@ -1,4 +1,4 @@
-//! Inits of nodes that share a Redis, against a bare server that signs and runs one script on the same
+//! Inits of nodes that share a Redis, beside a bare server that signs and runs one script on the same
 //! Redis; and the same load over one, two and three nodes.
 
 use std::path::Path;
@@ -6,21 +6,22 @@ use std::sync::Arc;
 
 use sakshi_authority::intent::IntentKey;
 
+use crate::bare_redis::redis;
 use crate::node::Service;
 use crate::process::Server;
-use crate::recording::redis;
 use crate::report::{Report, Target};
 use crate::scale::Scale;
 use crate::summary::Line;
 use crate::{Failure, load, requests};
 
-const LEAST: f64 = 0.8;
+const RATIO_MIN: f64 = 0.8;
 const FSYNC: [&str; 2] = ["everysec", "always"];
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut report = Report::new("nodes");
     let files = tempfile::tempdir()?;
-    let keys = [("RS256", IntentKey::generate_rs256()?.1, None), ("ES256", IntentKey::generate_es256()?.1, Some(Target::AtLeast(LEAST)))];
+    let keys =
+        [("RS256", IntentKey::generate_rs256()?.1, None), ("ES256", IntentKey::generate_es256()?.1, Some(Target::AtLeast(RATIO_MIN)))];
     for (algorithm, pem, target) in keys {
         let key = files.path().join(algorithm);
         std::fs::write(&key, pem)?;
@@ -30,9 +31,9 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     }
     several(&mut report, &files.path().join("ES256"), scale)?;
     report.note(
-        "The bare server is actix-web with a handler that makes one signature with the same key and runs one script on the same Redis, \
-         over one connection per worker: it debits a counter and writes a record of 300 bytes. Redis, service and load generator share \
-         the cores, so more nodes on this machine add no processor, only the work of keeping them in step.",
+        "The bare server is actix-web with a handler that makes one signature with the same key and runs one script on the same \
+         Redis, over one connection per worker; the script debits a counter and writes a record of 300 bytes. Redis, service \
+         and load generator share the cores, so more nodes on this machine add no processor time, only work.",
     );
     Ok(report)
 }
@@ -60,7 +61,7 @@ fn one(report: &mut Report, what: &str, key: &Path, fsync: &str, target: Option<
 fn several(report: &mut Report, key: &Path, scale: Scale) -> Result<(), Failure> {
     let redis = redis("everysec");
     let service = Service::on_redis(&redis.url(), Some(key))?;
-    let others = [service.beside(&redis.url(), Some(key))?, service.beside(&redis.url(), Some(key))?];
+    let others = [service.another(&redis.url(), Some(key))?, service.another(&redis.url(), Some(key))?];
     let requests = Arc::new(vec![requests::init(&service.server)?]);
     let all = [&service.server, &others[0], &others[1]];
     let mut rates = [Vec::new(), Vec::new(), Vec::new()];

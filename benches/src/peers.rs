@@ -1,5 +1,5 @@
-//! What a verification costs here beside minimal servers on the usual libraries of Node and Python, which
-//! `benches/peers/` holds: one driver, the same requests, one run.
+//! Cost of a verification beside the minimal Node and Python servers in `benches/peers/`, with the same
+//! driver and requests in one run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,13 +10,13 @@ use sakshi_authority::intent::IntentKey;
 use sakshi_sandbox::issuer::SandboxIssuer;
 use serde_json::{Value, json};
 
+use crate::bare_redis::redis;
 use crate::completion::Forgery;
-use crate::flow::{Cost, Place, Steps};
 use crate::node::Service;
-use crate::process::{Server, family, processor_time};
-use crate::recording::redis;
+use crate::process::{Server, process_tree, processor_time};
 use crate::report::{Report, Table, median};
 use crate::scale::Scale;
+use crate::steps::{Cost, Deployment, Steps};
 use crate::{Failure, load, requests};
 use sakshi_kit::redis::RedisServer;
 
@@ -29,7 +29,7 @@ const CREDITS: &str = "1000000000";
 const HEAD: [&str; 6] =
     ["", "init (one RS256 signature)", "poll + callback with its verification + webhook + poll", "whole", "÷ first", "resident"];
 
-/// What was measured of a server: each turn's steps, and its resident bytes and Redis' afterwards.
+/// Costs of a server in each turn, and its resident bytes and Redis' afterwards.
 struct Measured {
     name: &'static str,
     turns: Vec<Steps>,
@@ -41,22 +41,22 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut receiver = Server::start(&["receive"])?;
     let always = redis("always");
     // As many processor threads as a peer has processes.
-    let embedded = Place::new(Service::start(None)?, None)?;
-    let node = Place::new(Service::on_redis(&always.url(), None)?, Some(always))?;
-    let places = [
+    let embedded = Deployment::new(Service::start(None)?, None)?;
+    let node = Deployment::new(Service::on_redis(&always.url(), None)?, Some(always))?;
+    let deployments = [
         ("this service, embedded, durable", embedded),
         ("this service, Redis `always`: node + Redis", node),
         ("Node (fastify, jose, @sd-jwt), 2 processes, no durability", peer(&mut node_command(&installed))?),
         ("Python (FastAPI, sd-jwt), 2 processes, no durability", peer(&mut python_command(&installed))?),
     ];
     let (mut measured, mut indirect) = (Vec::new(), Duration::ZERO);
-    for (name, place) in places {
-        refuses_forgeries(name, &place)?;
-        // The first one warms it up.
-        place.verifications(&mut receiver, scale)?;
-        let turns = (0..scale.rounds).map(|_| Ok(place.verifications(&mut receiver, scale)?.0)).collect::<Result<_, Failure>>()?;
-        measured.push(Measured { name, turns, resident: place.resident()? });
-        for id in family(place.service.server.id())?.into_iter().skip(1) {
+    for (name, deployment) in deployments {
+        refuses_forgeries(name, &deployment)?;
+        // A warm-up.
+        deployment.verifications(&mut receiver, scale)?;
+        let turns = (0..scale.rounds).map(|_| Ok(deployment.verifications(&mut receiver, scale)?.0)).collect::<Result<_, Failure>>()?;
+        measured.push(Measured { name, turns, resident: deployment.resident()? });
+        for id in process_tree(deployment.service.server.id())?.into_iter().skip(1) {
             indirect += processor_time(id)?;
         }
     }
@@ -90,14 +90,14 @@ fn report(measured: &[Measured], scale: Scale) -> Report {
         rows.push([of.name.to_owned(), init, rest, format!("{whole:.0} µs"), format!("{ratio:.1}"), resident]);
     }
     report.note(format!(
-        "Processor time of a verification, and where there is a Redis, + that of Redis:\n\n{}",
+        "Processor time of a verification, + that of Redis where there is one:\n\n{}",
         Table(&HEAD.map(str::to_owned), &rows)
     ));
     report.note(format!(
-        "{} verifications a turn with RS256 intents, eight claims, bound by their holder, webhooks over plain HTTP; {} connections. The \
-         peers do the same work and keep nothing through a crash: Redis without a file, a webhook forgotten with its process. \
-         Processor time and memory of all processes of a server; resident after {} verifications, + that of Redis, with what they share \
-         counted once. Before a server is measured it has refused forgeries of four kinds.",
+        "{} verifications a turn with RS256 intents, eight claims, holder binding, webhooks over plain HTTP; {} connections. \
+         The peers do the same work but survive no crash: Redis without a file, webhooks in memory. Processor time and memory \
+         of all processes of a server; resident after {} verifications, + that of Redis, with shared pages counted once. Each \
+         server first had to refuse four kinds of forged credentials.",
         scale.paced,
         scale.connections,
         scale.paced * (scale.rounds + 1)
@@ -105,7 +105,7 @@ fn report(measured: &[Measured], scale: Scale) -> Report {
     report
 }
 
-/// Where the peers are installed.
+/// Installs the peers and returns where.
 fn setup() -> Result<PathBuf, Failure> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let done = Command::new(root.join("peers/setup.sh")).status()?;
@@ -124,8 +124,8 @@ fn python_command(installed: &Path) -> Command {
     command
 }
 
-/// Starts a peer on a Redis of its own that keeps nothing, with credits and keys.
-fn peer(command: &mut Command) -> Result<Place, Failure> {
+/// Starts a peer on a new Redis without persistence, with credits and keys.
+fn peer(command: &mut Command) -> Result<Deployment, Failure> {
     let redis = RedisServer::start(&["appendonly no"]);
     redis.answer(&["SET", "credits", CREDITS]);
     let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
@@ -140,17 +140,17 @@ fn peer(command: &mut Command) -> Result<Place, Failure> {
     command.env("PEER_KEY_SHA256", known).env("PEER_APP", APP);
     command.env("PEER_INTENT_KEY", keys.join("intent.pem")).env("PEER_JWKS", keys.join("jwks.json"));
     let mut server = Server::start_program(command)?;
-    server.said["key"] = json!(KEY);
-    server.said["app"] = json!(APP);
-    Place::new(Service { server, directory }, Some(redis))
+    server.first_line["key"] = json!(KEY);
+    server.first_line["app"] = json!(APP);
+    Deployment::new(Service { server, directory }, Some(redis))
 }
 
-/// Shows a server credentials that are not what they seem; it must refuse each and then take the true one.
-fn refuses_forgeries(name: &str, place: &Place) -> Result<(), Failure> {
-    let server = &place.service.server;
+/// Sends forged credentials, which the server must refuse, and then a genuine one, which it must accept.
+fn refuses_forgeries(name: &str, deployment: &Deployment) -> Result<(), Failure> {
+    let server = &deployment.service.server;
     let opened = load::ask(server, &requests::init_without_webhook(server)?)?;
     for forgery in Forgery::ALL {
-        match load::ask(server, &place.wallet.forged(&opened, forgery)?) {
+        match load::ask(server, &deployment.identity_app.forged(&opened, forgery)?) {
             Err(refusal) if refusal.to_string().starts_with("400") => {}
             Err(other) => return Err(format!("{name} did not refuse {forgery:?} with 400: {other}").into()),
             Ok(_) => return Err(format!("{name} accepted {forgery:?}").into()),
@@ -162,7 +162,7 @@ fn refuses_forgeries(name: &str, place: &Place) -> Result<(), Failure> {
         if body["data"]["pending"] == wanted { Ok(()) } else { Err(Failure::from(format!("{name} says: {body}"))) }
     };
     pending(true)?;
-    let callback = place.wallet.answers(&[opened])?;
+    let callback = deployment.identity_app.answers(&[opened])?;
     load::ask(server, &callback[0])?;
     pending(false)
 }

@@ -1,4 +1,4 @@
-//! Polls of pending transactions against a bare handler that only authenticates.
+//! Polls of pending transactions beside a bare handler that only authenticates.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::scale::Scale;
 use crate::summary::Line;
 use crate::{Failure, load, requests};
 
-const LEAST: f64 = 0.7;
+const RATIO_MIN: f64 = 0.7;
 /// Transactions that are polled in turn.
 const POLLED: usize = 1_000;
 
@@ -32,10 +32,11 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         limit.push(load::cycle(&bare, &polls, scale)?);
     }
     let mut report = Report::new("poll");
-    report.compare(("poll", &ours), ("bare authenticated handler", &limit), Some(Target::AtLeast(LEAST)));
-    report.lines.push(Line::of_rates(("result poll", &ours), ("bare authenticated handler", &limit), Some(Target::AtLeast(LEAST))));
+    report.compare(("poll", &ours), ("bare authenticated handler", &limit), Some(Target::AtLeast(RATIO_MIN)));
+    report.lines.push(Line::of_rates(("result poll", &ours), ("bare authenticated handler", &limit), Some(Target::AtLeast(RATIO_MIN))));
     report.note(format!(
-        "{POLLED} pending transactions in turn. The bare handler computes the SHA-256 of key and app, looks it up, and answers with as many bytes."
+        "{POLLED} pending transactions, polled in turn. The bare handler looks up the SHA-256 of key and app and answers with \
+         as many bytes."
     ));
     Ok(report)
 }

@@ -1,4 +1,4 @@
-//! Tables of what was measured: Markdown, for a terminal and for `benches/RESULTS.md`.
+//! Result tables in Markdown, for the terminal and for `benches/RESULTS.md`.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::load::Measured;
 use crate::summary::Line;
 
-/// What a ratio should reach.
+/// What a figure should be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target {
     AtLeast(f64),
@@ -16,7 +16,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// What is wanted, and whether a figure is that.
+    /// The target as text, and whether a figure meets it.
     pub(crate) fn judge(self, figure: f64) -> [String; 2] {
         let (wanted, met) = match self {
             Self::AtLeast(least) => (format!("≥ {}", number(least)), figure >= least),
@@ -30,17 +30,17 @@ impl Target {
 pub(crate) struct Report {
     /// Its heading.
     pub(crate) title: String,
-    /// What the summary tells of it.
+    /// Its lines in the summary.
     pub(crate) lines: Vec<Line>,
-    /// What is kept for planning, if it measured that.
+    /// Costs for `costs.json`, if it measured them.
     pub(crate) costs: Option<Value>,
-    /// Processor time of processes that the bench started through others, which look like somebody else's.
+    /// Processor time of processes that its child processes started, which would count as others'.
     pub(crate) indirect: Duration,
     rows: Vec<[String; 5]>,
     notes: Vec<String>,
 }
 
-/// The middle of some figures.
+/// The median.
 pub(crate) fn median(figures: &[f64]) -> f64 {
     let mut sorted = figures.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -64,18 +64,18 @@ impl Report {
         Self { title: title.to_owned(), lines: Vec::new(), costs: None, indirect: Duration::ZERO, rows: Vec::new(), notes: Vec::new() }
     }
 
-    /// A figure of each round, without a target.
+    /// Adds a figure of each round, without a target.
     pub(crate) fn figure(&mut self, what: &str, figures: &[f64]) {
         self.row(what, figures, String::new(), String::new());
     }
 
-    /// A ratio or another figure that has a target.
+    /// Adds a figure with a target.
     pub(crate) fn judged(&mut self, what: &str, figures: &[f64], target: Target) {
         let [wanted, verdict] = target.judge(median(figures));
         self.row(what, figures, wanted, verdict);
     }
 
-    /// A sentence below the table.
+    /// Adds a sentence below the table.
     pub(crate) fn note(&mut self, text: impl Into<String>) {
         self.notes.push(text.into());
     }
@@ -86,7 +86,7 @@ impl Report {
         self.rows.push([what.to_owned(), number(median(figures)), spread, target, verdict]);
     }
 
-    /// Rate and processor time of one server.
+    /// Adds rate and processor time of one server.
     pub(crate) fn rates(&mut self, what: &str, turns: &[Measured]) {
         self.figure(&format!("{what}, per s"), &turns.iter().map(|turn| turn.rate).collect::<Vec<_>>());
         self.micros(what, turns);
@@ -97,7 +97,7 @@ impl Report {
         self.figure(&format!("server CPU of {what}, µs each"), &micros);
     }
 
-    /// Rate and processor time of two servers that took turns, and their ratio.
+    /// Adds rate and processor time of two servers that took turns, and their ratio.
     pub(crate) fn compare(&mut self, (ours, of_us): (&str, &[Measured]), (limit, of_it): (&str, &[Measured]), target: Option<Target>) {
         let rates = |turns: &[Measured]| turns.iter().map(|turn| turn.rate).collect::<Vec<_>>();
         self.figure(&format!("{ours}, per s"), &rates(of_us));

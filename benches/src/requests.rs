@@ -1,4 +1,4 @@
-//! The bytes of the requests that are sent, prepared before anything is measured.
+//! The bytes of the requests, prepared before the measurement.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::Failure;
 use crate::process::Server;
 
 const PREFIX: &str = "/api/v1/nationalid-ovse";
-/// What inits ask for: eight claims, as many as the credentials of the completion bench disclose.
+/// The claims that inits ask for.
 pub(crate) const CLAIMS: [&str; 8] = ["name", "dob", "gender", "address", "pincode", "state", "district", "care_of"];
 
 /// An init as a client backend sends it.
@@ -38,7 +38,7 @@ pub(crate) fn poll(service: &Server, txn: &str) -> Result<Vec<u8>, Failure> {
     Ok(format!("GET {PREFIX}/result/{txn} HTTP/1.1\r\n{}\r\n", credentials(service)?).into_bytes())
 }
 
-/// A client's request of a path behind the prefix.
+/// A client's request to a path below the prefix.
 pub(crate) fn signed(service: &Server, method: &str, path: &str, body: Option<&Value>) -> Result<Vec<u8>, Failure> {
     let head = format!("{method} {PREFIX}{path} HTTP/1.1\r\n{}", credentials(service)?);
     Ok(match body {
@@ -47,12 +47,12 @@ pub(crate) fn signed(service: &Server, method: &str, path: &str, body: Option<&V
     })
 }
 
-/// A guest's request of an event's page, or of a path below it.
+/// A guest's request for an event's page or a path below it.
 pub(crate) fn page(service: &Server, method: &str, path: &str) -> Vec<u8> {
     format!("{method} /e/{path} HTTP/1.1\r\nHost: {}\r\nAccept: text/html\r\nContent-Length: 0\r\n\r\n", service.address).into_bytes()
 }
 
-/// What a browser sends, with header lines of its own.
+/// A browser's request, with additional header lines.
 pub(crate) fn browser(service: &Server, method: &str, path: &str, agent: &str, headers: &str) -> Vec<u8> {
     let length = if method == "POST" { "Content-Length: 0\r\n" } else { "" };
     let accept = "Accept: text/html,application/xhtml+xml,*/*;q=0.8";
@@ -60,17 +60,17 @@ pub(crate) fn browser(service: &Server, method: &str, path: &str, agent: &str, h
         .into_bytes()
 }
 
-/// What the identity app sends that has scanned an event's code: it starts a verification.
+/// The identity app's request after it scanned an event's code, which starts a verification.
 pub(crate) fn intent(service: &Server, event: &str) -> Vec<u8> {
     intent_at(service, &format!("/e/{event}"))
 }
 
-/// What it sends to a verify page's address.
+/// The identity app's request for an intent.
 pub(crate) fn intent_at(service: &Server, path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: {}\r\nAccept: application/jwt\r\n\r\n", service.address).into_bytes()
 }
 
-/// A poll of no transaction in particular, for a server that knows none.
+/// A poll of an invented transaction, for a bare server.
 pub(crate) fn poll_as(key: &str, app: &str) -> Vec<u8> {
     let txn = "00000000-0000-4000-8000-000000000000";
     format!("GET {PREFIX}/result/{txn} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-KEY: {key}\r\nX-API-APP-ID: {app}\r\n\r\n").into_bytes()

@@ -1,5 +1,5 @@
-//! What a child process of this binary does. A role serves or measures, says so in JSON lines on
-//! stdout, answers what it is told on stdin, and ends when stdin does.
+//! What a child process of this binary does. A role prints JSON lines on stdout, takes commands as JSON
+//! lines on stdin, and ends when stdin closes.
 
 use std::io::{self, BufRead as _, Write as _};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use crate::Failure;
 use crate::bare::{self, Bare};
 use crate::webhooks::{receiver, sender};
-use crate::{costs, https, memory, node, recording};
+use crate::{bare_redis, costs, https, memory, node};
 
 /// A role and what it needs.
 #[derive(Subcommand)]
@@ -20,26 +20,26 @@ pub(crate) enum Role {
     Node {
         /// The store's directory.
         directory: PathBuf,
-        /// Another key to sign intents with than the generated RSA key.
+        /// The key that signs intents, instead of a generated RSA key.
         #[arg(long)]
         intent_key: Option<PathBuf>,
-        /// Where everything is kept, if not in the directory.
+        /// The Redis to use instead of the directory.
         #[arg(long)]
         redis: Option<String>,
-        /// Other settings than a bench's node usually has, as `key=value`.
+        /// Further settings, as `key=value`.
         #[arg(long)]
         set: Vec<String>,
     },
-    /// A bare server that does nothing but answer.
+    /// A bare server that only answers.
     Answer {
         /// Bytes of its answers.
         answer: usize,
     },
     /// A receiver of webhooks that counts and measures.
     Receive,
-    /// A sender of what webhooks are compared with.
+    /// The sender that webhooks are compared with.
     Send,
-    /// Tells what an RSA signature costs with what this process knows of the processor.
+    /// Measures an RSA signature with the processor features that this process sees.
     Rsa,
     /// A receiver of webhooks over TLS that counts their ids; the directory holds its certificate.
     HttpsReceive { directory: PathBuf },
@@ -60,26 +60,26 @@ pub(crate) enum Role {
         /// A file made by [`crate::crypto::Checks::to_json`].
         checks: PathBuf,
         answer: usize,
-        /// Keeps so many bytes durably before it answers.
+        /// Writes so many bytes durably before it answers.
         #[arg(long)]
         keep: Option<usize>,
     },
-    /// Opens and replaces transactions and tells how much memory they take.
+    /// Opens and replaces transactions and measures their memory.
     Memory {
         directory: PathBuf,
-        /// With their actors, or the store's work alone.
+        /// Uses the store alone, without actors.
         #[arg(long)]
         store_only: bool,
     },
 }
 
 impl Role {
-    pub(crate) fn play(&self) -> Result<(), Failure> {
-        // These run on runtimes of their own.
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        // These have their own runtimes.
         match self {
             Self::Receive => return receiver::serve(),
             Self::Send => return sender::serve(),
-            Self::Rsa => return costs::tell_rsa(),
+            Self::Rsa => return costs::print_rsa_cost(),
             Self::HttpsReceive { directory } => return https::receive(directory),
             Self::HttpsSend => return https::send(),
             _ => {}
@@ -91,7 +91,7 @@ impl Role {
                 Self::Node { directory, intent_key, redis, set } => {
                     node::serve(directory, intent_key.as_deref(), redis.as_deref(), set).await
                 }
-                Self::Record { key, redis, answer } => recording::serve(key, redis, *answer).await,
+                Self::Record { key, redis, answer } => bare_redis::serve(key, redis, *answer).await,
                 Self::Sign { key, answer } => bare::serve(Bare::signing(key)?, *answer).await,
                 Self::Authenticate { key, app, answer } => bare::serve(Bare::authenticating(key, app), *answer).await,
                 Self::Verify { checks, answer, keep: None } => bare::serve(Bare::verifying(checks)?, *answer).await,
@@ -102,15 +102,15 @@ impl Role {
     }
 }
 
-/// Says a line.
-pub(crate) fn say(what: &Value) -> Result<(), Failure> {
+/// Prints a JSON line.
+pub(crate) fn send_line(what: &Value) -> Result<(), Failure> {
     let mut out = io::stdout();
     writeln!(out, "{what}")?;
     out.flush().map_err(Into::into)
 }
 
-/// What the parent tells, line by line; closed when the parent is gone.
-pub(crate) fn told() -> UnboundedReceiver<Value> {
+/// Commands of the parent process; the channel closes when the parent has ended.
+pub(crate) fn commands() -> UnboundedReceiver<Value> {
     let (sender, receiver) = unbounded_channel();
     std::thread::spawn(move || {
         for line in io::stdin().lock().lines() {

@@ -1,42 +1,42 @@
-//! How much is measured.
+//! How long and how often is measured.
 
 use std::time::Duration;
 
 /// Numbers of one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
-    /// Numerator and denominator take turns so often.
+    /// How often the two compared servers take turns.
     pub(crate) rounds: usize,
     /// How long one turn is measured.
     pub(crate) span: Duration,
-    /// How long the load runs before that.
+    /// How long the load runs before the measurement.
     pub(crate) warm: Duration,
     /// Keep-alive connections of the load generator.
     pub(crate) connections: usize,
-    /// Between two requests of a verification; none for as fast as the connections send them.
+    /// Pause between two requests of a verification; zero for full load.
     pub(crate) pause: Duration,
     /// Callbacks in one turn.
     pub(crate) callbacks: usize,
     /// Webhooks in one turn.
     pub(crate) deliveries: usize,
-    /// Callbacks in one turn whose webhooks are to keep up.
+    /// Verifications in one turn of `verification`, `pace` and similar benches.
     pub(crate) paced: usize,
-    /// Webhooks of the outbox that both stores drain.
+    /// Webhooks in the outbox of `drain`.
     pub(crate) backlog: usize,
     /// Guests of the event.
     pub(crate) guests: usize,
     /// The time over which they arrive.
     pub(crate) arrivals: Duration,
-    /// Live transactions where many are asked for.
+    /// Live transactions of `memory` and `latency`.
     pub(crate) live: usize,
     /// Transactions replaced before memory is measured again.
     pub(crate) churned: usize,
-    /// Memory of the store alone is measured too, which takes as long once more.
+    /// Whether the memory of the store alone is measured too.
     pub(crate) store_alone: bool,
 }
 
 impl Scale {
-    /// What the targets are stated for.
+    /// The scale that the targets are for.
     pub(crate) const FULL: Self = Self {
         rounds: 5,
         span: Duration::from_secs(3),
@@ -53,7 +53,7 @@ impl Scale {
         churned: 3_000_000,
         store_alone: true,
     };
-    /// Enough to see that it works.
+    /// Enough to see that the benches work.
     pub(crate) const QUICK: Self = Self {
         rounds: 3,
         span: Duration::from_secs(1),

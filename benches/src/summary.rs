@@ -1,5 +1,4 @@
-//! What the service does beside the limit it is held against: one line for each target, from all
-//! benches of a run.
+//! The summary of a run: one line for each target of all benches.
 
 use std::fmt;
 
@@ -16,12 +15,12 @@ pub(crate) struct Line {
     limit: String,
     limit_measured: f64,
     ratio: f64,
-    /// What is wanted, and of which figure.
+    /// The target, and the figure that it is for.
     target: Option<(Target, f64)>,
 }
 
 impl Line {
-    /// Figures that were taken in turns with those of a limit; the target is one for their ratio.
+    /// Figures beside those of a limit, measured in turns; the target is for their ratio.
     pub(crate) fn of((work, measured): (&str, &[f64]), (limit, of_it): (&str, &[f64]), target: Option<Target>) -> Self {
         let ratios: Vec<f64> = measured.iter().zip(of_it).map(|(measured, limit)| measured / limit).collect();
         let ratio = median(&ratios);
@@ -41,7 +40,7 @@ impl Line {
         Self::of((&format!("{work}, per s"), &rates(measured)), (&format!("{limit}, per s"), &rates(of_it)), target)
     }
 
-    /// A figure that has a target itself; the limit is a known number that nothing here measures.
+    /// A figure with its own target; the limit is a known number that is not measured.
     pub(crate) fn known(work: &str, measured: f64, (limit, known): (&str, f64), target: Target) -> Self {
         Self { target: Some((target, measured)), ..Self::of((work, &[measured]), (limit, &[known]), None) }
     }

@@ -1,5 +1,5 @@
-//! Transactions as benches open them without HTTP: terms of an ordinary size, and a window long
-//! enough that none expires while it is measured.
+//! Transactions that benches open without HTTP: terms of an ordinary size, and a window that no
+//! measurement outlasts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,10 +32,10 @@ impl Opener {
         Ok(Self { client, app, redirect })
     }
 
-    /// A transaction that will live where the door is. It has no webhook, since its completion
-    /// must not send one, but extras that weigh more than a webhook's address.
-    pub(crate) fn opening(&self, door: &Transactions, cost: u64) -> OpenTransaction {
-        self.opening_of(door.new_id(&self.client), cost)
+    /// A transaction on this shard. It has no webhook, because its completion must not send one, but
+    /// optional terms that are larger than a webhook's URL.
+    pub(crate) fn opening(&self, shard: &Transactions, cost: u64) -> OpenTransaction {
+        self.opening_of(shard.new_id(&self.client), cost)
     }
 
     /// A transaction for the store alone.

@@ -1,5 +1,5 @@
-//! What one whole verification costs, on either store and with either signature: processor time of the node and of
-//! Redis, each alone, and all that [`crate::costs`] keeps for planning.
+//! Cost of a whole verification on each store and with each signature: processor time of the node and of Redis, and the
+//! figures that [`crate::costs`] keeps for planning.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,34 +8,39 @@ use sakshi_authority::intent::IntentKey;
 use serde_json::{Value, json};
 
 use crate::costs::{self, StoreCosts};
-use crate::flow::{Cost, Place, Steps, number};
 use crate::node::Service;
 use crate::process::Server;
 use crate::report::{Report, Target, median};
 use crate::scale::Scale;
+use crate::steps::{Cost, Deployment, Steps, redis_number};
 use crate::{Failure, requests};
 use sakshi_kit::redis::RedisServer;
 use sakshi_kit::redis::resp::Reply;
 
-/// Redis, for a whole verification, in microseconds.
-const REDIS_MOST: f64 = 250.0;
-/// A node on Redis beside an embedded one.
-const NODE_MOST: f64 = 1.1;
+/// Microseconds of Redis for a whole verification.
+const REDIS_MICROS_MAX: f64 = 250.0;
+/// A node on Redis ÷ an embedded one.
+const NODE_RATIO_MAX: f64 = 1.1;
 
-/// As it is run, but its file is never rewritten, so that it tells how fast it grows.
+/// As in production, but the file is never rewritten, so that its growth can be measured.
 const REDIS: &[&str] = &["appendonly yes", "appendfsync always", "hash-max-listpack-value 1024", "auto-aof-rewrite-percentage 0"];
 
-/// What a transaction takes in Redis: of memory, and of bytes in its name, its fields and their values alone.
+/// Bytes of a transaction in Redis: memory, and the length of its key, fields and values alone.
 #[derive(Default)]
-struct Kept {
+struct RedisMemory {
     memory: Vec<f64>,
     content: Vec<f64>,
 }
 
-impl Kept {
-    fn look(&mut self, redis: &RedisServer, id: &str) -> Result<(), Failure> {
-        let key = redis.answer(&["KEYS", &format!("*t:{id}")]).members().first().and_then(Reply::text).ok_or("it is not in Redis")?;
-        let memory = redis.answer(&["MEMORY", "USAGE", &key, "SAMPLES", "0"]).integer().ok_or("Redis does not say what it takes")?;
+impl RedisMemory {
+    fn sample(&mut self, redis: &RedisServer, id: &str) -> Result<(), Failure> {
+        let key = redis
+            .answer(&["KEYS", &format!("*t:{id}")])
+            .members()
+            .first()
+            .and_then(Reply::text)
+            .ok_or("the transaction is not in Redis")?;
+        let memory = redis.answer(&["MEMORY", "USAGE", &key, "SAMPLES", "0"]).integer().ok_or("Redis reports no memory usage")?;
         let bytes = |reply: &Reply| if let Reply::Bulk(Some(bytes)) = reply { bytes.len() } else { 0 };
         let content: usize = redis.answer(&["HGETALL", &key]).members().iter().map(bytes).sum();
         self.memory.push(memory as f64);
@@ -44,48 +49,48 @@ impl Kept {
     }
 }
 
-/// One store, and what its nodes showed.
-struct Stand {
+/// One store with its nodes, and the results.
+struct StoreRun {
     /// One node, for the table.
-    one: Place,
-    /// Three nodes where there can be several, for planning; otherwise it is the one.
-    three: Option<Place>,
-    /// As many that sign with the curve.
-    es256: Place,
+    one: Deployment,
+    /// On Redis, three nodes for planning.
+    three: Option<Deployment>,
+    /// As many nodes with ES256 intents.
+    es256: Deployment,
     steps: Vec<Steps>,
     planned: Vec<Steps>,
     light: Option<(Steps, [Cost; 4])>,
-    /// In the order of [`StoreCosts`].
+    /// In the order of [`StoreCosts::more`].
     more: [Vec<Cost>; 4],
-    pending: Kept,
-    ended: Kept,
-    /// Resident bytes of a node that holds next to nothing; then what a transaction that waits takes of it and of the store.
+    pending: RedisMemory,
+    ended: RedisMemory,
+    /// Resident bytes of a fresh node; then bytes of a pending transaction in the node and in the store.
     node: f64,
     waiting: [f64; 2],
-    /// Bytes that a transaction takes when it has ended, with all that is kept beside it.
+    /// Bytes of a completed transaction with its other records.
     store_ended: Vec<f64>,
 }
 
-impl Stand {
+impl StoreRun {
     fn on(with_redis: bool, es256: &Path, scale: Scale) -> Result<Self, Failure> {
         let redis = || RedisServer::start(REDIS);
         let (one, three, es256) = if with_redis {
             let first = redis();
-            let one = Place::new(Service::on_redis(&first.url(), None)?, Some(first))?;
-            (one, Some(Place::three(redis(), None)?), Place::three(redis(), Some(es256))?)
+            let one = Deployment::new(Service::on_redis(&first.url(), None)?, Some(first))?;
+            (one, Some(Deployment::three(redis(), None)?), Deployment::three(redis(), Some(es256))?)
         } else {
-            (Place::new(Service::start(None)?, None)?, None, Place::new(Service::start(Some(es256))?, None)?)
+            (Deployment::new(Service::start(None)?, None)?, None, Deployment::new(Service::start(Some(es256))?, None)?)
         };
         let node = one.resident()?[0] as f64;
         let (steps, planned, pending, ended, store_ended) = Default::default();
         let (more, waiting) = Default::default();
         let light = None;
-        let mut stand = Self { one, three, es256, steps, planned, light, more, pending, ended, node, waiting, store_ended };
-        stand.fill(scale.live / 10)?;
-        Ok(stand)
+        let mut run = Self { one, three, es256, steps, planned, light, more, pending, ended, node, waiting, store_ended };
+        run.fill(scale.live / 10)?;
+        Ok(run)
     }
 
-    /// Opens so many without HTTP, to see what one takes.
+    /// Opens `count` transactions without HTTP and measures the bytes of one.
     fn fill(&mut self, count: usize) -> Result<(), Failure> {
         let kept = self.kept()?;
         self.one.service.open(count)?;
@@ -99,15 +104,15 @@ impl Stand {
         self.steps.push(steps);
         self.store_ended.push((self.kept()? - before) / ids.len() as f64);
         let last = ids.last().ok_or("nothing was opened")?.clone();
-        let settled = self.one.service.server.tell(&json!({ "completed": ids }))?;
+        let settled = self.one.service.server.command(&json!({ "completed": ids }))?;
         if settled["delivered"] != json!(ids.len()) {
             return Err("a webhook was not delivered".into());
         }
         let (_, waiting) =
             self.one.inits(requests::init_with_webhook(&self.one.service.server, receiver.text("url")?)?, Scale { paced: 1, ..scale })?;
         if let Some(redis) = &self.one.redis {
-            self.ended.look(redis, &last)?;
-            self.pending.look(redis, &crate::webhooks::pace::id_of(&waiting[0])?)?;
+            self.ended.sample(redis, &last)?;
+            self.pending.sample(redis, &crate::webhooks::pace::id_of(&waiting[0])?)?;
         }
         if let Some(three) = &self.three {
             self.planned.push(three.verifications(receiver, scale)?.0);
@@ -117,8 +122,8 @@ impl Stand {
         Ok(())
     }
 
-    /// The nodes that are planned with.
-    fn nodes(&self) -> &Place {
+    /// The nodes whose costs are used for planning.
+    fn nodes(&self) -> &Deployment {
         self.three.as_ref().unwrap_or(&self.one)
     }
 
@@ -132,22 +137,22 @@ impl Stand {
         ])
     }
 
-    /// All of it once more with little to do.
-    fn rest_a_little(&mut self, receiver: &mut Server) -> Result<(), Failure> {
+    /// Measures everything again with a light load.
+    fn measure_light(&mut self, receiver: &mut Server) -> Result<(), Failure> {
         let steps = self.nodes().verifications(receiver, costs::LIGHT)?.0;
         self.light = Some((steps, self.more(receiver, costs::LIGHT)?));
         Ok(())
     }
 
-    /// Bytes in memory of Redis, or in the files of the embedded store.
+    /// Bytes in Redis' memory, or in the files of the embedded store.
     fn kept(&self) -> Result<f64, Failure> {
         match &self.one.redis {
-            Some(redis) => number(redis, "used_memory"),
+            Some(redis) => redis_number(redis, "used_memory"),
             None => costs::size_of(self.one.service.directory.path()).map(|bytes| bytes as f64),
         }
     }
 
-    /// For planning.
+    /// The figures for `costs.json`.
     fn costs(&self) -> Value {
         let [node_pending, store_pending] = self.waiting;
         let steps = if self.planned.is_empty() { &self.steps } else { &self.planned };
@@ -160,10 +165,10 @@ impl Stand {
     }
 }
 
-/// Of a server and all that it has forked.
+/// Processor time of a Redis and its child processes.
 pub(crate) fn processor_time(redis: &RedisServer) -> Result<Duration, Failure> {
     let parts = ["used_cpu_user", "used_cpu_sys", "used_cpu_user_children", "used_cpu_sys_children"];
-    Ok(Duration::from_secs_f64(parts.iter().map(|part| number(redis, part)).sum::<Result<f64, _>>()?))
+    Ok(Duration::from_secs_f64(parts.iter().map(|part| redis_number(redis, part)).sum::<Result<f64, _>>()?))
 }
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
@@ -171,47 +176,48 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let es256 = files.path().join("es256.pem");
     std::fs::write(&es256, IntentKey::generate_es256()?.1)?;
     let mut receiver = Server::start(&["receive"])?;
-    let mut stands = [Stand::on(false, &es256, scale)?, Stand::on(true, &es256, scale)?];
+    let mut runs = [StoreRun::on(false, &es256, scale)?, StoreRun::on(true, &es256, scale)?];
     for _ in 0..scale.rounds {
-        for stand in &mut stands {
-            stand.turn(&mut receiver, scale)?;
+        for run in &mut runs {
+            run.turn(&mut receiver, scale)?;
         }
     }
-    for stand in &mut stands {
-        stand.rest_a_little(&mut receiver)?;
+    for run in &mut runs {
+        run.measure_light(&mut receiver)?;
     }
-    let mut report = report(&stands, scale);
-    let webhook = costs::bytes_of_webhook(&receiver.tell(&json!({ "sample": true }))?);
-    let [embedded, redis] = stands.each_ref().map(Stand::costs);
-    // They would disturb what is measured alone.
-    drop(stands);
+    let mut report = report(&runs, scale);
+    let webhook = costs::bytes_of_webhook(&receiver.command(&json!({ "sample": true }))?);
+    let [embedded, redis] = runs.each_ref().map(StoreRun::costs);
+    // Otherwise they would disturb the following measurements.
+    drop(runs);
     report.costs = Some(costs::all(&embedded, &redis, webhook, scale)?);
     Ok(report)
 }
 
-fn report([embedded, redis]: &[Stand; 2], scale: Scale) -> Report {
+fn report([embedded, redis]: &[StoreRun; 2], scale: Scale) -> Report {
     let mut report = Report::new("verification");
-    for (name, stand) in [("embedded", embedded), ("on Redis", redis)] {
-        report.figure(&format!("node {name}: init, µs"), &stand.micros(0, |turn| turn.init));
-        report.figure(&format!("node {name}: poll, callback, webhook, poll, µs"), &stand.micros(0, |turn| turn.rest()));
-        let guests: Vec<f64> = stand.more[2].iter().map(|cost| cost.micros()[0]).collect();
-        let nodes = if stand.three.is_some() { "three nodes on Redis" } else { "node embedded" };
+    for (name, run) in [("embedded", embedded), ("on Redis", redis)] {
+        report.figure(&format!("node {name}: init, µs"), &run.micros(0, |turn| turn.init));
+        report.figure(&format!("node {name}: poll, callback, webhook, poll, µs"), &run.micros(0, |turn| turn.rest()));
+        let guests: Vec<f64> = run.more[2].iter().map(|cost| cost.micros()[0]).collect();
+        let nodes = if run.three.is_some() { "three nodes on Redis" } else { "node embedded" };
         report.figure(&format!("{nodes}: guest of an event, with webhook, µs"), &guests);
     }
     report.figure("Redis: init, µs", &redis.micros(1, |turn| turn.init));
     report.figure("Redis: poll, callback, webhook, poll, µs", &redis.micros(1, |turn| turn.rest()));
-    let whole = |stand: &Stand, who| stand.micros(who, |turn| turn.init + turn.rest());
-    report.judged("**Redis: the whole, µs**", &whole(redis, 1), Target::AtMost(REDIS_MOST));
+    let whole = |run: &StoreRun, who| run.micros(who, |turn| turn.init + turn.rest());
+    report.judged("**Redis: the whole, µs**", &whole(redis, 1), Target::AtMost(REDIS_MICROS_MAX));
     for (what, kept) in [("that waits", &redis.pending), ("that has ended", &redis.ended)] {
         report.figure(&format!("Redis memory of a transaction {what}, B"), &kept.memory);
         report.figure(&format!("its name, fields and values alone, {what}, B"), &kept.content);
     }
     let ratio = median(&whole(redis, 0)) / median(&whole(embedded, 0));
-    report.judged("**node on Redis ÷ node embedded**", &[ratio], Target::AtMost(NODE_MOST));
+    report.judged("**node on Redis ÷ node embedded**", &[ratio], Target::AtMost(NODE_RATIO_MAX));
     report.note(format!(
-        "{} verifications a turn with RS256 intents and eight claims, webhooks over plain HTTP, AOF always; as many guests with phones, \
-         who go through page, start, verify page, intent and callback. Processor time alone: what waits costs nothing. Each step by itself, \
-         with ES256, over three nodes, with little to do, and its bytes on disk and network: [costs.json](costs.json), from which docs/capacity.md plans.",
+        "{} verifications a turn with RS256 intents and eight claims, webhooks over plain HTTP, AOF always; as many guests, \
+         each with page, start, verify page, intent and callback. Processor time only, without waiting. \
+         [costs.json](costs.json) has each step by itself, with ES256, over three nodes, with a light load, and its bytes on \
+         disk and network.",
         scale.paced
     ));
     report

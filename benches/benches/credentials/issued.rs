@@ -24,7 +24,7 @@ pub(crate) const EIGHT: [Claim; 8] =
     [Claim::Name, Claim::Dob, Claim::Gender, Claim::Address, Claim::Pincode, Claim::State, Claim::District, Claim::CareOf];
 
 /// An issuer, a holder, a transaction, and the verifier that expects its credential.
-pub(crate) struct World {
+pub(crate) struct Fixture {
     issuer: SigningKey,
     holder: SigningKey,
     now: Timestamp,
@@ -32,7 +32,7 @@ pub(crate) struct World {
     pub(crate) verifier: Verifier,
 }
 
-impl World {
+impl Fixture {
     pub(crate) fn new() -> Result<Self, Failure> {
         let issuer = SigningKey::generate()?;
         let mut key = issuer.public_jwk();

@@ -21,7 +21,7 @@ use sakshi_domain::limits::{CREDENTIAL_BYTES_MAX, DISCLOSURES_MAX};
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::transaction::{Pending, Terms};
 
-use self::issued::{EIGHT, World};
+use self::issued::{EIGHT, Fixture};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -42,7 +42,7 @@ fn main() -> Result<(), Failure> {
 }
 
 fn verification(criterion: &mut Criterion) -> Result<(), Failure> {
-    let world = World::new()?;
+    let fixture = Fixture::new()?;
     let with_photo = [&EIGHT[..], &[Claim::Photo]].concat();
     let mut group = criterion.benchmark_group("credential");
     let cases: [(&str, &[Claim], bool); 4] = [
@@ -52,43 +52,43 @@ fn verification(criterion: &mut Criterion) -> Result<(), Failure> {
         ("8 claims, not bound", &EIGHT, false),
     ];
     for (name, claims, bound) in cases {
-        let credential = world.issue(claims)?;
-        let credential = if bound { world.bind(&credential)? } else { credential };
-        let expected = world.expects(claims);
-        let verified = world.verifier.verify(&credential, &expected)?;
+        let credential = fixture.issue(claims)?;
+        let credential = if bound { fixture.bind(&credential)? } else { credential };
+        let expected = fixture.expects(claims);
+        let verified = fixture.verifier.verify(&credential, &expected)?;
         if !verified.missing.is_empty() || !verified.malformed.is_empty() || verified.holder_bound != bound {
             return Err(format!("{name}: not what was issued").into());
         }
         group.throughput(Throughput::Bytes(credential.len() as u64));
-        group.bench_function(name, |bencher| bencher.iter(|| world.verifier.verify(black_box(&credential), &expected)));
+        group.bench_function(name, |bencher| bencher.iter(|| fixture.verifier.verify(black_box(&credential), &expected)));
     }
     group.finish();
     Ok(())
 }
 
 fn refusals(criterion: &mut Criterion) -> Result<(), Failure> {
-    let world = World::new()?;
-    let good = world.bind(&world.issue(&EIGHT)?)?;
-    let expected = world.expects(&EIGHT);
+    let fixture = Fixture::new()?;
+    let good = fixture.bind(&fixture.issue(&EIGHT)?)?;
+    let expected = fixture.expects(&EIGHT);
     let (token, shown) = good.split_once('~').ok_or("no disclosures")?;
-    let other = world.issue(&EIGHT)?;
+    let other = fixture.issue(&EIGHT)?;
     let foreign_signature = other.split('~').next().and_then(|token| token.rsplit('.').next()).ok_or("no signature")?;
     let signed = token.rsplit_once('.').map(|(signed, _)| signed).ok_or("no signature")?;
     let cases = [
         ("no tilde", "x".repeat(2_000), CredentialRefusal::NotAnSdJwt),
         ("over 4 MiB", "~".repeat(CREDENTIAL_BYTES_MAX + 1), CredentialRefusal::TooLarge),
         ("a disclosure too many", format!("{token}~{}", "x~".repeat(DISCLOSURES_MAX + 1)), CredentialRefusal::TooManyDisclosures),
-        ("unknown issuer", world.issue_as("https://other.example", "issuer-1", &EIGHT)?, CredentialRefusal::IssuerNotTrusted),
-        ("unknown key", world.issue_as("https://issuer.example", "issuer-2", &EIGHT)?, CredentialRefusal::KeyIdUnknown),
+        ("unknown issuer", fixture.issue_as("https://other.example", "issuer-1", &EIGHT)?, CredentialRefusal::IssuerNotTrusted),
+        ("unknown key", fixture.issue_as("https://issuer.example", "issuer-2", &EIGHT)?, CredentialRefusal::KeyIdUnknown),
         ("another's signature", format!("{signed}.{foreign_signature}~{shown}"), CredentialRefusal::SignatureInvalid),
     ];
     let mut group = criterion.benchmark_group("refusal");
     for (name, credential, refusal) in cases {
-        let refused = world.verifier.verify(&credential, &expected).err();
+        let refused = fixture.verifier.verify(&credential, &expected).err();
         if refused != Some(refusal) {
             return Err(format!("{name}: {refused:?}").into());
         }
-        group.bench_function(name, |bencher| bencher.iter(|| world.verifier.verify(black_box(&credential), &expected)));
+        group.bench_function(name, |bencher| bencher.iter(|| fixture.verifier.verify(black_box(&credential), &expected)));
     }
     group.finish();
     Ok(())

@@ -1,6 +1,5 @@
-//! What fills a node faster than HTTP could: the same doors that its handlers ask, from inside the
-//! process, without signatures and credentials to check. Everything behind the doors is the service:
-//! actors, store, outbox, dispatcher.
+//! Fills a node faster than over HTTP: calls the same actor shards as the HTTP handlers, inside the process,
+//! without signatures and credentials. Actors, store, outbox and dispatcher do their usual work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,21 +25,21 @@ use crate::requests::CLAIMS;
 use crate::transactions::Opener;
 use crate::{Failure, load};
 
-/// Opened, or opened and completed, at the same time.
-const LANES: usize = 512;
+/// Transactions opened, or opened and completed, at the same time.
+const CONCURRENT: usize = 512;
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// Fills the node of this process.
 pub(crate) struct Filler<'a> {
     pub(crate) node: &'a Node,
     pub(crate) opener: &'a Opener,
-    /// How long what is opened may be completed.
+    /// The window of the transactions.
     pub(crate) window: Duration,
 }
 
 impl Filler<'_> {
-    /// Does what is ordered and says how the node stands then; `ids` are those of some transactions
-    /// that were opened, spread over all of them.
+    /// Carries out a command and returns the node's status. `ids` are some of the opened transactions,
+    /// evenly spread.
     pub(crate) async fn carry_out(&self, order: &Value) -> Result<Value, Failure> {
         let count = usize::try_from(order["count"].as_u64().unwrap_or(0))?;
         let ids = match order["fill"].as_str() {
@@ -58,8 +57,8 @@ impl Filler<'_> {
 
     async fn open(&self, count: usize, sample: usize) -> Result<Vec<TxnId>, Failure> {
         let every = count.checked_div(sample).unwrap_or(usize::MAX).max(1);
-        let opened = self.spread(count, async |door, turn| {
-            let id = self.opened(door, None, None).await?;
+        let opened = self.spread(count, async |shard, turn| {
+            let id = self.opened(shard, None, None).await?;
             Ok((turn % every == 0).then_some(id))
         });
         opened.await
@@ -67,8 +66,8 @@ impl Filler<'_> {
 
     async fn register(&self, event: EventId, count: usize) -> Result<Vec<TxnId>, Failure> {
         let claims = claims()?;
-        let registered = self.spread(count, async |door, _| {
-            let id = self.opened(door, Some(event), None).await?;
+        let registered = self.spread(count, async |shard, _| {
+            let id = self.opened(shard, Some(event), None).await?;
             let answer = Answer::Credential {
                 claims: claims.clone().into(),
                 missing: ClaimSet::default(),
@@ -77,62 +76,62 @@ impl Filler<'_> {
                 identity: CredentialIdentity(random()),
                 digest: AnswerDigest(random()),
             };
-            complete(door, id, answer).await.map(|()| None)
+            complete(shard, id, answer).await.map(|()| None)
         });
         registered.await
     }
 
     async fn queue(&self, url: &str, count: usize) -> Result<Vec<TxnId>, Failure> {
         let url = WebhookUrl::parse(url, Schemes::HttpAndHttps)?;
-        let queued = self.spread(count, async |door, _| {
-            let id = self.opened(door, None, Some(url.clone())).await?;
-            complete(door, id, failure_answer(id, Declined::new("User Reject", Some("301")))).await.map(|()| None)
+        let queued = self.spread(count, async |shard, _| {
+            let id = self.opened(shard, None, Some(url.clone())).await?;
+            complete(shard, id, failure_answer(id, Declined::new("User Reject", Some("301")))).await.map(|()| None)
         });
         queued.await
     }
 
-    async fn opened(&self, door: &Transactions, event: Option<EventId>, webhook: Option<WebhookUrl>) -> Result<TxnId, Failure> {
-        let mut opening = self.opener.opening(door, CREDITS_PER_VERIFICATION);
+    async fn opened(&self, shard: &Transactions, event: Option<EventId>, webhook: Option<WebhookUrl>) -> Result<TxnId, Failure> {
+        let mut opening = self.opener.opening(shard, CREDITS_PER_VERIFICATION);
         let pending = Arc::make_mut(&mut opening.pending);
         pending.expires_at = pending.opened_at + self.window;
         pending.event = event;
         pending.terms.webhook_url = webhook;
         let id = pending.id;
-        match door.open(opening).await? {
+        match shard.open(opening).await? {
             OpenOutcome::Opened { .. } => Ok(id),
             other => Err(format!("a transaction was not opened: {other:?}").into()),
         }
     }
 
-    /// Does something so many times, in many lanes over the doors of all shards.
+    /// Repeats some work in many tasks over all shards.
     async fn spread(
         &self,
         count: usize,
         one: impl AsyncFn(&Transactions, usize) -> Result<Option<TxnId>, Failure>,
     ) -> Result<Vec<TxnId>, Failure> {
-        let doors: Vec<Transactions> = (0..load::cores()).map(|shard| self.node.tree.handles(shard).transactions).collect();
-        let (doors, one) = (&doors, &one);
-        let lane = |lane: usize| async move {
-            let door = &doors[lane % doors.len()];
+        let shards: Vec<Transactions> = (0..load::cores()).map(|shard| self.node.tree.handles(shard).transactions).collect();
+        let (shards, one) = (&shards, &one);
+        let task = |task: usize| async move {
+            let shard = &shards[task % shards.len()];
             let mut ids = Vec::new();
-            for turn in (lane..count).step_by(LANES) {
-                ids.extend(one(door, turn).await?);
+            for turn in (task..count).step_by(CONCURRENT) {
+                ids.extend(one(shard, turn).await?);
             }
             Ok::<_, Failure>(ids)
         };
-        let lanes: Result<Vec<Vec<TxnId>>, Failure> = join_all((0..LANES).map(lane)).await.into_iter().collect();
-        Ok(lanes?.concat())
+        let tasks: Result<Vec<Vec<TxnId>>, Failure> = join_all((0..CONCURRENT).map(task)).await.into_iter().collect();
+        Ok(tasks?.concat())
     }
 }
 
-async fn complete(door: &Transactions, id: TxnId, answer: Answer) -> Result<(), Failure> {
-    match door.complete(id, Complete { answer, known: None, replay_window: DAY, result_ttl: DAY }).await? {
+async fn complete(shard: &Transactions, id: TxnId, answer: Answer) -> Result<(), Failure> {
+    match shard.complete(id, Complete { answer, known: None, replay_window: DAY, result_ttl: DAY }).await? {
         CompleteReply::Accepted => Ok(()),
         other => Err(format!("a transaction was not completed: {other:?}").into()),
     }
 }
 
-/// What a guest's credential discloses.
+/// The claims in a guest's credential.
 fn claims() -> Result<VerifiedClaims, Failure> {
     let (resident, now) = (Resident::find("asha").ok_or("no such resident")?, SystemClock.now());
     let disclosed = ClaimSet::parse(&CLAIMS)?;

@@ -1,26 +1,25 @@
-//! What a request costs as the node holds more and more, and whether memory comes back.
+//! Cost of a request as the node holds more and more, and whether memory is given back.
 //!
-//! Each series makes one thing grow in one node and sends the same requests at each size, at a
-//! steady rate that leaves the node idle most of the time: processor time of the node per request,
-//! and time until the answer. A figure that grows with what the node holds would in time be the end
-//! of it, however small it begins.
+//! Each series makes one thing grow in one node and sends the same requests at each size, at a steady
+//! rate that leaves the node mostly idle. It measures processor time per request and latency, which
+//! must not grow with what the node holds.
 
 mod backlog;
 mod churn;
 mod events;
-mod extent;
 mod fill;
-mod grown;
 mod live;
-mod pace;
+mod node;
+mod open_loop;
 mod receivers;
 mod registrations;
+mod scale;
 mod table;
 
 use clap::Subcommand;
 
-use self::extent::Extent;
 pub(crate) use self::fill::Filler;
+use self::scale::GrowthScale;
 use self::table::Table;
 use crate::process::Usage;
 use crate::{Failure, results};
@@ -43,24 +42,24 @@ pub(crate) enum Series {
 impl Series {
     const ALL: [Self; 5] = [Self::Live, Self::Events, Self::Registrations, Self::Backlog, Self::Churn];
 
-    fn run(self, extent: Extent) -> Result<Table, Failure> {
+    fn run(self, scale: GrowthScale) -> Result<Table, Failure> {
         match self {
-            Self::Live => live::run(extent),
-            Self::Events => events::run(extent),
-            Self::Registrations => registrations::run(extent),
-            Self::Backlog => backlog::run(extent),
-            Self::Churn => churn::run(extent),
+            Self::Live => live::run(scale),
+            Self::Events => events::run(scale),
+            Self::Registrations => registrations::run(scale),
+            Self::Backlog => backlog::run(scale),
+            Self::Churn => churn::run(scale),
         }
     }
 }
 
 /// Runs one series or all, shows their tables, and writes them into the results if asked to.
 pub(crate) fn show(series: Option<Series>, quick: bool, write: bool) -> Result<(), Failure> {
-    let extent = if quick { Extent::QUICK } else { Extent::FULL };
+    let scale = if quick { GrowthScale::QUICK } else { GrowthScale::FULL };
     for series in series.map_or_else(|| Series::ALL.to_vec(), |one| vec![one]) {
         let before = Usage::now()?;
-        let mut table = series.run(extent)?;
-        let share = Usage::now()?.foreign_share_since(before);
+        let mut table = series.run(scale)?;
+        let share = Usage::now()?.others_share_since(before);
         table.note(results::measured_beside(share)?);
         crate::show(&table, write)?;
     }

@@ -1,5 +1,5 @@
-//! Two receivers of webhooks on a runtime of their own: one that never answers, and a healthy one
-//! that notes when each webhook arrives.
+//! Two webhook receivers on their own runtime: one that never answers, and a healthy one that records
+//! when each webhook arrives.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::Failure;
 
 type Arrivals = Arc<(Mutex<HashMap<String, Instant>>, Condvar)>;
 
-/// Both, until this is dropped.
+/// Both receivers; they run until this is dropped.
 pub(super) struct Receivers {
     pub(super) silent: String,
     pub(super) healthy: String,
@@ -27,14 +27,14 @@ impl Receivers {
         let arrivals = Arrivals::default();
         let noted = Arc::clone(&arrivals);
         let (end, ended) = tokio::sync::oneshot::channel();
-        let (say, said) = mpsc::channel();
+        let (tell_addresses, addresses) = mpsc::channel();
         std::thread::spawn(move || {
             actix_rt::System::new().block_on(async {
-                // Whoever waits for the addresses is told by the silence that there are none.
+                // On failure the channel closes, which ends the wait for the addresses.
                 let Ok(silent) = WebhookReceiver::start(Behaviour::Hang).await else { return };
                 let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
                 let Ok((healthy, mut arrived)) = listen(anywhere).await else { return };
-                let _ = say.send((silent.url("/hook"), healthy.url("/hook")));
+                let _ = tell_addresses.send((silent.url("/hook"), healthy.url("/hook")));
                 let taking = async {
                     while let Some(arrival) = arrived.recv().await {
                         take(arrival, &noted);
@@ -43,19 +43,19 @@ impl Receivers {
                 tokio::select! { () = taking => {}, _ = ended => {} }
             });
         });
-        let (silent, healthy) = said.recv()?;
+        let (silent, healthy) = addresses.recv()?;
         Ok(Self { silent, healthy, arrivals, _end: end })
     }
 
-    /// When the webhook of each of these transactions arrived, once all have.
+    /// Waits until the webhooks of these transactions have arrived, and returns when.
     ///
     /// # Errors
-    /// Some have not arrived within this time.
-    pub(super) fn arrivals(&self, txns: &[String], patience: Duration) -> Result<Vec<Instant>, Failure> {
+    /// When some have not arrived in time.
+    pub(super) fn arrivals(&self, txns: &[String], timeout: Duration) -> Result<Vec<Instant>, Failure> {
         let (arrivals, more) = &*self.arrivals;
         let missing = |arrivals: &mut HashMap<String, Instant>| !txns.iter().all(|txn| arrivals.contains_key(txn));
         let guard = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
-        let (arrived, _) = more.wait_timeout_while(guard, patience, missing).unwrap_or_else(PoisonError::into_inner);
+        let (arrived, _) = more.wait_timeout_while(guard, timeout, missing).unwrap_or_else(PoisonError::into_inner);
         let found: Option<Vec<Instant>> = txns.iter().map(|txn| arrived.get(txn).copied()).collect();
         found.ok_or_else(|| "a webhook to the healthy receiver did not arrive".into())
     }

@@ -1,19 +1,18 @@
-//! What a series found: a column for each size, and a verdict for each row.
+//! The table of a series: a column for each size, and a verdict for each row.
 
 use std::fmt;
 
-use super::pace::Turn;
+use super::open_loop::Turn;
 use crate::report::median;
 
-/// Processor time is flat when the last size takes at most so many times what the first one takes:
-/// a hundred times as many rows make a tree one level deeper, and push what it is made of out of
-/// the processor's caches.
-const COST_MOST: f64 = 1.3;
-/// The same for waiting times, which the machine spreads more.
-const TIME_MOST: f64 = 1.5;
+/// Processor time at the last size ÷ at the first that still counts as flat. A hundred times as many rows
+/// make a tree one level deeper, and no longer fit into the processor's caches.
+const COST_RATIO_MAX: f64 = 1.3;
+/// The same for latencies, which vary more.
+const TIME_RATIO_MAX: f64 = 1.5;
 
-/// The share of late requests beyond which a turn was no longer an open loop.
-const LATE_MOST: f64 = 0.05;
+/// Share of late requests above which the result is not usable.
+const LATE_MAX: f64 = 0.05;
 
 /// The table of one series.
 pub(super) struct Table {
@@ -23,14 +22,14 @@ pub(super) struct Table {
     notes: Vec<String>,
 }
 
-/// A size with its thousands set apart.
+/// A size with separators between thousands.
 pub(super) fn counted(size: usize) -> String {
     let digits = size.to_string();
     let parts: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|part| std::str::from_utf8(part).ok()).collect();
     parts.join(",")
 }
 
-/// A figure in three digits; nothing where there is none.
+/// A figure in three digits; empty when it is NaN.
 fn number(figure: f64) -> String {
     match figure.abs() {
         none if none.is_nan() => String::new(),
@@ -41,29 +40,29 @@ fn number(figure: f64) -> String {
 }
 
 impl Table {
-    /// A table about what grows, at these sizes.
+    /// An empty table with these sizes.
     pub(super) fn new(title: &'static str, sizes: &[usize]) -> Self {
         Self { title, sizes: sizes.iter().copied().map(counted).collect(), rows: Vec::new(), notes: Vec::new() }
     }
 
-    /// What a kind of request took at each size: processor time of the node, and time until the answer.
+    /// Adds rows for a kind of request: processor time of the node, and latency.
     pub(super) fn turns(&mut self, what: &str, turns: &[Vec<Turn>]) {
         let medians = |figure: fn(&Turn) -> f64| {
             turns.iter().map(|turns| median(&turns.iter().map(figure).collect::<Vec<_>>())).collect::<Vec<f64>>()
         };
-        self.judged(&format!("**{what}**, µs of processor time"), &medians(|turn| turn.micros), COST_MOST);
-        self.judged(&format!("{what}, p50 in ms"), &medians(|turn| turn.quantile(0.5)), TIME_MOST);
-        self.judged(&format!("{what}, p99 in ms"), &medians(|turn| turn.quantile(0.99)), TIME_MOST);
+        self.judged(&format!("**{what}**, µs of processor time"), &medians(|turn| turn.micros), COST_RATIO_MAX);
+        self.judged(&format!("{what}, p50 in ms"), &medians(|turn| turn.quantile(0.5)), TIME_RATIO_MAX);
+        self.judged(&format!("{what}, p99 in ms"), &medians(|turn| turn.quantile(0.99)), TIME_RATIO_MAX);
     }
 
-    /// Waiting times at each size, in milliseconds, sorted.
+    /// Adds rows for latencies at each size, in milliseconds, sorted.
     pub(super) fn times(&mut self, what: &str, times: &[Vec<f64>]) {
-        let at = |share| times.iter().map(|times| super::pace::quantile(times, share)).collect::<Vec<f64>>();
-        self.judged(&format!("{what}, p50 in ms"), &at(0.5), TIME_MOST);
-        self.judged(&format!("{what}, p99 in ms"), &at(0.99), TIME_MOST);
+        let at = |share| times.iter().map(|times| super::open_loop::quantile(times, share)).collect::<Vec<f64>>();
+        self.judged(&format!("{what}, p50 in ms"), &at(0.5), TIME_RATIO_MAX);
+        self.judged(&format!("{what}, p99 in ms"), &at(0.99), TIME_RATIO_MAX);
     }
 
-    /// A figure at each size where there is one, that should not grow by more than this.
+    /// Adds a figure that may grow by at most this ratio.
     pub(super) fn judged(&mut self, what: &str, figures: &[f64], most: f64) {
         let mut there = figures.iter().filter(|figure| !figure.is_nan());
         let ratio = there.next().zip(there.next_back()).map_or(f64::NAN, |(first, last)| last / first);
@@ -71,7 +70,7 @@ impl Table {
         self.row(what, figures, [format!("{ratio:.2}"), format!("≤ {most}"), verdict.to_owned()]);
     }
 
-    /// A figure at each size.
+    /// Adds a figure at each size.
     pub(super) fn figure(&mut self, what: &str, figures: &[f64]) {
         self.row(what, figures, Default::default());
     }
@@ -81,20 +80,21 @@ impl Table {
         self.rows.push(cells.chain(rest).collect());
     }
 
-    /// A sentence below the table.
+    /// Adds a sentence below the table.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         self.notes.push(text.into());
     }
 
-    /// Says it when the machine was too busy for the times to mean what they say.
+    /// Adds how many requests were late, and a warning when that was too many.
     pub(super) fn note_late<'a>(&mut self, turns: impl IntoIterator<Item = &'a Vec<Turn>>) {
         let late: Vec<f64> = turns.into_iter().flatten().map(|turn| turn.late).collect();
         let (usual, worst) = (median(&late), late.iter().copied().fold(0.0, f64::max));
         let (usual_percent, worst_percent) = (usual * 100.0, worst * 100.0);
         self.note(format!(
-            "{usual_percent:.1} % of the requests were sent late because their connection was still waiting, in the worst turn {worst_percent:.1} %."
+            "{usual_percent:.1} % of the requests were sent late because their connection was still waiting; in the worst turn \
+         {worst_percent:.1} %."
         ));
-        if usual > LATE_MOST {
+        if usual > LATE_MAX {
             self.note("**That is too many: the machine was too busy, and the times say nothing about growth.**");
         }
     }

@@ -1,5 +1,5 @@
-//! A receiver on hyper that counts ids: in plain HTTP behind a proxy, and itself over TLS in both
-//! protocols, with and without session tickets. It obeys, and lets its connections go as told.
+//! A receiver on hyper that counts ids: plain HTTP behind a proxy, or TLS with HTTP/1.1 and HTTP/2, with
+//! and without session tickets. On command it drains or closes its connections.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -27,59 +27,59 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::NoServerSessionStorage;
 
-use crate::role::{say, told};
+use crate::role::{commands, send_line};
 use crate::{Failure, load};
 
 /// Answers at once.
 const FAST: u8 = 0;
 /// Answers within 20 ms.
 const SLOW: u8 = 1;
-/// The same, and fails and hangs now and then, both after a request was counted.
-const CRUEL: u8 = 2;
+/// The same, and sometimes fails or hangs after it has counted a request.
+const FAULTY: u8 = 2;
 
-/// What connections are told to do.
+/// What connections do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Fate {
+enum Connections {
     #[default]
-    Live,
-    /// GOAWAY, then what is under way, then the end.
+    Keep,
+    /// They send GOAWAY, finish what is under way, and close.
     Drain,
-    /// The end, with whatever is under way.
+    /// They close at once.
     Cut,
 }
 
 #[derive(Clone)]
 struct Receiver {
     seen: Arc<Mutex<HashMap<u64, u32>>>,
-    fate: watch::Sender<(u64, Fate)>,
-    mood: Arc<AtomicU8>,
+    connections: watch::Sender<(u64, Connections)>,
+    mode: Arc<AtomicU8>,
 }
 
-/// Plays the role; the directory holds the certificate.
+/// Runs the role; the directory holds the certificate.
 pub(crate) fn serve(directory: &Path) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(load::cores()).enable_all().build()?;
     runtime.block_on(async {
-        let receiver = Receiver { seen: Arc::default(), fate: watch::Sender::default(), mood: Arc::default() };
+        let receiver = Receiver { seen: Arc::default(), connections: watch::Sender::default(), mode: Arc::default() };
         let mut ports = json!({ "plain": receiver.listen(None).await? });
         for (name, protocol, tickets) in
             [("h2", "h2", true), ("h1", "http/1.1", true), ("h2_no_tickets", "h2", false), ("h1_no_tickets", "http/1.1", false)]
         {
             ports[name] = json!(receiver.listen(Some(acceptor(directory, protocol, tickets)?)).await?);
         }
-        say(&ports)?;
-        let mut orders = told();
+        send_line(&ports)?;
+        let mut orders = commands();
         let mut number = 0;
         while let Some(order) = orders.recv().await {
-            if let Some(ids) = order["judge"].as_array() {
-                say(&receiver.judge(ids))?;
-            } else if let Some(mood) = order["mood"].as_str() {
-                let mood = [(FAST, "fast"), (SLOW, "slow"), (CRUEL, "cruel")].into_iter().find(|(_, name)| *name == mood);
-                receiver.mood.store(mood.map_or(FAST, |(mood, _)| mood), Ordering::SeqCst);
-                say(&json!({}))?;
+            if let Some(ids) = order["seen_ids"].as_array() {
+                send_line(&receiver.seen_ids(ids))?;
+            } else if let Some(mode) = order["mode"].as_str() {
+                let mode = [(FAST, "fast"), (SLOW, "slow"), (FAULTY, "faulty")].into_iter().find(|(_, name)| *name == mode);
+                receiver.mode.store(mode.map_or(FAST, |(mode, _)| mode), Ordering::SeqCst);
+                send_line(&json!({}))?;
             } else {
                 number += 1;
-                receiver.fate.send_replace((number, if order["now"] == "drain" { Fate::Drain } else { Fate::Cut }));
-                say(&json!({}))?;
+                receiver.connections.send_replace((number, if order["now"] == "drain" { Connections::Drain } else { Connections::Cut }));
+                send_line(&json!({}))?;
             }
         }
         Ok(())
@@ -114,7 +114,7 @@ impl Receiver {
     }
 
     async fn converse(self, stream: TcpStream, acceptor: Option<TlsAcceptor>) {
-        let mut fate = self.fate.subscribe();
+        let mut connections = self.connections.subscribe();
         let service = service_fn(move |request| {
             let receiver = self.clone();
             async move { receiver.take(request).await }
@@ -131,7 +131,7 @@ impl Receiver {
         let mut connection = pin!(http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service));
         tokio::select! {
             _ = connection.as_mut() => return,
-            changed = fate.changed() => if changed.is_err() || fate.borrow().1 == Fate::Cut { return },
+            changed = connections.changed() => if changed.is_err() || connections.borrow().1 == Connections::Cut { return },
         }
         connection.as_mut().graceful_shutdown();
         let _ = connection.await;
@@ -142,24 +142,24 @@ impl Receiver {
         let text = String::from_utf8_lossy(&body);
         let id: Option<u64> = text.split_once("\"id\":").and_then(|(_, rest)| rest.split(',').next()?.parse().ok());
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner).entry(id.unwrap_or(u64::MAX)).or_default() += 1;
-        let mood = self.mood.load(Ordering::Relaxed);
-        if mood != FAST {
+        let mode = self.mode.load(Ordering::Relaxed);
+        if mode != FAST {
             sleep(Duration::from_millis(id.unwrap_or(0) % 20)).await;
         }
         match id.unwrap_or(0) % 2_000 {
-            77 if mood == CRUEL => Err(io::Error::other("it fails")),
-            78 if mood == CRUEL => pending().await,
+            77 if mode == FAULTY => Err(io::Error::other("it fails")),
+            78 if mode == FAULTY => pending().await,
             _ => Ok(Response::new(Full::default())),
         }
     }
 
-    /// What has come since it was last asked, and how many of these ids are among it.
-    fn judge(&self, ids: &[Value]) -> Value {
+    /// How many ids arrived since the last call, how many twice, and how many of the given ones.
+    fn seen_ids(&self, ids: &[Value]) -> Value {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let doubled = seen.values().filter(|count| **count > 1).count();
         let of = ids.iter().filter(|id| id.as_u64().is_some_and(|id| seen.contains_key(&id))).count();
-        let said = json!({ "received": seen.len(), "doubled": doubled, "of": of });
+        let counts = json!({ "received": seen.len(), "doubled": doubled, "of": of });
         seen.clear();
-        said
+        counts
     }
 }

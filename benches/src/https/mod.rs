@@ -1,7 +1,7 @@
-//! Webhooks to receivers as they are in production, over TLS: how fast, and whether each arrives
-//! once while the receiver lets its connections go at random moments.
+//! Webhooks over TLS to common receivers: how fast, and whether each arrives once while the receiver
+//! closes its connections at random moments.
 //!
-//! Ids are counted by the application behind a proxy, and held against what the sender says of each.
+//! The receiving application counts ids, which are compared with the sender's outcomes.
 
 mod application;
 mod programs;
@@ -23,15 +23,15 @@ use crate::report::{Report, Target};
 use crate::scale::Scale;
 use crate::summary::Line;
 
-/// As many as the service has on the way to one host at a time, unless its settings say otherwise.
+/// The service's default for deliveries under way to one host.
 const IN_FLIGHT: usize = 64;
 const RECEIVERS: [&str; 4] = ["nginx", "haproxy", "Node", "hyper"];
-/// Connections are let go of after pauses of this many milliseconds.
+/// Milliseconds between two times that connections are closed.
 const PAUSES: std::ops::Range<u64> = 50..600;
-const LEAST: f64 = 5.0;
-const PATIENCE: Duration = Duration::from_secs(20);
-/// With a receiver that hangs on purpose.
-const LITTLE_PATIENCE: Duration = Duration::from_secs(3);
+const RATIO_MIN: f64 = 5.0;
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// For a receiver that hangs on purpose.
+const SHORT_TIMEOUT: Duration = Duration::from_secs(3);
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let (certificates, mut report) = (Certificates::new()?, Report::new("https"));
@@ -50,16 +50,17 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         }
     }
     if !missing.is_empty() {
-        report.note(format!("Not there, and so not measured: {}.", missing.join(", ")));
+        report.note(format!("Not installed, and so not measured: {}.", missing.join(", ")));
     }
     report.note(format!(
-        "{IN_FLIGHT} at a time, bodies of 600 bytes, certificates of ES256, server CPU is that of the sending process; receiver and sender share \
-         the cores. \"As before\" is a new connection of HTTP/1.1 each by reqwest on one thread, with its tickets: how the service sent webhooks \
-         before it spoke HTTP/2. HTTP/2 and HTTP/1.1 are the service's client now, to a receiver that offers the one or only the other. Storms are of \
-         {} deliveries over HTTP/2 to an application that answers within 20 ms, while connections are let go of every {} to {} ms. In a drain nginx and \
-         haproxy read their configuration again, Node and hyper send GOAWAY and go on with what they have. In a cut Node and hyper end all connections \
-         without a word, and now and then reset a request or hang on it. Lost is what is recorded as delivered and did not arrive; doubled is what arrived \
-         twice; ambiguous is what broke off after it may have been processed, is recorded so, and is never repeated.",
+        "{IN_FLIGHT} at a time, bodies of 600 bytes, ES256 certificates; server CPU is that of the sending process; receiver \
+         and sender share the cores. \"As before\" is reqwest on one thread with a new HTTP/1.1 connection for each webhook and \
+         TLS tickets, as the service sent webhooks before it used HTTP/2. HTTP/2 and HTTP/1.1 are the service's client, with a \
+         receiver that offers the one or only the other. Drain and cut are {} deliveries over HTTP/2 to an application that \
+         answers within 20 ms, while connections are closed every {} to {} ms. In a drain nginx and haproxy reload their \
+         configuration; Node and hyper send GOAWAY and finish open requests. In a cut Node and hyper close all connections at \
+         once, and sometimes reset a request or hang. Lost: recorded as delivered, but did not arrive. Doubled: arrived twice. \
+         Ambiguous: broke off after it may have been processed; recorded as such and never repeated.",
         scale.backlog, PAUSES.start, PAUSES.end
     ));
     Ok(report)
@@ -71,10 +72,10 @@ struct Post<'a> {
 }
 
 impl Post<'_> {
-    fn order(&self, how: &str, port: &Value, count: usize, patience: Duration) -> Value {
+    fn order(&self, how: &str, port: &Value, count: usize, timeout: Duration) -> Value {
         let to = format!("https://localhost:{port}/hook");
-        let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-        json!({ "send": count, "how": how, "to": to, "root": self.root, "in_flight": IN_FLIGHT, "patience_ms": patience })
+        let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        json!({ "send": count, "how": how, "to": to, "root": self.root, "in_flight": IN_FLIGHT, "timeout_ms": timeout_ms })
     }
 
     fn rates(&mut self, receiver: &mut Receiver, scale: Scale, report: &mut Report) -> Result<(), Failure> {
@@ -88,42 +89,42 @@ impl Post<'_> {
                 single.push(self.turn(receiver, "service", &h1, scale.deliveries / 4)?);
             }
             let (ours, before) = (format!("{name}{without}: HTTP/2"), format!("{name}{without}: as before"));
-            report.compare((&ours, &many), (&before, &new), Some(Target::AtLeast(LEAST)));
+            report.compare((&ours, &many), (&before, &new), Some(Target::AtLeast(RATIO_MIN)));
             report.rates(&format!("{name}{without}: HTTP/1.1"), &single);
             if without.is_empty() {
-                report.lines.push(Line::of_rates((&ours, &many), (&before, &new), Some(Target::AtLeast(LEAST))));
+                report.lines.push(Line::of_rates((&ours, &many), (&before, &new), Some(Target::AtLeast(RATIO_MIN))));
             }
         }
         Ok(())
     }
 
-    /// Every one of them has to be delivered, once.
+    /// Fails unless each webhook is delivered once.
     fn turn(&mut self, receiver: &mut Receiver, how: &str, port: &Value, count: usize) -> Result<Measured, Failure> {
         let used = self.sender.processor_time()?;
-        let order = self.order(how, port, count, PATIENCE);
-        let done = self.sender.tell(&order)?;
+        let order = self.order(how, port, count, TIMEOUT);
+        let done = self.sender.command(&order)?;
         let used = self.sender.processor_time()?.saturating_sub(used);
-        let judged = receiver.application.tell(&json!({ "judge": [] }))?;
-        if done["delivered"] != json!(count) || judged["received"] != json!(count) || judged["doubled"] != json!(0) {
+        let seen_ids = receiver.application.command(&json!({ "seen_ids": [] }))?;
+        if done["delivered"] != json!(count) || seen_ids["received"] != json!(count) || seen_ids["doubled"] != json!(0) {
             return Err(format!(
-                "{}, {how}: of {count} these arrived: {judged}, and these did not: {}",
+                "{}, {how}: of {count} these arrived: {seen_ids}, and these did not: {}",
                 receiver.name, done["undelivered"]
             )
             .into());
         }
-        let seconds = done["seconds"].as_f64().ok_or("the sender did not say how long it took")?;
+        let seconds = done["seconds"].as_f64().ok_or("the sender sent no duration")?;
         Ok(Measured::of(count as u64, Duration::from_secs_f64(seconds), used))
     }
 
-    /// Sends while the receiver lets its connections go.
+    /// Sends while the receiver closes its connections again and again.
     fn storm(&mut self, receiver: &mut Receiver, how: &str, count: usize, report: &mut Report) -> Result<(), Failure> {
-        let cruel = how == "cut";
-        let order = self.order("service", &receiver.ports["h2"], count, if cruel { LITTLE_PATIENCE } else { PATIENCE });
-        receiver.application.tell(&json!({ "mood": if cruel { "cruel" } else { "slow" } }))?;
+        let faulty = how == "cut";
+        let order = self.order("service", &receiver.ports["h2"], count, if faulty { SHORT_TIMEOUT } else { TIMEOUT });
+        receiver.application.command(&json!({ "mode": if faulty { "faulty" } else { "slow" } }))?;
         let (ended, end) = mpsc::channel::<()>();
-        let ruined = &mut *receiver;
+        let broken = &mut *receiver;
         let (done, times) = std::thread::scope(|scope| {
-            let ruin = scope.spawn(move || {
+            let breaker = scope.spawn(move || {
                 let (mut times, mut chance) = (0_u32, 1_u64);
                 loop {
                     chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -131,21 +132,21 @@ impl Post<'_> {
                     if end.recv_timeout(Duration::from_millis(pause)) != Err(mpsc::RecvTimeoutError::Timeout) {
                         return Ok::<u32, Failure>(times);
                     }
-                    ruined.let_go(how)?;
+                    broken.break_connections(how)?;
                     times += 1;
                 }
             });
-            let done = self.sender.tell(&order);
+            let done = self.sender.command(&order);
             drop(ended);
-            (done, ruin.join().map_err(|_| Failure::from("the storm panicked")).and_then(|times| times))
+            (done, breaker.join().map_err(|_| Failure::from("the storm panicked")).and_then(|times| times))
         });
         let (done, times) = (done?, times?);
         let undelivered = done["undelivered"].as_array().cloned().unwrap_or_default();
         let ids: Vec<&Value> = undelivered.iter().map(|one| &one[0]).collect();
-        let judged = receiver.application.tell(&json!({ "judge": ids }))?;
-        receiver.application.tell(&json!({ "mood": "fast" }))?;
-        let number = |what: &Value| what.as_u64().ok_or("the receiver did not say a number");
-        let (received, of, doubled) = (number(&judged["received"])?, number(&judged["of"])?, number(&judged["doubled"])?);
+        let seen_ids = receiver.application.command(&json!({ "seen_ids": ids }))?;
+        receiver.application.command(&json!({ "mode": "fast" }))?;
+        let number = |what: &Value| what.as_u64().ok_or("the receiver sent no number");
+        let (received, of, doubled) = (number(&seen_ids["received"])?, number(&seen_ids["of"])?, number(&seen_ids["doubled"])?);
         let lost = number(&done["delivered"])?.saturating_sub(received - of);
         let title = format!("{}, {how}", receiver.name);
         report.judged(&format!("{title}: lost"), &[lost as f64], Target::AtMost(0.0));

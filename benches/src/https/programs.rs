@@ -1,4 +1,4 @@
-//! nginx, haproxy and Node as receivers: what they are told, how they start, and how they drain.
+//! nginx, haproxy and Node as receivers: configuration, start, and how each drains its connections.
 
 use std::fs::write;
 use std::net::TcpListener;
@@ -13,13 +13,13 @@ use tempfile::TempDir;
 use crate::Failure;
 use crate::process::Server;
 
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Writes a configuration: directory of the certificate, ports, and the port of the application.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Makes a configuration from the certificate's directory, the ports, and the application's port.
 type Configure = fn(&Path, &Value, u64) -> String;
 
 const NODE: &str = include_str!("receiver.mjs");
 
-/// A directory with a certificate for `localhost`, and the authority that it is of.
+/// A directory with a certificate for `localhost`, and the root certificate.
 pub(crate) struct Certificates {
     pub(crate) directory: TempDir,
     pub(crate) root: String,
@@ -44,7 +44,7 @@ impl Certificates {
     }
 }
 
-/// A receiver: the application that counts, and what stands in front of it.
+/// A receiver: the application that counts, and the proxy before it, if any.
 pub(crate) struct Receiver {
     pub(crate) name: &'static str,
     /// Ports by name: `h2`, `h1`, `h2_no_tickets`, `h1_no_tickets`.
@@ -55,7 +55,7 @@ pub(crate) struct Receiver {
 
 struct Proxy {
     child: Child,
-    /// What makes it begin anew and drain what it was.
+    /// The signal that makes it reload its configuration and drain old connections.
     signal: &'static str,
 }
 
@@ -73,22 +73,22 @@ impl Receiver {
         let directory = certificates.path().to_str().ok_or("a path beyond UTF-8")?;
         if name == "Node" {
             write(certificates.path().join("receiver.mjs"), NODE)?;
-            if !is_there("node") {
+            if !is_installed("node") {
                 return Ok(None);
             }
             let mut node = Command::new("node");
             node.arg(certificates.path().join("receiver.mjs")).arg(directory);
             let application = Server::start_program(&mut node)?;
-            return Ok(Some(Self { name, ports: application.said.clone(), application, proxy: None }));
+            return Ok(Some(Self { name, ports: application.first_line.clone(), application, proxy: None }));
         }
         let application = Server::start(&["https-receive", directory])?;
-        let plain = application.said["plain"].as_u64().ok_or("the application did not say its port")?;
+        let plain = application.first_line["plain"].as_u64().ok_or("the application sent no port")?;
         let (program, configure, arguments, signal): (_, Configure, &[&str], _) = match name {
             "nginx" => ("nginx", nginx, &["-e", "stderr", "-c"], "HUP"),
             "haproxy" => ("haproxy", haproxy, &["-W", "-f"], "USR2"),
-            _ => return Ok(Some(Self { name, ports: application.said.clone(), application, proxy: None })),
+            _ => return Ok(Some(Self { name, ports: application.first_line.clone(), application, proxy: None })),
         };
-        if !is_there(program) {
+        if !is_installed(program) {
             return Ok(None);
         }
         let ports = free_ports()?;
@@ -100,13 +100,13 @@ impl Receiver {
         Ok(Some(receiver))
     }
 
-    /// Until it listens.
+    /// Waits until it listens.
     fn wait(&self) -> Result<(), Failure> {
         let port = self.ports["h2"].as_u64().and_then(|port| u16::try_from(port).ok()).ok_or("no port")?;
         let (_never, pause) = std::sync::mpsc::channel::<()>();
         let began = std::time::Instant::now();
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > TIMEOUT {
                 return Err(format!("{} does not listen", self.name).into());
             }
             let _ = pause.recv_timeout(Duration::from_millis(20));
@@ -114,11 +114,11 @@ impl Receiver {
         Ok(())
     }
 
-    /// Lets its connections go: a proxy reads its configuration again, an application is told how.
-    pub(crate) fn let_go(&mut self, how: &str) -> Result<(), Failure> {
+    /// Ends its connections: a proxy reloads its configuration, an application drains or cuts them.
+    pub(crate) fn break_connections(&mut self, how: &str) -> Result<(), Failure> {
         match &self.proxy {
             Some(proxy) => signal(proxy.signal, proxy.child.id()),
-            None => self.application.tell(&json!({ "now": how })).map(drop),
+            None => self.application.command(&json!({ "now": how })).map(drop),
         }
     }
 }
@@ -128,7 +128,7 @@ fn signal(name: &str, process: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-fn is_there(program: &str) -> bool {
+fn is_installed(program: &str) -> bool {
     Command::new(program).arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 

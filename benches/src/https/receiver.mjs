@@ -1,5 +1,5 @@
-// A receiver on Node: HTTP/2 and HTTP/1.1 over TLS, with and without session tickets. It counts ids, and obeys JSON
-// lines like a role of the benches.
+// A receiver on Node: HTTP/2 and HTTP/1.1 over TLS, with and without session tickets. It counts ids, and takes commands as
+// JSON lines like the roles in role.rs.
 import { constants as http2constants, createSecureServer } from "node:http2";
 import { createServer } from "node:https";
 import { constants } from "node:crypto";
@@ -10,8 +10,8 @@ const [directory] = process.argv.slice(2);
 const key = readFileSync(`${directory}/key.pem`);
 const cert = readFileSync(`${directory}/certificate.pem`);
 let seen = new Map();
-// "fast" answers at once, "slow" within 20 ms; "cruel" also refuses, resets and hangs now and then.
-let mood = "fast";
+// "fast" answers at once, "slow" within 20 ms; "faulty" also sometimes refuses, resets or hangs.
+let mode = "fast";
 const sessions = new Set();
 
 function serve(request, response) {
@@ -19,12 +19,12 @@ function serve(request, response) {
   request.on("data", (part) => parts.push(part));
   request.on("end", () => {
     const id = Number(/"id":(\d+)/.exec(Buffer.concat(parts).toString("latin1"))[1]);
-    const chance = mood === "cruel" ? Math.floor(Math.random() * 2000) : 2000;
+    const chance = mode === "faulty" ? Math.floor(Math.random() * 2000) : 2000;
     if (chance < 20) return request.stream.close(http2constants.NGHTTP2_REFUSED_STREAM);
     seen.set(id, (seen.get(id) ?? 0) + 1);
     if (chance < 22) return request.stream.close(http2constants.NGHTTP2_INTERNAL_ERROR);
     if (chance < 23) return;
-    if (mood === "fast") response.end();
+    if (mode === "fast") response.end();
     else setTimeout(() => response.end(), id % 20);
   });
 }
@@ -48,15 +48,15 @@ say(ports);
 
 createInterface({ input: process.stdin }).on("line", (line) => {
   const order = JSON.parse(line);
-  if (order.judge) {
+  if (order.seen_ids) {
     const doubled = [...seen.values()].filter((count) => count > 1).length;
-    const of = order.judge.filter((id) => seen.has(id)).length;
+    const of = order.seen_ids.filter((id) => seen.has(id)).length;
     say({ received: seen.size, doubled, of });
     seen = new Map();
     return;
   }
-  if (order.mood) {
-    mood = order.mood;
+  if (order.mode) {
+    mode = order.mode;
     say({});
     return;
   }

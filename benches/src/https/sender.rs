@@ -1,5 +1,5 @@
-//! Sends webhooks over TLS, 64 at a time from one thread like the service's dispatcher: by the
-//! service's client, or on a new connection of HTTP/1.1 each, as every client does that keeps none.
+//! Sends webhooks over TLS from one thread, like the service's dispatcher: with the service's client, or
+//! each on a new HTTP/1.1 connection.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,22 +13,22 @@ use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use serde_json::{Value, json};
 
 use crate::Failure;
-use crate::role::{say, told};
+use crate::role::{commands, send_line};
 
-enum Way {
+enum SendMode {
     Service(WebhookClient),
     New(Client),
 }
 
-/// Plays the role.
+/// Runs the role.
 pub(crate) fn serve() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    say(&json!({}))?;
-    let mut orders = told();
+    send_line(&json!({}))?;
+    let mut orders = commands();
     while let Some(order) = runtime.block_on(orders.recv()) {
         match runtime.block_on(send(&order)) {
-            Ok(done) => say(&done)?,
-            Err(error) => say(&json!({ "failed": error.to_string() }))?,
+            Ok(done) => send_line(&done)?,
+            Err(error) => send_line(&json!({ "failed": error.to_string() }))?,
         }
     }
     Ok(())
@@ -39,16 +39,16 @@ async fn send(order: &Value) -> Result<Value, Failure> {
     let number = |name: &str| order[name].as_u64().ok_or_else(|| Failure::from(format!("the order lacks {name}")));
     let root = text("root")?.as_bytes().to_vec();
     let url = Arc::new(WebhookUrl::parse(text("to")?, Schemes::HttpAndHttps).map_err(|_| "not a webhook's address")?);
-    let patience = Duration::from_millis(number("patience_ms")?);
-    let way = if text("how")? == "service" { Way::service(root, patience)? } else { Way::new(&root, patience)? };
+    let timeout = Duration::from_millis(number("timeout_ms")?);
+    let mode = if text("how")? == "service" { SendMode::service(root, timeout)? } else { SendMode::new(&root, timeout)? };
     let (count, in_flight) = (number("send")?, usize::try_from(number("in_flight")?)?);
     let started = Instant::now();
-    let way = Arc::new(way);
-    // Tasks of their own, as the dispatcher's attempts are.
+    let mode = Arc::new(mode);
+    // Separate tasks, like the dispatcher's attempts.
     let outcomes: Vec<_> = stream::iter(0..count)
         .map(|id| {
-            let (way, url) = (Arc::clone(&way), Arc::clone(&url));
-            tokio::spawn(async move { (id, way.deliver(&url, body(id)).await) })
+            let (mode, url) = (Arc::clone(&mode), Arc::clone(&url));
+            tokio::spawn(async move { (id, mode.deliver(&url, body(id)).await) })
         })
         .buffer_unordered(in_flight)
         .collect()
@@ -59,23 +59,23 @@ async fn send(order: &Value) -> Result<Value, Failure> {
     Ok(json!({ "seconds": seconds, "delivered": outcomes.len() - undelivered.len(), "undelivered": undelivered }))
 }
 
-/// Six hundred bytes with an id.
+/// A body of 600 bytes with an id.
 fn body(id: u64) -> Bytes {
     let head = format!("{{\"id\":{id},\"filler\":\"");
     let filler = "x".repeat(598 - head.len());
     Bytes::from(format!("{head}{filler}\"}}"))
 }
 
-impl Way {
-    fn service(root: Vec<u8>, patience: Duration) -> Result<Self, Failure> {
+impl SendMode {
+    fn service(root: Vec<u8>, timeout: Duration) -> Result<Self, Failure> {
         let options =
-            WebhookClientOptions { allow_private: true, connect_timeout: patience, total_timeout: patience, extra_roots_pem: Some(root) };
+            WebhookClientOptions { allow_private: true, connect_timeout: timeout, total_timeout: timeout, extra_roots_pem: Some(root) };
         Ok(Self::Service(WebhookClient::new(&options)?))
     }
 
-    fn new(root: &[u8], patience: Duration) -> Result<Self, Failure> {
+    fn new(root: &[u8], timeout: Duration) -> Result<Self, Failure> {
         let builder = Client::builder().http1_only().redirect(redirect::Policy::none()).no_proxy().retry(retry::never());
-        let builder = builder.pool_max_idle_per_host(0).referer(false).connect_timeout(patience).timeout(patience);
+        let builder = builder.pool_max_idle_per_host(0).referer(false).connect_timeout(timeout).timeout(timeout);
         Ok(Self::New(builder.tls_certs_merge(Certificate::from_pem_bundle(root)?).build()?))
     }
 

@@ -1,4 +1,4 @@
-//! Durable appends to a file: what every commit of the embedded store pays, alone and shared.
+//! Durable appends to a file, each with its own fdatasync and many with one: the cost of a commit of the embedded store.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ const APPENDED: usize = 8 * 1_024;
 /// Appends that share an fdatasync.
 pub(super) const GROUP: usize = 64;
 
-/// Appends per second with an fdatasync each and with one for a group, in turns.
+/// Appends per second, with one fdatasync each and with one for a group, in turns.
 pub(crate) fn rates(scale: Scale) -> Result<[Vec<f64>; 2], Failure> {
     let mut rates = [Vec::new(), Vec::new()];
     for _ in 0..scale.rounds {

@@ -1,5 +1,5 @@
-//! Scripts per second on a Redis of its own: many at a time over one connection per core, as the
-//! bare server sends them, and one after another.
+//! Scripts per second on a Redis: many at a time over one connection per core, as the bare server sends
+//! them, and one after another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
 
-use crate::recording::{Script, connect, redis};
+use crate::bare_redis::{Script, connect, redis};
 use crate::scale::Scale;
 use crate::{Failure, load};
 

@@ -1,5 +1,5 @@
-//! Fills the outbox of a node: transactions opened and completed with eight claims each, without
-//! HTTP and without signatures, and a look at what became of their webhooks.
+//! Fills the outbox of a node with transactions that are opened and completed with eight claims each,
+//! without HTTP and signatures, and reads the outcomes of their webhooks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,49 +25,49 @@ use crate::transactions::Opener;
 use crate::{Failure, requests};
 
 const RESIDENT: &str = "asha";
-/// Opened and completed at the same time.
-const LANES: usize = 256;
+/// Transactions opened and completed at the same time.
+const CONCURRENT: usize = 256;
 const DAY: Duration = Duration::from_secs(86_400);
-/// How long the last records may take, and how often they are looked for.
-const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(5);
+/// How long the last record may take, and how often it is read.
+const TIMEOUT: Duration = Duration::from_secs(60);
+const INTERVAL: Duration = Duration::from_millis(5);
 
-/// Transactions whose webhooks have not been looked at yet.
+/// Transactions whose webhooks have not been read yet.
 #[derive(Default)]
 pub(crate) struct Backlog(Vec<TxnId>);
 
 impl Backlog {
-    /// Opens and completes so many transactions with a webhook to this address.
-    pub(crate) async fn queue(&mut self, doors: &[Transactions], opener: &Opener, count: usize, to: &str) -> Result<(), Failure> {
+    /// Opens and completes `count` transactions with a webhook to this URL.
+    pub(crate) async fn queue(&mut self, shards: &[Transactions], opener: &Opener, count: usize, to: &str) -> Result<(), Failure> {
         let url = WebhookUrl::parse(to, Schemes::HttpAndHttps).map_err(|_| "not a webhook's address")?;
         let claims = claims()?;
-        let lanes = (0..LANES).map(|lane| {
-            let (door, url, claims) = (&doors[lane % doors.len()], &url, &claims);
+        let tasks = (0..CONCURRENT).map(|task| {
+            let (shard, url, claims) = (&shards[task % shards.len()], &url, &claims);
             async move {
                 let mut ids = Vec::new();
-                for _ in 0..count / LANES + usize::from(lane < count % LANES) {
-                    ids.push(one(door, opener, url, claims).await?);
+                for _ in 0..count / CONCURRENT + usize::from(task < count % CONCURRENT) {
+                    ids.push(one(shard, opener, url, claims).await?);
                 }
                 Ok::<_, Failure>(ids)
             }
         });
-        for ids in join_all(lanes).await {
+        for ids in join_all(tasks).await {
             self.0.append(&mut ids?);
         }
         Ok(())
     }
 
-    /// Transactions that were completed otherwise.
+    /// Adds transactions that were completed over HTTP.
     pub(crate) fn completed(&mut self, ids: &[Value]) -> Result<(), Failure> {
         let ids = ids.iter().map(|id| id.as_str().and_then(|id| id.parse().ok()).ok_or("no transaction has such an id"));
         self.0.extend(ids.collect::<Result<Vec<TxnId>, _>>()?);
         Ok(())
     }
 
-    /// Waits until every attempt is recorded and tells how many were delivered, how many a second were
-    /// completed and ended, and how long 99 of 100 took from the one to the other.
+    /// Waits until every attempt is recorded. Returns how many were delivered, the rates of completions and
+    /// of webhooks, and the 99th percentile of the delay between the two.
     pub(crate) async fn settled(&mut self, node: &Node) -> Result<Value, Failure> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         let mut delivered = 0;
         let mut spans = Vec::with_capacity(self.0.len());
         for id in self.0.drain(..) {
@@ -79,7 +79,7 @@ impl Backlog {
                         break attempt;
                     }
                     None if Instant::now() > until => return Err("a webhook's attempt was never recorded".into()),
-                    None => sleep(LOOK).await,
+                    None => sleep(INTERVAL).await,
                 }
             };
             delivered += usize::from(attempt.outcome == DeliveryOutcome::Delivered);
@@ -106,11 +106,11 @@ fn claims() -> Result<Arc<VerifiedClaims>, Failure> {
     Ok(Arc::new(VerifiedClaims::new(shared.collect())))
 }
 
-async fn one(door: &Transactions, opener: &Opener, url: &WebhookUrl, claims: &Arc<VerifiedClaims>) -> Result<TxnId, Failure> {
-    let mut opening = opener.opening(door, CREDITS_PER_VERIFICATION);
+async fn one(shard: &Transactions, opener: &Opener, url: &WebhookUrl, claims: &Arc<VerifiedClaims>) -> Result<TxnId, Failure> {
+    let mut opening = opener.opening(shard, CREDITS_PER_VERIFICATION);
     Arc::make_mut(&mut opening.pending).terms.webhook_url = Some(url.clone());
     let id = opening.pending.id;
-    if !matches!(door.open(opening).await?, OpenOutcome::Opened { .. }) {
+    if !matches!(shard.open(opening).await?, OpenOutcome::Opened { .. }) {
         return Err("a transaction was not opened".into());
     }
     let mut distinct = [0; 32];
@@ -123,7 +123,7 @@ async fn one(door: &Transactions, opener: &Opener, url: &WebhookUrl, claims: &Ar
         identity: CredentialIdentity(distinct),
         digest: AnswerDigest(distinct),
     };
-    match door.complete(id, Complete { answer, known: None, replay_window: DAY, result_ttl: DAY }).await? {
+    match shard.complete(id, Complete { answer, known: None, replay_window: DAY, result_ttl: DAY }).await? {
         CompleteReply::Accepted => Ok(id),
         other => Err(format!("a transaction was not completed: {other:?}").into()),
     }

@@ -1,8 +1,8 @@
-//! Deliveries against a bare hyper client that posts the same bytes to the same receiver.
+//! Deliveries beside a bare hyper client that posts the same bytes to the same receiver.
 //!
-//! The service's own path is measured whole: completions have filled the outbox of a node, whose
-//! attempts wait for a receiver that takes requests and does not answer; then it answers. Its
-//! outbound client alone shows how much of the difference is the client's.
+//! The whole path is measured: completions fill the outbox of a node while the receiver accepts
+//! requests and does not answer; then it answers. The outbound client alone shows its share of the
+//! difference.
 
 pub(crate) mod backlog;
 pub(crate) mod pace;
@@ -21,10 +21,10 @@ use crate::report::{Report, Target};
 use crate::scale::Scale;
 use crate::summary::Line;
 
-const LEAST: f64 = 0.7;
-/// As many as the service has on the way to one host at a time, unless its settings say otherwise.
+const RATIO_MIN: f64 = 0.7;
+/// The service's default for deliveries under way to one host.
 const IN_FLIGHT: usize = 64;
-/// One in so many deliveries comes before the measurement.
+/// One in this many deliveries is for warm-up.
 const WARM_SHARE: usize = 10;
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
@@ -40,26 +40,30 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         kept.push(post.send("kept", scale.deliveries)?);
     }
     let mut report = Report::new("webhooks");
-    report.compare(("delivery from the outbox", &ours), ("hyper, new connection", &raw), Some(Target::AtLeast(LEAST)));
+    report.compare(("delivery from the outbox", &ours), ("hyper, new connection", &raw), Some(Target::AtLeast(RATIO_MIN)));
     report.rates("the service's client alone", &client);
     let ratios: Vec<f64> = client.iter().zip(&raw).map(|(client, raw)| client.rate / raw.rate).collect();
     report.figure("the service's client alone ÷ hyper, new connection", &ratios);
     report.rates("hyper, new connection, one thread", &single);
     report.rates("hyper, kept connections", &kept);
-    report.lines.push(Line::of_rates(("webhook delivery", &ours), ("raw hyper POST, new connection", &raw), Some(Target::AtLeast(LEAST))));
+    report.lines.push(Line::of_rates(
+        ("webhook delivery", &ours),
+        ("raw hyper POST, new connection", &raw),
+        Some(Target::AtLeast(RATIO_MIN)),
+    ));
     report.note(format!(
-        "Server CPU is that of the sending process. {} deliveries a turn, {IN_FLIGHT} at a time, body of {} bytes with eight claims, plain \
-         HTTP. A delivery from the outbox reads and opens its transaction, writes the payload, marks its start durably, opens a connection, \
-         and records its end durably; every one of them was recorded as delivered. Its dispatcher runs on one thread; hyper runs on all cores \
-         unless the row says one thread, with the same headers and bytes. Kept connections are for information: the service never uses one \
-         twice. Receiver and sender share the cores.",
+        "Server CPU is that of the sending process. {} deliveries a turn, {IN_FLIGHT} at a time, body of {} bytes with eight \
+         claims, plain HTTP. A delivery from the outbox reads and decrypts its transaction, writes the payload, records its \
+         start durably, opens a connection, and records its end durably; all were recorded as delivered. The dispatcher runs on \
+         one thread; hyper runs on all cores unless the row says one thread, with the same headers and bytes. Kept connections \
+         are for information: the service never uses an HTTP/1.1 connection twice. Receiver and sender share the cores.",
         scale.deliveries,
         post.sample["body"].as_str().map_or(0, str::len)
     ));
     Ok(report)
 }
 
-/// A receiver, a sender, and what is sent.
+/// A receiver, a sender, and the webhook that is sent.
 pub(crate) struct Post {
     receiver: Server,
     sender: Server,
@@ -73,13 +77,13 @@ impl Post {
         Ok(Self { receiver: Server::start(&["receive"])?, sender: Server::start(&["send"])?, sample })
     }
 
-    /// Has the service deliver one webhook, whose headers and bytes are sent from then on.
+    /// Lets the service deliver one webhook; from then on its headers and bytes are sent.
     fn learn(&mut self, service: &mut Service) -> Result<(), Failure> {
-        self.receiver.tell(&json!({ "count": { "warm": 0, "measured": 1 } }))?;
-        service.server.tell(&json!({ "deliver": 1, "to": self.url()? }))?;
-        self.receiver.listen()?;
-        service.server.tell(&json!({ "settled": true }))?;
-        self.sample = self.receiver.tell(&json!({ "sample": true }))?;
+        self.receiver.command(&json!({ "count": { "warm": 0, "measured": 1 } }))?;
+        service.server.command(&json!({ "deliver": 1, "to": self.url()? }))?;
+        self.receiver.read_line()?;
+        service.server.command(&json!({ "settled": true }))?;
+        self.sample = self.receiver.command(&json!({ "sample": true }))?;
         Ok(())
     }
 
@@ -87,22 +91,22 @@ impl Post {
         self.receiver.text("url").map(str::to_owned)
     }
 
-    /// Fills the outbox of a node and measures how it empties.
+    /// Fills the outbox of a node and measures how fast it empties.
     fn drain(&mut self, service: &mut Service, count: usize) -> Result<Measured, Failure> {
-        self.receiver.tell(&json!({ "hold": true }))?;
-        service.server.tell(&json!({ "deliver": count, "to": self.url()? }))?;
+        self.receiver.command(&json!({ "hold": true }))?;
+        service.server.command(&json!({ "deliver": count, "to": self.url()? }))?;
         let used = service.server.processor_time()?;
         self.begin(count)?;
         let took = self.end()?;
         let used = service.server.processor_time()?.saturating_sub(used);
-        let settled = service.server.tell(&json!({ "settled": true }))?;
+        let settled = service.server.command(&json!({ "settled": true }))?;
         if settled["delivered"] != json!(count) {
             return Err(format!("of {count} webhooks these were delivered: {}", settled["delivered"]).into());
         }
         Ok(measured(count, took, used))
     }
 
-    /// Measures requests of the sender from all cores; `how` is a [`sender::Way`].
+    /// Measures the sender on all cores; `how` names a [`sender::SendMode`].
     pub(crate) fn send(&mut self, how: &str, count: usize) -> Result<Measured, Failure> {
         self.send_from(how, crate::load::cores(), count)
     }
@@ -114,25 +118,25 @@ impl Post {
         });
         let used = self.sender.processor_time()?;
         self.begin(count)?;
-        self.sender.tell(&order)?;
+        self.sender.command(&order)?;
         let took = self.end()?;
         Ok(measured(count, took, self.sender.processor_time()?.saturating_sub(used)))
     }
 
-    /// Has the receiver count from zero and answer whatever arrives.
+    /// Lets the receiver count from zero and answer.
     fn begin(&mut self, count: usize) -> Result<(), Failure> {
         let warm = count / WARM_SHARE;
-        self.receiver.tell(&json!({ "count": { "warm": warm, "measured": count - warm } })).map(drop)
+        self.receiver.command(&json!({ "count": { "warm": warm, "measured": count - warm } })).map(drop)
     }
 
-    /// How long those behind the warm-up took to arrive.
+    /// How long the deliveries after the warm-up took.
     fn end(&mut self) -> Result<Duration, Failure> {
-        let said = self.receiver.listen()?;
-        Ok(Duration::from_secs_f64(said["seconds"].as_f64().ok_or("the receiver did not say how long it took")?))
+        let counted = self.receiver.read_line()?;
+        Ok(Duration::from_secs_f64(counted["seconds"].as_f64().ok_or("the receiver sent no duration")?))
     }
 }
 
-/// The rate is of those behind the warm-up, the processor time of all.
+/// The rate is of the deliveries after the warm-up, the processor time of all.
 fn measured(count: usize, took: Duration, used: Duration) -> Measured {
     let measured = Measured::of((count - count / WARM_SHARE) as u64, took, used);
     Measured { server_micros: used.as_secs_f64() * 1e6 / count as f64, ..measured }

@@ -1,7 +1,7 @@
-//! Webhooks beside the completions that queue them: callbacks come as fast as a few connections send
-//! them, each of their transactions has a webhook, and its receivers are well.
+//! Whether webhooks keep up with the completions that queue them: callbacks at full load, a webhook for
+//! each, healthy receivers.
 //!
-//! Both rates and the delay are read from the node's own records of the deliveries.
+//! Both rates and the delay come from the node's records of the deliveries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,28 +10,28 @@ use sakshi_authority::intent::{IntentKey, decode_unverified};
 use serde_json::{Value, json};
 
 use super::Post;
-use crate::completion::Wallet;
+use crate::bare_redis::redis;
+use crate::completion::IdentityApp;
 use crate::node::Service;
 use crate::process::Server;
-use crate::recording::redis;
 use crate::report::{Report, Target};
 use crate::scale::Scale;
 use crate::summary::Line;
 use crate::{Failure, load, requests};
 
 /// Webhooks per completion.
-const LEAST: f64 = 0.8;
+const RATIO_MIN: f64 = 0.8;
 /// From a completion to the end of its attempt, in milliseconds.
 const P99_MS: f64 = 1_000.0;
-/// An outbox on Redis beside an embedded one.
-const DRAIN_LEAST: f64 = 0.5;
+/// Draining on Redis ÷ on the embedded store.
+const DRAIN_RATIO_MIN: f64 = 0.5;
 const DRAINS: usize = 2;
-/// Of the load generator.
+/// Connections of the load generator.
 const CONNECTIONS: usize = 32;
 const ORIGINS: [usize; 2] = [1, 100];
 
-/// What the records of some deliveries say.
-struct Pace {
+/// Rates and delay of a turn.
+struct Turn {
     completions: f64,
     webhooks: f64,
     p99_ms: f64,
@@ -65,7 +65,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// A full outbox of either store.
+/// Drains a full outbox on each store.
 pub(crate) fn drain(scale: Scale) -> Result<Report, Failure> {
     let mut report = Report::new("drain");
     let redis = redis("always");
@@ -78,51 +78,55 @@ pub(crate) fn drain(scale: Scale) -> Result<Report, Failure> {
     }
     let [embedded, redis] = &turns;
     let names = ["draining the outbox, Redis, AOF always", "draining the outbox, embedded"];
-    report.compare((names[0], redis), (names[1], embedded), Some(Target::AtLeast(DRAIN_LEAST)));
-    report.lines.push(Line::of_rates((names[0], redis), ("the same, embedded", embedded), Some(Target::AtLeast(DRAIN_LEAST))));
+    report.compare((names[0], redis), (names[1], embedded), Some(Target::AtLeast(DRAIN_RATIO_MIN)));
+    report.lines.push(Line::of_rates((names[0], redis), ("the same, embedded", embedded), Some(Target::AtLeast(DRAIN_RATIO_MIN))));
     report.note(format!("{} webhooks a turn to one receiver, queued while it answered nothing.", scale.backlog));
     Ok(report)
 }
 
 fn one(report: &mut Report, what: &str, service: &mut Service, receiver: &Server, origins: usize, scale: Scale) -> Result<(), Failure> {
-    let wallet = Wallet::new(service)?;
+    let identity_app = IdentityApp::new(service)?;
     let mut turns = Vec::new();
     for _ in 0..scale.rounds {
-        turns.push(turn(&wallet, service, receiver, origins, scale)?);
+        turns.push(turn(&identity_app, service, receiver, origins, scale)?);
     }
-    let all = |of: fn(&Pace) -> f64| turns.iter().map(of).collect::<Vec<_>>();
+    let all = |of: fn(&Turn) -> f64| turns.iter().map(of).collect::<Vec<_>>();
     let (completions, webhooks) = (all(|turn| turn.completions), all(|turn| turn.webhooks));
     report.figure(&format!("completions, {what}, per s"), &completions);
     report.figure(&format!("webhooks, {what}, per s"), &webhooks);
-    report.judged(&format!("**webhooks ÷ completions, {what}**"), &all(|turn| turn.webhooks / turn.completions), Target::AtLeast(LEAST));
+    report.judged(
+        &format!("**webhooks ÷ completions, {what}**"),
+        &all(|turn| turn.webhooks / turn.completions),
+        Target::AtLeast(RATIO_MIN),
+    );
     report.judged(&format!("p99 of the delay, {what}, ms"), &all(|turn| turn.p99_ms), Target::AtMost(P99_MS));
     report.figure(&format!("node CPU of a completion and its webhook, {what}, µs"), &all(|turn| turn.node_micros));
     let (ours, limit) = (format!("webhooks, {what}, per s"), "their completions, per s");
-    report.lines.push(Line::of((&ours, &webhooks), (limit, &completions), Some(Target::AtLeast(LEAST))));
+    report.lines.push(Line::of((&ours, &webhooks), (limit, &completions), Some(Target::AtLeast(RATIO_MIN))));
     Ok(())
 }
 
-fn turn(wallet: &Wallet, service: &mut Service, receiver: &Server, origins: usize, scale: Scale) -> Result<Pace, Failure> {
+fn turn(identity_app: &IdentityApp, service: &mut Service, receiver: &Server, origins: usize, scale: Scale) -> Result<Turn, Failure> {
     let port = receiver.text("url")?.rsplit(':').next().unwrap_or_default().to_owned();
     let host = |number: usize| format!("127.0.0.{}", number % origins + 1);
     let inits = (0..scale.paced).map(|number| requests::init_with_webhook(&service.server, &format!("http://{}:{port}", host(number))));
     let inits = Arc::new(inits.collect::<Result<Vec<_>, Failure>>()?);
     let (_, opened) = load::each_once(&service.server, inits, scale, true)?;
     let ids = opened.iter().map(|body| id_of(body)).collect::<Result<Vec<_>, Failure>>()?;
-    let callbacks = Arc::new(wallet.answers(&opened)?);
+    let callbacks = Arc::new(identity_app.answers(&opened)?);
     let used = service.server.processor_time()?;
     load::each_once(&service.server, callbacks, scale, false)?;
-    let settled = service.server.tell(&json!({ "completed": ids }))?;
+    let settled = service.server.command(&json!({ "completed": ids }))?;
     let used = service.server.processor_time()?.saturating_sub(used);
     if settled["delivered"] != json!(ids.len()) {
         return Err(format!("of {} webhooks these were delivered: {}", ids.len(), settled["delivered"]).into());
     }
-    let figure = |name: &str| settled[name].as_f64().ok_or("the node did not say how fast it was");
+    let figure = |name: &str| settled[name].as_f64().ok_or("the node sent no rates");
     let node_micros = micros(used) / ids.len() as f64;
-    Ok(Pace { completions: figure("completions")?, webhooks: figure("webhooks")?, p99_ms: figure("p99_ms")?, node_micros })
+    Ok(Turn { completions: figure("completions")?, webhooks: figure("webhooks")?, p99_ms: figure("p99_ms")?, node_micros })
 }
 
-/// The transaction that an init has opened.
+/// The id of the transaction that an init has opened.
 pub(crate) fn id_of(opened: &[u8]) -> Result<String, Failure> {
     let opened: Value = serde_json::from_slice(opened)?;
     Ok(decode_unverified(opened["intentJwt"].as_str().unwrap_or_default())?.txn)

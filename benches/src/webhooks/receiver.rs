@@ -1,5 +1,5 @@
-//! A webhook receiver on hyper, on all cores: answers every POST with 200 and an empty body,
-//! counts, and measures by its own clock how fast they come.
+//! A webhook receiver on hyper, on all cores: answers every POST with 200 and an empty body, counts, and
+//! measures their rate by its own clock.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,13 +19,13 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
-use crate::role::{say, told};
+use crate::role::{commands, send_line};
 use crate::{Failure, load};
 
-/// How long all that was announced may take to arrive.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long the announced requests may take to arrive.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What has arrived since the count began.
+/// What has arrived since the count began, and what to do with it.
 struct Tally {
     seen: AtomicU64,
     span: Mutex<Span>,
@@ -35,11 +35,11 @@ struct Tally {
     /// The next request is kept as the sample.
     keep: AtomicBool,
     sample: Mutex<Value>,
-    /// Something arrived that is no POST with a whole body.
+    /// Something else than a complete POST arrived.
     broken: AtomicBool,
 }
 
-/// The numbers of the last request before the measured ones and of the last of these.
+/// The measured requests: from the one after number `from` up to number `to`.
 #[derive(Clone, Copy)]
 struct Span {
     from: u64,
@@ -48,19 +48,19 @@ struct Span {
     took: Duration,
 }
 
-/// Plays the role.
+/// Runs the role.
 pub(crate) fn serve() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(load::cores()).enable_all().build()?;
     runtime.block_on(async {
-        // Every address of the loopback network leads here: a receiver has many origins.
+        // All loopback addresses, so that one receiver has many origins.
         let listener = TcpListener::bind("0.0.0.0:0").await?;
         let url = format!("http://127.0.0.1:{}/hook", listener.local_addr()?.port());
         let tally = Arc::new(Tally::new());
         tokio::spawn(accept(listener, Arc::clone(&tally)));
-        say(&json!({ "url": url }))?;
-        let mut orders = told();
+        send_line(&json!({ "url": url }))?;
+        let mut orders = commands();
         while let Some(order) = orders.recv().await {
-            tally.obey(&order).await?;
+            tally.handle(&order).await?;
         }
         Ok(())
     })
@@ -70,10 +70,10 @@ async fn accept(listener: TcpListener, tally: Arc<Tally>) {
     while let Ok((stream, _)) = listener.accept().await {
         let tally = Arc::clone(&tally);
         tokio::spawn(async move {
-            // Without this an answer could wait for the sender's delayed acknowledgement.
+            // Otherwise an answer could wait for a delayed acknowledgement.
             let _ = stream.set_nodelay(true);
             let service = service_fn(|request| tally.take(request));
-            // A connection that breaks off leaves its request uncounted, which fails the measurement.
+            // A broken connection leaves its request uncounted, which fails the measurement.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }
@@ -97,30 +97,30 @@ impl Tally {
         }
     }
 
-    async fn obey(&self, order: &Value) -> Result<(), Failure> {
+    async fn handle(&self, order: &Value) -> Result<(), Failure> {
         if order["hold"].as_bool() == Some(true) {
             self.gate.send_replace(false);
             self.held.store(true, Ordering::SeqCst);
-            return say(&json!({}));
+            return send_line(&json!({}));
         }
         if order["sample"].as_bool() == Some(true) {
             let sample = lock(&self.sample).take();
-            return say(&sample);
+            return send_line(&sample);
         }
-        let number = |name: &str| order["count"][name].as_u64().ok_or("it was not told what to count");
+        let number = |name: &str| order["count"][name].as_u64().ok_or("the count is missing");
         let (from, measured) = (number("warm")?, number("measured")?);
         *lock(&self.span) = Span { from, to: from + measured, began: Instant::now(), took: Duration::ZERO };
         self.seen.store(0, Ordering::SeqCst);
         self.held.store(false, Ordering::SeqCst);
         self.gate.send_replace(true);
-        say(&json!({}))?;
-        let arrived = timeout(PATIENCE, self.complete.notified()).await.is_ok();
+        send_line(&json!({}))?;
+        let arrived = timeout(TIMEOUT, self.complete.notified()).await.is_ok();
         let seen = self.seen.load(Ordering::SeqCst);
         if !arrived || self.broken.load(Ordering::SeqCst) {
-            return say(&json!({ "failed": format!("{seen} of {} requests arrived, or one of them was broken", from + measured) }));
+            return send_line(&json!({ "failed": format!("{seen} of {} requests arrived, or one of them was broken", from + measured) }));
         }
         let took = lock(&self.span).took;
-        say(&json!({ "seconds": took.as_secs_f64() }))
+        send_line(&json!({ "seconds": took.as_secs_f64() }))
     }
 
     async fn take(&self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
@@ -135,12 +135,12 @@ impl Tally {
             }
         };
         if self.held.load(Ordering::Relaxed) {
-            // The sender of the gate lives as long as the process.
+            // The gate lives as long as the process.
             let _ = self.gate.subscribe().wait_for(|open| *open).await;
         }
         if self.keep.swap(false, Ordering::Relaxed) {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            // Who sends it again has its own host and counts for itself.
+            // A client that sends it again sets these itself.
             let others = head.headers.iter().filter(|(name, _)| **name != HOST && **name != CONTENT_LENGTH);
             let headers: Vec<[String; 2]> = others.map(|(name, value)| [name.to_string(), text(value.as_bytes())]).collect();
             *lock(&self.sample) = json!({ "headers": headers, "body": text(&body) });

@@ -1,5 +1,5 @@
-//! What the service's deliveries are compared with: a client that posts the same bytes, as many at
-//! a time, to the same receiver. Any answer but a success fails it.
+//! The client that deliveries are compared with: it posts the same bytes, as many at a time, to the same
+//! receiver. Any answer but a success is an error.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,24 +19,24 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
 use crate::Failure;
-use crate::role::{say, told};
+use crate::role::{commands, send_line};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How it is sent.
+/// How a webhook is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// By the service's client for webhooks, on a new connection each.
+pub(crate) enum SendMode {
+    /// With the service's webhook client, on a new connection each.
     Service,
-    /// By hyper alone, on a new connection each.
+    /// With hyper alone, on a new connection each.
     New,
-    /// By hyper alone, on as many connections as there are requests at a time.
+    /// With hyper alone, on kept connections, one for each concurrent request.
     Kept,
 }
 
-/// What is sent, where, and what is left of it.
-struct Parcel {
-    way: Way,
+/// What is sent, where, and how many are left.
+struct Batch {
+    mode: SendMode,
     client: WebhookClient,
     url: WebhookUrl,
     address: SocketAddr,
@@ -45,15 +45,15 @@ struct Parcel {
     left: AtomicUsize,
 }
 
-/// Plays the role.
+/// Runs the role.
 pub(crate) fn serve() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    say(&json!({}))?;
-    let mut orders = told();
+    send_line(&json!({}))?;
+    let mut orders = commands();
     while let Some(order) = runtime.block_on(orders.recv()) {
         match send(&order) {
-            Ok(()) => say(&json!({}))?,
-            Err(error) => say(&json!({ "failed": error.to_string() }))?,
+            Ok(()) => send_line(&json!({}))?,
+            Err(error) => send_line(&json!({ "failed": error.to_string() }))?,
         }
     }
     Ok(())
@@ -62,23 +62,23 @@ pub(crate) fn serve() -> Result<(), Failure> {
 fn send(order: &Value) -> Result<(), Failure> {
     let number = |name: &str| order[name].as_u64().and_then(|number| usize::try_from(number).ok()).ok_or("the order lacks a number");
     let (threads, in_flight) = (number("threads")?, number("in_flight")?);
-    let parcel = Arc::new(Parcel::read(order, number("send")?)?);
+    let batch = Arc::new(Batch::read(order, number("send")?)?);
     let thread = |_| {
-        let parcel = Arc::clone(&parcel);
-        std::thread::spawn(move || parcel.send(in_flight / threads))
+        let batch = Arc::clone(&batch);
+        std::thread::spawn(move || batch.send(in_flight / threads))
     };
     let threads: Vec<_> = (0..threads).map(thread).collect();
     threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| "a thread of the sender panicked")?)
 }
 
-impl Parcel {
+impl Batch {
     fn read(order: &Value, count: usize) -> Result<Self, Failure> {
         let text = |value: &Value| value.as_str().map(str::to_owned).ok_or("the order lacks a text");
-        let way = match order["how"].as_str() {
-            Some("service") => Way::Service,
-            Some("new") => Way::New,
-            Some("kept") => Way::Kept,
-            _ => return Err("no such way to send".into()),
+        let mode = match order["how"].as_str() {
+            Some("service") => SendMode::Service,
+            Some("new") => SendMode::New,
+            Some("kept") => SendMode::Kept,
+            _ => return Err("unknown send mode".into()),
         };
         let url = text(&order["to"])?;
         let authority = url.strip_prefix("http://").and_then(|rest| rest.split('/').next()).ok_or("the address is no URL")?;
@@ -87,10 +87,9 @@ impl Parcel {
         for header in order["headers"].as_array().into_iter().flatten() {
             headers.insert(HeaderName::try_from(text(&header[0])?)?, HeaderValue::try_from(text(&header[1])?)?);
         }
-        let options =
-            WebhookClientOptions { allow_private: true, connect_timeout: PATIENCE, total_timeout: PATIENCE, extra_roots_pem: None };
+        let options = WebhookClientOptions { allow_private: true, connect_timeout: TIMEOUT, total_timeout: TIMEOUT, extra_roots_pem: None };
         Ok(Self {
-            way,
+            mode,
             client: WebhookClient::new(&options)?,
             address: authority.parse()?,
             url: WebhookUrl::parse(&url, Schemes::HttpAndHttps).map_err(|_| "not a webhook's address")?,
@@ -100,12 +99,12 @@ impl Parcel {
         })
     }
 
-    fn send(self: Arc<Self>, lanes: usize) -> Result<(), Failure> {
+    fn send(self: Arc<Self>, tasks: usize) -> Result<(), Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let lanes: Vec<_> = (0..lanes).map(|_| tokio::spawn(Arc::clone(&self).lane())).collect();
-            for lane in lanes {
-                let done = lane.await?;
+            let tasks: Vec<_> = (0..tasks).map(|_| tokio::spawn(Arc::clone(&self).task())).collect();
+            for task in tasks {
+                let done = task.await?;
                 if done.is_err() {
                     self.left.store(0, Ordering::SeqCst);
                 }
@@ -115,11 +114,11 @@ impl Parcel {
         })
     }
 
-    async fn lane(self: Arc<Self>) -> Result<(), Failure> {
-        let mut kept = if self.way == Way::Kept { Some(connect(self.address).await?) } else { None };
+    async fn task(self: Arc<Self>) -> Result<(), Failure> {
+        let mut kept = if self.mode == SendMode::Kept { Some(connect(self.address).await?) } else { None };
         while self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
-            match (self.way, &mut kept) {
-                (Way::Service, _) => self.attempt().await?,
+            match (self.mode, &mut kept) {
+                (SendMode::Service, _) => self.attempt().await?,
                 (_, Some(connection)) => {
                     connection.ready().await?;
                     self.post(connection).await?;

@@ -1,5 +1,5 @@
-//! What a completion costs as more nodes share a Redis: every node is told of what it keeps a copy of, and of nothing
-//! else. Each node has one worker. A transaction ends on the node that opened it, or on the next one.
+//! Cost of a completion as more nodes share a Redis. Each node has one worker. A transaction is completed on the node that
+//! opened it, or on the next one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use sakshi_authority::intent::IntentKey;
 
-use crate::completion::Wallet;
+use crate::bare_redis::redis;
+use crate::completion::IdentityApp;
 use crate::load::{self, Requests, pause};
 use crate::node::Service;
 use crate::process::Server;
-use crate::recording::redis;
 use crate::report::{Report, Target, median};
 use crate::scale::Scale;
 use crate::verification::processor_time;
@@ -20,68 +20,68 @@ use sakshi_kit::redis::RedisServer;
 use sakshi_kit::redis::groups::RedisCluster;
 
 const NODES: [usize; 3] = [1, 8, 32];
-/// What they share, with so many nodes: a server, or a cluster.
+/// Masters of the Redis that [`NODES_OF_MASTERS`] nodes share.
 const MASTERS: [usize; 3] = [1, 3, 6];
 const NODES_OF_MASTERS: usize = 8;
-/// As [`redis`] has them.
+/// The same configuration as in [`redis`].
 const LINES: &[&str] = &["appendonly yes", "appendfsync everysec", "hash-max-listpack-value 1024"];
-/// With all nodes beside one, and elsewhere beside where it was opened.
-const MOST: f64 = 1.1;
-/// Between two completions, whatever the number of nodes: 1,400 a second in all.
+/// Cost with many nodes ÷ with one, and on another node ÷ on the same one.
+const RATIO_MAX: f64 = 1.1;
+/// Pause between two completions over all nodes: 1,400 a second.
 const PAUSE: Duration = Duration::from_micros(714);
-/// Nodes do a little without being asked, which is measured for so long and taken off.
+/// How long the idle nodes are measured; their idle cost is subtracted.
 const IDLE: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let files = tempfile::tempdir()?;
     let key = files.path().join("es256.pem");
     std::fs::write(&key, IntentKey::generate_es256()?.1)?;
-    let mut report = Report::new("crowd");
+    let mut report = Report::new("scaling");
     let mut elsewhere = Vec::new();
     let mut last = f64::NAN;
     for count in NODES {
-        let crowd = Crowd::start(count, 1, &key)?;
-        let idle = crowd.idle()?;
+        let group = Nodes::start(count, 1, &key)?;
+        let idle = group.idle()?;
         let (mut here, mut there) = (Costs::default(), Costs::default());
         for _ in 0..scale.rounds {
-            here.add(crowd.turn(0, idle, scale)?);
-            there.add(crowd.turn(1, idle, scale)?);
+            here.add(group.turn(0, idle, scale)?);
+            there.add(group.turn(1, idle, scale)?);
         }
         if count > 1 {
-            here.tell(&mut report, &format!("{count} nodes, each ends what it opened"));
+            here.add_to(&mut report, &format!("{count} nodes, each ends what it opened"));
         }
-        there.tell(&mut report, &format!("{count} nodes{}", if count > 1 { ", another one ends it" } else { "" }));
+        there.add_to(&mut report, &format!("{count} nodes{}", if count > 1 { ", another one ends it" } else { "" }));
         report.figure("all of them at rest, ms per s and node", &[idle.iter().sum::<f64>() * 1e3 / count as f64]);
         elsewhere.push(median(&there.both));
         last = median(&there.both) / median(&here.both);
     }
     let mut shared = Vec::new();
     for masters in MASTERS {
-        let crowd = Crowd::start(NODES_OF_MASTERS, masters, &key)?;
-        let idle = crowd.idle()?;
+        let group = Nodes::start(NODES_OF_MASTERS, masters, &key)?;
+        let idle = group.idle()?;
         let mut costs = Costs::default();
         for _ in 0..scale.rounds {
-            costs.add(crowd.turn(1, idle, scale)?);
+            costs.add(group.turn(1, idle, scale)?);
         }
-        costs.tell(&mut report, &format!("{NODES_OF_MASTERS} nodes, {masters} masters"));
+        costs.add_to(&mut report, &format!("{NODES_OF_MASTERS} nodes, {masters} masters"));
         shared.push(median(&costs.both));
     }
     let (one, all) = (elsewhere[0], elsewhere[NODES.len() - 1]);
     let most = NODES[NODES.len() - 1];
-    report.judged(&format!("**{most} nodes ÷ 1 node**"), &[all / one], Target::AtMost(MOST));
-    report.judged(&format!("**of {most} nodes, another one ÷ the same**"), &[last], Target::AtMost(MOST));
+    report.judged(&format!("**{most} nodes ÷ 1 node**"), &[all / one], Target::AtMost(RATIO_MAX));
+    report.judged(&format!("**of {most} nodes, another one ÷ the same**"), &[last], Target::AtMost(RATIO_MAX));
     let ratio = shared[MASTERS.len() - 1] / shared[0];
-    report.judged(&format!("**{} masters ÷ 1 master**", MASTERS[MASTERS.len() - 1]), &[ratio], Target::AtMost(MOST));
+    report.judged(&format!("**{} masters ÷ 1 master**", MASTERS[MASTERS.len() - 1]), &[ratio], Target::AtMost(RATIO_MAX));
     report.note(format!(
-        "{} callbacks a turn without webhooks, 1,400 a second in all, AOF everysec. Processor time of a completion; what nodes and Redis use at \
-         rest is taken off. Where each node ends what it opened nobody else is told of it: what that costs more with many nodes is that of many \
-         processes on the cores of one machine, each of which works seldom.",
+        "{} callbacks a turn without webhooks, 1,400 a second in total, AOF everysec. Processor time of a completion, without \
+         the idle use of nodes and Redis. If a node completes what it opened, no other node is notified: the higher cost with \
+         many nodes is that of many mostly idle processes on one machine.",
         scale.paced
     ));
     Ok(report)
 }
 
-/// Microseconds of a completion.
+/// Microseconds per completion.
 #[derive(Default)]
 struct Costs {
     both: Vec<f64>,
@@ -94,13 +94,13 @@ impl Costs {
         self.redis.push(redis);
     }
 
-    fn tell(&self, report: &mut Report, what: &str) {
+    fn add_to(&self, report: &mut Report, what: &str) {
         report.figure(&format!("CPU of nodes and Redis, {what}, µs"), &self.both);
         report.figure("of it Redis, µs", &self.redis);
     }
 }
 
-/// What the nodes share.
+/// The Redis that the nodes share.
 enum Shared {
     One(RedisServer),
     Cluster(RedisCluster),
@@ -126,22 +126,22 @@ impl Shared {
     }
 }
 
-struct Crowd {
+struct Nodes {
     redis: Shared,
     service: Service,
     others: Vec<Server>,
 }
 
-impl Crowd {
+impl Nodes {
     fn start(count: usize, masters: usize, key: &Path) -> Result<Self, Failure> {
         let redis = Shared::of(masters);
-        // One address for all, as before a balancer; nobody connects to it.
+        // The same public URL for all nodes, as behind a balancer; nobody connects to it.
         let (single, topology) = ([("server.workers", "1"), ("server.public_base_url", "http://127.0.0.1:9")], redis.topology());
         let settings = [single.as_slice(), &[("store.redis_topology", topology)]].concat();
-        // Any server of a cluster knows the others.
+        // Any server of a cluster is enough.
         let url = redis.servers()[0].url();
-        let service = Service::on_redis_set(&url, Some(key), &settings)?;
-        let others = (1..count).map(|_| service.beside_set(&url, Some(key), &settings)).collect::<Result<_, _>>()?;
+        let service = Service::on_redis_with_settings(&url, Some(key), &settings)?;
+        let others = (1..count).map(|_| service.another_with_settings(&url, Some(key), &settings)).collect::<Result<_, _>>()?;
         Ok(Self { redis, service, others })
     }
 
@@ -153,14 +153,14 @@ impl Crowd {
         std::iter::once(&self.service.server).chain(&self.others).collect()
     }
 
-    /// By the nodes and by Redis.
+    /// Processor time of the nodes and of Redis so far, in seconds.
     fn used(&self) -> Result<[f64; 2], Failure> {
         let nodes = self.nodes().into_iter().map(Server::processor_time).sum::<Result<Duration, Failure>>()?;
         let servers = self.redis.servers().iter().map(processor_time).sum::<Result<Duration, Failure>>()?;
         Ok([nodes, servers].map(|used| used.as_secs_f64()))
     }
 
-    /// Seconds of processor time in a second in which nothing is asked.
+    /// Seconds of processor time per second without requests.
     fn idle(&self) -> Result<[f64; 2], Failure> {
         let before = self.used()?;
         pause(IDLE);
@@ -168,15 +168,15 @@ impl Crowd {
         Ok([0, 1].map(|who| (now[who] - before[who]) / IDLE.as_secs_f64()))
     }
 
-    /// Processor time of the nodes and of Redis for a completion, in microseconds. Who ends a transaction is so
-    /// many nodes behind the one that opened it.
+    /// Processor time of the nodes and of Redis per completion, in microseconds. The node `behind` places after the one that
+    /// opened a transaction completes it.
     fn turn(&self, behind: usize, idle: [f64; 2], scale: Scale) -> Result<[f64; 2], Failure> {
-        let (nodes, wallet) = (self.nodes(), Wallet::new(&self.service)?);
+        let (nodes, identity_app) = (self.nodes(), IdentityApp::new(&self.service)?);
         let share = Scale { connections: scale.connections.div_ceil(nodes.len()).max(2), ..scale };
         let init = requests::init_without_webhook(&self.service.server)?;
         let open = |node: &&Server| {
             let (_, opened) = load::each_once(node, Arc::new(vec![init.clone(); scale.paced / nodes.len()]), share, true)?;
-            wallet.answers(&opened).map(Arc::new)
+            identity_app.answers(&opened).map(Arc::new)
         };
         let callbacks = nodes.iter().map(open).collect::<Result<Vec<_>, Failure>>()?;
         let before = self.used()?;

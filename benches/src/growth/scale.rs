@@ -1,32 +1,32 @@
-//! How far things grow, and how long the node is measured at each size.
+//! The sizes of each series, and how long the node is measured at each size.
 
 use std::time::Duration;
 
 /// Sizes and lengths of one run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Extent {
+pub(super) struct GrowthScale {
     /// Live transactions.
     pub(super) live: &'static [usize],
     /// Events of one app.
     pub(super) events: &'static [usize],
     /// Registrations of one event.
     pub(super) registrations: &'static [usize],
-    /// Deliveries that wait for one receiver.
+    /// Webhooks queued for one receiver.
     pub(super) backlog: &'static [usize],
-    /// Live transactions that end together and are opened again.
+    /// Live transactions that expire together and are opened again.
     pub(super) churned: usize,
-    /// The window of those transactions: longer than it takes to open them all.
+    /// The window of those transactions, longer than it takes to open them all.
     pub(super) churn_window: Duration,
-    /// Requests of one kind per second; little enough that they do not wait for each other.
+    /// Requests of one kind per second, so few that they do not wait for each other.
     pub(super) rate: f64,
-    /// How long one kind of request is sent before the next kind has its turn.
+    /// How long one kind of request is sent in a turn.
     pub(super) span: Duration,
-    /// How often each kind has its turn.
+    /// Turns of each kind.
     pub(super) rounds: usize,
 }
 
-impl Extent {
-    /// What the verdicts are stated for.
+impl GrowthScale {
+    /// The scale that the bounds are for.
     pub(super) const FULL: Self = Self {
         live: &[1_000, 10_000, 100_000, 1_000_000],
         events: &[1, 100, 1_000, 10_000],
@@ -38,7 +38,7 @@ impl Extent {
         span: Duration::from_secs(3),
         rounds: 3,
     };
-    /// Enough to see that it works.
+    /// Enough to see that the series work.
     pub(super) const QUICK: Self = Self {
         live: &[1_000, 10_000],
         events: &[1, 100, 500],

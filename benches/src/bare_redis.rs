@@ -1,4 +1,4 @@
-//! A bare server on Redis: what an init cannot do without when many nodes share a store, which is a
+//! A bare server on Redis: the unavoidable part of an init when many nodes share a store, which is a
 //! signature and one script that debits a counter and writes a record.
 
 use std::path::Path;
@@ -14,23 +14,23 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::crypto::Signer;
-use crate::role::{say, told};
+use crate::role::{commands, send_line};
 use crate::{Failure, load};
 use sakshi_kit::redis::RedisServer;
 
 const SCRIPT: &str = "if redis.call('DECR', KEYS[1]) < 0 then redis.call('INCR', KEYS[1]) return 0 end \
      redis.call('HSET', KEYS[2], 'a', ARGV[1], 'b', ARGV[2]) redis.call('PEXPIRE', KEYS[2], 900000) return 1";
-/// Bytes of a record: about what sealed terms come to.
+/// Bytes of a record, about as many as sealed terms.
 const RECORD: usize = 300;
 
-/// The script as a Redis knows it.
+/// The script, loaded into a Redis.
 pub(crate) struct Script {
     name: String,
     record: Vec<u8>,
 }
 
 impl Script {
-    /// Gives it to a Redis, with credits to debit.
+    /// Loads it, and grants credits.
     pub(crate) async fn load(connection: &mut MultiplexedConnection) -> Result<Self, Failure> {
         redis::cmd("SET").arg("{bench}credits").arg(1_000_000_000).query_async::<()>(connection).await?;
         let name = redis::cmd("SCRIPT").arg("LOAD").arg(SCRIPT).query_async(connection).await?;
@@ -48,7 +48,7 @@ impl Script {
     }
 }
 
-/// A Redis of its own that writes every change to a file and calls fsync as told.
+/// A new Redis with an append-only file and this `appendfsync`.
 pub(crate) fn redis(fsync: &str) -> RedisServer {
     RedisServer::start(&["appendonly yes", &format!("appendfsync {fsync}"), "hash-max-listpack-value 1024"])
 }
@@ -59,13 +59,13 @@ struct Shared {
     filling: String,
 }
 
-/// A connection that waits for an answer as long as it takes, as a machine under load may need.
+/// A connection without a response timeout.
 pub(crate) async fn connect(client: &redis::Client) -> redis::RedisResult<MultiplexedConnection> {
-    let patient = redis::AsyncConnectionConfig::new().set_response_timeout(None);
-    client.get_multiplexed_async_connection_with_config(&patient).await
+    let no_timeout = redis::AsyncConnectionConfig::new().set_response_timeout(None);
+    client.get_multiplexed_async_connection_with_config(&no_timeout).await
 }
 
-/// Serves with answers of so many bytes; each worker has one connection on its own runtime.
+/// Serves; answers have `answer` bytes, and each worker has one connection on its own runtime.
 pub(crate) async fn serve(key: &Path, url: &str, answer: usize) -> Result<(), Failure> {
     let client = redis::Client::open(url)?;
     let script = Script::load(&mut connect(&client).await?).await?;
@@ -84,12 +84,12 @@ pub(crate) async fn serve(key: &Path, url: &str, answer: usize) -> Result<(), Fa
     .bind(("127.0.0.1", 0))?;
     let address = server.addrs().pop();
     actix_rt::spawn(server.run());
-    say(&json!({ "address": address }))?;
-    while told().recv().await.is_some() {}
+    send_line(&json!({ "address": address }))?;
+    while commands().recv().await.is_some() {}
     Ok(())
 }
 
-// The body is taken for its reading; no handler could answer without it.
+// Takes the body, because every handler has to read it.
 async fn handle(_body: Bytes, shared: Data<Shared>, connection: Data<Rc<MultiplexedConnection>>) -> HttpResponse {
     let Ok(signature) = shared.signer.sign() else { return HttpResponse::InternalServerError().finish() };
     let mut connection = MultiplexedConnection::clone(&connection);

@@ -1,4 +1,4 @@
-//! Where transactions are opened and replaced: a tree with a shard on each of several arbiters, or
+//! Opens and replaces transactions: through a supervision tree with a shard on each arbiter, or through
 //! the store alone.
 
 use std::path::Path;
@@ -26,19 +26,19 @@ use crate::transactions::Opener;
 use crate::{Failure, load};
 
 /// Transactions opened or replaced at the same time on one arbiter.
-const LANES: usize = 128;
+const CONCURRENT: usize = 128;
 const REPLAY_WINDOW: Duration = Duration::from_secs(86_400);
 const RESULT_TTL: Duration = Duration::from_secs(86_400);
 
-/// Store, vault and, unless it is about the store alone, a tree.
-pub(super) struct Ground {
+/// Store, vault and, unless the store is measured alone, a tree.
+pub(super) struct Workload {
     store: Arc<dyn Store>,
     vault: Arc<Vault>,
     tree: Option<Tree>,
     opener: Arc<Opener>,
 }
 
-impl Ground {
+impl Workload {
     pub(super) async fn new(directory: &Path, store_only: bool) -> Result<Self, Failure> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![1; 32])])?);
@@ -53,37 +53,37 @@ impl Ground {
         store.create_client(Client { client_id: client.clone(), name: "bench".into(), created_at: clock.now() }).await?;
         let grant = CreditMove { kind: EntryKind::Grant, amount: 1_000_000_000, reference: "bench".into() };
         store.move_credits(client.clone(), grant).await?;
-        let tree = if store_only { None } else { Some(plant(&store, &vault, clock).await?) };
+        let tree = if store_only { None } else { Some(start_tree(&store, &vault, clock).await?) };
         Ok(Self { store, vault, tree, opener: Arc::new(Opener::new(client, AppId::generate())?) })
     }
 
-    /// One crowd for each core, with room for the ids of so many live transactions in all.
-    pub(super) async fn crowds(&self, live: usize) -> Result<Vec<Crowd>, Failure> {
-        let mut crowds = Vec::new();
+    /// One worker for each core, with room for the ids of `live` transactions in total.
+    pub(super) async fn workers(&self, live: usize) -> Result<Vec<Worker>, Failure> {
+        let mut workers = Vec::new();
         for _ in 0..load::cores() {
             let arbiter = Arbiter::new();
-            let place = match &self.tree {
-                None => Place::Store { store: Arc::clone(&self.store), vault: Arc::clone(&self.vault) },
-                Some(tree) => Place::Shard(start_shard(&arbiter, tree.clone()).await?),
+            let backend = match &self.tree {
+                None => Backend::Store { store: Arc::clone(&self.store), vault: Arc::clone(&self.vault) },
+                Some(tree) => Backend::Shard(start_shard(&arbiter, tree.clone()).await?),
             };
-            // Filled once, so that its pages are resident before the first transaction is.
-            let mut ids = vec![TxnId::generate(ClientId::generate().partition(), 0); live / load::cores() + LANES];
+            // Filled once, so that its pages are resident before the measurement.
+            let mut ids = vec![TxnId::generate(ClientId::generate().partition(), 0); live / load::cores() + CONCURRENT];
             ids.clear();
-            let members = Members { place, opener: Arc::clone(&self.opener), ids: Mutex::new(ids) };
-            crowds.push(Crowd { arbiter, members: Arc::new(members) });
+            let state = State { backend, opener: Arc::clone(&self.opener), ids: Mutex::new(ids) };
+            workers.push(Worker { arbiter, state: Arc::new(state) });
         }
-        Ok(crowds)
+        Ok(workers)
     }
 }
 
-async fn plant(store: &Arc<dyn Store>, vault: &Arc<Vault>, clock: Arc<dyn Clock>) -> Result<Tree, Failure> {
+async fn start_tree(store: &Arc<dyn Store>, vault: &Arc<Vault>, clock: Arc<dyn Clock>) -> Result<Tree, Failure> {
     let client = WebhookClient::new(&WebhookClientOptions {
         allow_private: false,
         connect_timeout: Duration::from_secs(1),
         total_timeout: Duration::from_secs(1),
         extra_roots_pem: None,
     })?;
-    let ground = TreeConfig { store: Arc::clone(store), vault: Arc::clone(vault), clock, client };
+    let workload = TreeConfig { store: Arc::clone(store), vault: Arc::clone(vault), clock, client };
     let bounds = TreeBounds {
         shards: load::cores(),
         live_transactions: 10_000_000,
@@ -96,58 +96,58 @@ async fn plant(store: &Arc<dyn Store>, vault: &Arc<Vault>, clock: Arc<dyn Clock>
         flow_result_ttl: Duration::from_secs(86_400),
         retention: Retention { expired: Duration::from_secs(86_400), events: Duration::from_secs(86_400) },
     };
-    Ok(Tree::start(ground, bounds).await?.0)
+    Ok(Tree::start(workload, bounds).await?.0)
 }
 
 async fn start_shard(arbiter: &Arbiter, tree: Tree) -> Result<Transactions, Failure> {
     let (sender, started) = oneshot::channel();
-    arbiter.spawn_fn(move || drop(sender.send(tree.start_shard().map(|doors| doors.transactions))));
-    started.await?.ok_or_else(|| "no place for another shard".into())
+    arbiter.spawn_fn(move || drop(sender.send(tree.start_shard().map(|shards| shards.transactions))));
+    started.await?.ok_or_else(|| "no backend for another shard".into())
 }
 
-/// What is done so many times.
+/// The work to repeat.
 #[derive(Clone, Copy)]
 pub(super) enum Work {
     Open,
-    /// Completes a random one with a failure and opens another.
+    /// Completes a random transaction with a failure and opens another.
     Replace,
 }
 
 /// The live transactions of one arbiter.
-pub(super) struct Crowd {
+pub(super) struct Worker {
     arbiter: Arbiter,
-    members: Arc<Members>,
+    state: Arc<State>,
 }
 
-impl Crowd {
-    /// Starts the work; the receiver tells when all of it is done.
+impl Worker {
+    /// Starts the work; the receiver resolves when all of it is done.
     pub(super) fn start(&self, work: Work, count: usize) -> oneshot::Receiver<Result<(), Failure>> {
         let (sender, done) = oneshot::channel();
-        let members = Arc::clone(&self.members);
+        let state = Arc::clone(&self.state);
         self.arbiter.spawn(async move {
-            let lanes = (0..LANES).map(|lane| members.lane(work, count / LANES + usize::from(lane < count % LANES)));
-            let all: Result<(), Failure> = join_all(lanes).await.into_iter().collect();
-            // A parent that is gone needs no answer.
+            let tasks = (0..CONCURRENT).map(|task| state.task(work, count / CONCURRENT + usize::from(task < count % CONCURRENT)));
+            let all: Result<(), Failure> = join_all(tasks).await.into_iter().collect();
+            // The caller may have ended.
             let _ = sender.send(all);
         });
         done
     }
 }
 
-struct Members {
-    place: Place,
+struct State {
+    backend: Backend,
     opener: Arc<Opener>,
     ids: Mutex<Vec<TxnId>>,
 }
 
-impl Members {
-    async fn lane(&self, work: Work, count: usize) -> Result<(), Failure> {
+impl State {
+    async fn task(&self, work: Work, count: usize) -> Result<(), Failure> {
         for _ in 0..count {
             if matches!(work, Work::Replace) {
-                let id = self.take_random().ok_or("none is live")?;
-                self.place.decline(id).await?;
+                let id = self.take_random().ok_or("no transaction is live")?;
+                self.backend.decline(id).await?;
             }
-            let id = self.place.open(&self.opener).await?;
+            let id = self.backend.open(&self.opener).await?;
             self.ids.lock().unwrap_or_else(PoisonError::into_inner).push(id);
         }
         Ok(())
@@ -163,20 +163,20 @@ impl Members {
     }
 }
 
-enum Place {
+enum Backend {
     Shard(Transactions),
     Store { store: Arc<dyn Store>, vault: Arc<Vault> },
 }
 
-impl Place {
+impl Backend {
     async fn open(&self, opener: &Opener) -> Result<TxnId, Failure> {
         let opening = match self {
-            Self::Shard(door) => opener.opening(door, CREDITS_PER_VERIFICATION),
+            Self::Shard(shard) => opener.opening(shard, CREDITS_PER_VERIFICATION),
             Self::Store { .. } => opener.opening_anywhere(CREDITS_PER_VERIFICATION),
         };
         let id = opening.pending.id;
         let outcome = match self {
-            Self::Shard(door) => door.open(opening).await?,
+            Self::Shard(shard) => shard.open(opening).await?,
             Self::Store { store, .. } => store.open_transaction(opening).await?,
         };
         if matches!(outcome, OpenOutcome::Opened { .. }) { Ok(id) } else { Err("a transaction was not opened".into()) }
@@ -186,9 +186,9 @@ impl Place {
         let declined = Declined::new("User Reject", Some("301"));
         let answer = failure_answer(id, declined.clone());
         let accepted = match self {
-            Self::Shard(door) => {
+            Self::Shard(shard) => {
                 let complete = Complete { answer, known: None, replay_window: REPLAY_WINDOW, result_ttl: RESULT_TTL };
-                door.complete(id, complete).await? == CompleteReply::Accepted
+                shard.complete(id, complete).await? == CompleteReply::Accepted
             }
             Self::Store { store, vault } => {
                 let outcome = serde_json::to_vec(&Outcome::NotVerified(declined))?;

@@ -1,5 +1,5 @@
-//! Requests at a steady rate: due at times that do not depend on the answers, and timed from when
-//! they were due; beside it, the processor time that the node spent on them.
+//! Requests at a steady rate: due at times that do not depend on the answers. Latency counts from the due
+//! time; the node's processor time is measured too.
 
 use std::collections::HashMap;
 use std::fs::{read_dir, read_to_string};
@@ -9,35 +9,35 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::extent::Extent;
+use super::scale::GrowthScale;
 use crate::connection::answer;
 use crate::process::Server;
 use crate::{Failure, load};
 
-/// Connections that take turns; more than ever wait at once.
+/// Connections that take turns, more than wait at the same time.
 const CONNECTIONS: usize = 32;
-/// The share of a turn that is not looked at.
+/// The share of a turn that is warm-up.
 const WARM: f64 = 0.2;
 
-/// What is sent, and how it must be answered.
+/// Requests and the expected status.
 #[derive(Clone, Copy)]
 pub(super) struct Requests<'a> {
     pub(super) bytes: &'a [Vec<u8>],
-    /// Each is good for one time; otherwise they are sent again and again, in turn.
+    /// Whether each is sent once; otherwise they are repeated.
     pub(super) once: bool,
     pub(super) status: u16,
 }
 
-/// What a turn showed.
+/// Result of a turn.
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
     /// Time until the answer, in milliseconds, sorted.
     millis: Vec<f64>,
     /// Processor time of the node for one request, in microseconds.
     pub(super) micros: f64,
-    /// The share that was sent late.
+    /// The share of requests that were sent late.
     pub(super) late: f64,
-    /// When each request that was looked at was due, by its place among the requests.
+    /// When each measured request was due, by its index.
     pub(super) due: Vec<(usize, Instant)>,
 }
 
@@ -53,22 +53,22 @@ impl Turn {
     }
 }
 
-/// As many turns as there are rounds; requests that are good for one time are shared out between them.
-pub(super) fn turns(server: &Server, requests: Requests<'_>, extent: Extent) -> Result<Vec<Turn>, Failure> {
+/// One turn for each round; requests that are sent once are divided between the turns.
+pub(super) fn turns(server: &Server, requests: Requests<'_>, scale: GrowthScale) -> Result<Vec<Turn>, Failure> {
     if !requests.once {
-        return (0..extent.rounds).map(|_| turn(server, requests, extent)).collect();
+        return (0..scale.rounds).map(|_| turn(server, requests, scale)).collect();
     }
-    let parts = requests.bytes.chunks(requests.bytes.len().div_ceil(extent.rounds).max(1));
-    parts.map(|bytes| turn(server, Requests { bytes, ..requests }, extent)).collect()
+    let parts = requests.bytes.chunks(requests.bytes.len().div_ceil(scale.rounds).max(1));
+    parts.map(|bytes| turn(server, Requests { bytes, ..requests }, scale)).collect()
 }
 
-/// One turn. Requests that are good for one time set its length.
-pub(super) fn turn(server: &Server, requests: Requests<'_>, extent: Extent) -> Result<Turn, Failure> {
+/// One turn. If each request is sent once, their number sets its length.
+pub(super) fn turn(server: &Server, requests: Requests<'_>, scale: GrowthScale) -> Result<Turn, Failure> {
     if requests.bytes.is_empty() {
         return Err("there is nothing to send".into());
     }
-    let span = if requests.once { Duration::from_secs_f64(requests.bytes.len() as f64 / extent.rate) } else { extent.span };
-    let every = Duration::from_secs_f64(CONNECTIONS as f64 / extent.rate);
+    let span = if requests.once { Duration::from_secs_f64(requests.bytes.len() as f64 / scale.rate) } else { scale.span };
+    let every = Duration::from_secs_f64(CONNECTIONS as f64 / scale.rate);
     let begin = Instant::now() + Duration::from_millis(20);
     let (from, end) = (begin + span.mul_f64(WARM), begin + span);
     let next = AtomicUsize::new(0);
@@ -90,12 +90,12 @@ pub(super) fn turn(server: &Server, requests: Requests<'_>, extent: Extent) -> R
         let count = seen.len().max(1) as f64;
         let mut millis: Vec<f64> = seen.iter().map(|(_, _, millis)| *millis).collect();
         millis.sort_by(f64::total_cmp);
-        let due = seen.iter().map(|(place, due, _)| (*place, *due)).collect();
+        let due = seen.iter().map(|(index, due, _)| (*index, *due)).collect();
         Ok(Turn { millis, micros: used as f64 / 1e3 / count, late: late as f64 / count, due })
     })
 }
 
-/// One connection: its requests are due about `every` apart, never in step with others.
+/// One connection: its requests are due about `every` apart, at random.
 struct Driver {
     due: Instant,
     every: Duration,
@@ -119,14 +119,14 @@ impl Driver {
                 self.late += 1;
             }
             let turn = next.fetch_add(1, Ordering::Relaxed);
-            let place = if requests.once { turn } else { turn % requests.bytes.len() };
-            let Some(bytes) = requests.bytes.get(place) else { break };
+            let index = if requests.once { turn } else { turn % requests.bytes.len() };
+            let Some(bytes) = requests.bytes.get(index) else { break };
             let status = exchange(&mut stream, bytes, &mut buffer)?;
             if status != requests.status {
                 return Err(format!("answered with {status}: {}", String::from_utf8_lossy(bytes.get(..80).unwrap_or(bytes))).into());
             }
             if self.due >= self.from {
-                self.seen.push((place, self.due, self.due.elapsed().as_secs_f64() * 1e3));
+                self.seen.push((index, self.due, self.due.elapsed().as_secs_f64() * 1e3));
             }
             self.advance();
         }
@@ -134,7 +134,7 @@ impl Driver {
     }
 
     fn advance(&mut self) {
-        // Knuth's linear congruential generator: good enough to keep connections out of step.
+        // Knuth's linear congruential generator, good enough to spread the requests.
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let share = (self.state >> 40) as f64 / f64::from(1_u32 << 24);
         self.due += self.every.mul_f64(0.5 + share);
@@ -155,7 +155,7 @@ fn exchange(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) -> Result
     }
 }
 
-/// Processor time of each thread of the node so far, in nanoseconds: finer than the ticks of the process.
+/// Processor time of each thread of the node so far, in nanoseconds.
 pub(super) fn processor_nanos(server: &Server) -> Result<HashMap<String, u64>, Failure> {
     let mut nanos = HashMap::new();
     for task in read_dir(format!("/proc/{}/task", server.id()))? {
@@ -168,7 +168,7 @@ pub(super) fn processor_nanos(server: &Server) -> Result<HashMap<String, u64>, F
     Ok(nanos)
 }
 
-/// Processor time of the node since then, in nanoseconds; that of threads that ended meanwhile is lost.
+/// Processor time of the node since then, in nanoseconds; without threads that ended meanwhile.
 pub(super) fn processor_nanos_since(server: &Server, before: &HashMap<String, u64>) -> Result<u64, Failure> {
     let now = processor_nanos(server)?;
     Ok(now.iter().map(|(task, used)| used.saturating_sub(before.get(task).copied().unwrap_or(0))).sum())
