@@ -1,9 +1,8 @@
-//! The credit ledger: the one actor through which every credit moves.
+//! The credit ledger: the one actor through which every credit of the node moves.
 //!
-//! It hands movements to the store in the order in which they arrive, as many at a time as wait,
-//! so that the store can make one durable commit of them. The balance itself lives in the store:
-//! a ledger that is restarted has lost nothing but the answers it owed, and a movement repeated
-//! under the same id changes nothing.
+//! It hands movements to the store in the order in which they arrive, and a failure here touches no balance: each movement
+//! is one step of the store, which changes nothing when it is repeated. It is thin because the store already commits all
+//! movements that wait together; batches made here were measured and gain nothing.
 
 use std::sync::Arc;
 
@@ -20,7 +19,7 @@ pub struct CreditLedger {
 
 impl CreditLedger {
     /// A ledger over a store.
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         Self { store }
     }
 }
@@ -33,8 +32,7 @@ impl Supervised for CreditLedger {}
 
 /// Debits a credit and opens the transaction that it pays for.
 ///
-/// The answer is the store's own, to be awaited where it is needed: the ledger's place in it is the
-/// order in which movements reach the store, and waiting here would only wake one more thread.
+/// The reply is the store's future, for the caller to await: waiting here would only wake one more thread.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "StoreFuture<OpenOutcome>")]
 pub(crate) struct DebitAndOpen(pub(crate) OpenTransaction);
@@ -51,9 +49,9 @@ impl Handler<DebitAndOpen> for CreditLedger {
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "Result<CreditOutcome, StoreError>")]
 pub struct MoveCredits {
-    /// Whose.
+    /// Whose credits.
     pub client: ClientId,
-    /// What.
+    /// The movement.
     pub movement: CreditMove,
 }
 

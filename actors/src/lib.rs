@@ -20,7 +20,7 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
-pub use dispatcher::{ByteBounds, LaneBounds};
+pub use dispatcher::{ByteBounds, DispatchBounds};
 pub use event::{EventView, EventWatch, Events};
 pub use flow::Flows;
 pub use ledger::{CreditLedger, MoveCredits};

@@ -28,7 +28,7 @@ use sakshi_store::{Retention, Store, StoreError, Vault};
 use sakshi_supervision::{Escalation, Gate, Heartbeats, NodeView, Root, ShardActor, Shards};
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::dispatcher::{LaneBounds, Pause, UnderWay, WebhookDispatcher};
+use crate::dispatcher::{DispatchBounds, InFlight, Pause, WebhookDispatcher};
 use crate::event::{EventActor, EventContext, Events};
 use crate::flow::{FlowActor, FlowContext, FlowSweeper, Flows, LAPSES_AT_ONCE};
 use crate::ledger::CreditLedger;
@@ -66,7 +66,7 @@ pub struct TreeBounds {
     /// How long a question may take.
     pub patience: Duration,
     /// Webhook attempts in flight.
-    pub lanes: LaneBounds,
+    pub webhooks: DispatchBounds,
     /// Live events on this node.
     pub live_events: usize,
     /// Flows that wait for their deadline on this node; those beyond it are found by the sweeper.
@@ -100,7 +100,7 @@ pub struct Tree {
     pub(crate) flows: Arc<Shards<FlowActor>>,
     bounds: TreeBounds,
     admission: Arc<Gate>,
-    under_way: UnderWay,
+    in_flight: InFlight,
     heartbeats: Heartbeats,
     arbiters: Arc<Vec<actix_rt::ArbiterHandle>>,
 }
@@ -129,10 +129,10 @@ impl Tree {
         let of_store = || Arc::clone(&store);
         let for_ledger = of_store();
         let ledger = root.start(&effects, "credit-ledger", "credit_ledger", move || CreditLedger::new(for_ledger));
-        let under_way = UnderWay { attempts: Gate::new(bounds.lanes.in_flight), body_bytes: Arc::default() };
-        let (for_dispatcher, opens, counted) = (of_store(), Arc::clone(&vault), under_way.clone());
+        let in_flight = InFlight { attempts: Gate::new(bounds.webhooks.in_flight), body_bytes: Arc::default() };
+        let (for_dispatcher, opens, counted) = (of_store(), Arc::clone(&vault), in_flight.clone());
         let dispatcher = root.start(&sending, "webhook-dispatcher", "webhook_dispatcher", move || {
-            WebhookDispatcher::new(for_dispatcher, opens, client, counted, bounds.lanes)
+            WebhookDispatcher::new(for_dispatcher, opens, client, counted, bounds.webhooks)
         });
         let (swept, retention) = (of_store(), bounds.retention);
         root.start(&effects, "reaper", "reaper", move || Reaper::new(swept, retention));
@@ -165,7 +165,7 @@ impl Tree {
         let admission = Gate::new(bounds.in_flight);
         let arbiters = Arc::new(vec![effects.handle(), sending.handle()]);
         let tree =
-            Self { root, vault, ledger, dispatcher, transactions, events, flows, bounds, admission, under_way, heartbeats, arbiters };
+            Self { root, vault, ledger, dispatcher, transactions, events, flows, bounds, admission, in_flight, heartbeats, arbiters };
         Ok((tree, escalations))
     }
 
@@ -234,13 +234,13 @@ impl Tree {
     /// Webhook attempts in flight.
     #[must_use]
     pub fn attempts_in_flight(&self) -> usize {
-        self.under_way.attempts.inside()
+        self.in_flight.attempts.inside()
     }
 
     /// Bytes of memory that webhook bodies take, or that are kept for those being loaded.
     #[must_use]
     pub fn webhook_body_bytes(&self) -> usize {
-        self.under_way.body_bytes.load(Ordering::Relaxed)
+        self.in_flight.body_bytes.load(Ordering::Relaxed)
     }
 
     /// Brings this node's figures up to date, to be called before metrics are shown.
@@ -263,7 +263,7 @@ impl Tree {
         let end = tokio::time::Instant::now() + patience;
         // Until it has heard, it may begin another one. A dispatcher that is gone begins none.
         let _ = self.dispatcher.send(Pause).timeout(patience).await;
-        self.under_way.attempts.emptied(end.saturating_duration_since(tokio::time::Instant::now())).await
+        self.in_flight.attempts.emptied(end.saturating_duration_since(tokio::time::Instant::now())).await
     }
 
     /// Stops the arbiters of ledger and dispatcher; the shards end with their workers.

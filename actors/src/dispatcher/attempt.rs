@@ -1,8 +1,7 @@
-//! One delivery: build the body, claim the attempt, make it, record what became of it.
+//! One delivery: build the body, claim the attempt, make it, record its outcome.
 //!
-//! The claim is durable before a byte is sent, and only who holds it may send. Between
-//! claim and record the process may end; the attempt is then known as `unknown` and is not made
-//! again.
+//! The claim is durable before a byte is sent, and only its holder may send. When the process ends between claim and
+//! record, the attempt's outcome is `unknown`, and it is not made again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use sakshi_outbound::client::WebhookClient;
 use sakshi_store::{Store, StoreError, TransactionRecord, Vault, VaultError};
 use sakshi_supervision::Gate;
 
-use super::budget::{BESIDE_BYTES, Held};
+use super::budget::{ENVELOPE_BYTES, Reservation};
 use crate::reveal::{RevealError, reveal};
 
 /// First pause before an attempt's record is tried again; it doubles up to [`PAUSE_MAX`].
@@ -27,12 +26,13 @@ pub(super) struct Attempter {
     pub(super) store: Arc<dyn Store>,
     pub(super) vault: Arc<Vault>,
     pub(super) client: WebhookClient,
-    pub(super) in_flight: Arc<Gate>,
+    /// Counts and bounds the attempts in flight.
+    pub(super) attempts: Arc<Gate>,
 }
 
 /// Why a body could not be built.
 #[derive(Debug, thiserror::Error)]
-enum Unbuilt {
+enum BodyError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -42,15 +42,15 @@ enum Unbuilt {
     #[error("the payload does not serialise")]
     Unserialisable,
     #[error("the flow has no such webhook")]
-    NotReported,
+    NoWebhook,
     #[error(transparent)]
     Vault(#[from] VaultError),
 }
 
 impl Attempter {
-    /// Makes the one attempt, with a body for which there is room. `true` when it was not begun and
-    /// must be tried later; its body is loaded again then.
-    pub(super) async fn attempt(&self, delivery: QueuedDelivery, mut room: Held) -> bool {
+    /// Makes the one attempt. Its body must fit the reserved memory. `true` when the attempt did not begin and must be
+    /// tried later; its body is loaded again then.
+    pub(super) async fn attempt(&self, delivery: QueuedDelivery, mut memory: Reservation) -> bool {
         let body = match self.body(&delivery).await {
             Ok(body) => body,
             Err(error) => {
@@ -58,42 +58,42 @@ impl Attempter {
                 return true;
             }
         };
-        room.resize(body.capacity());
+        memory.resize(body.capacity());
         match self.store.claim_delivery(delivery.id, delivery.subject).await {
             Ok(true) => {}
             Ok(false) => return false,
             Err(_) => return true,
         }
         let attempt = self.client.attempt(&delivery.url, body.into()).await;
-        drop(room);
-        report(&delivery, attempt);
+        drop(memory);
+        log(&delivery, attempt);
         self.settle(delivery.id, delivery.subject, attempt).await;
         false
     }
 
     /// What is sent: of a flow, the bytes that were sealed when it was reported.
-    async fn body(&self, delivery: &QueuedDelivery) -> Result<Vec<u8>, Unbuilt> {
+    async fn body(&self, delivery: &QueuedDelivery) -> Result<Vec<u8>, BodyError> {
         match delivery.subject {
             Subject::Transaction(txn) => self.outcome(txn, delivery.stored_bytes).await,
             Subject::Flow { flow, webhook } => {
-                let payload = self.store.load_webhook(flow, webhook).await?.ok_or(Unbuilt::NotReported)?;
+                let payload = self.store.load_webhook(flow, webhook).await?.ok_or(BodyError::NoWebhook)?;
                 Ok(payload.open(&self.vault)?)
             }
         }
     }
 
-    async fn outcome(&self, txn: TxnId, stored_bytes: usize) -> Result<Vec<u8>, Unbuilt> {
+    async fn outcome(&self, txn: TxnId, stored_bytes: usize) -> Result<Vec<u8>, BodyError> {
         let found = self.store.load_transaction_with_app(txn).await?;
-        let Some((TransactionRecord::Completed(record), app)) = found else { return Err(Unbuilt::NotCompleted) };
+        let Some((TransactionRecord::Completed(record), app)) = found else { return Err(BodyError::NotCompleted) };
         let spelling = app.map(|app| app.payload_spelling).unwrap_or_default();
         let completed = reveal(&self.vault, record)?;
-        // Large enough from the start: growing, it could take twice the room that is taken for it.
-        let mut body = Vec::with_capacity(stored_bytes.saturating_add(BESIDE_BYTES));
-        serde_json::to_writer(&mut body, &OvsePayload::new(&completed, spelling)).map_err(|_| Unbuilt::Unserialisable)?;
+        // Large enough from the start: a buffer that grows could use twice the memory that is reserved.
+        let mut body = Vec::with_capacity(stored_bytes.saturating_add(ENVELOPE_BYTES));
+        serde_json::to_writer(&mut body, &OvsePayload::new(&completed, spelling)).map_err(|_| BodyError::Unserialisable)?;
         Ok(body)
     }
 
-    /// Records the outcome, for as long as the store needs to come back.
+    /// Records the outcome, and tries again for as long as the store fails.
     async fn settle(&self, id: DeliveryId, subject: Subject, attempt: Attempt) {
         let mut pause = PAUSE_FIRST;
         while self.store.settle_delivery(id, subject, attempt).await.is_err() {
@@ -104,7 +104,7 @@ impl Attempter {
 }
 
 /// One line and one count per attempt; the receiver is named by its origin alone.
-fn report(delivery: &QueuedDelivery, attempt: Attempt) {
+fn log(delivery: &QueuedDelivery, attempt: Attempt) {
     metrics::counter!("sakshi_webhook_attempts_total", "outcome" => attempt.outcome.as_str()).increment(1);
     metrics::histogram!("sakshi_webhook_attempt_seconds").record(f64::from(attempt.duration_ms) / 1_000.0);
     let (outcome, status, duration_ms) = (attempt.outcome.as_str(), attempt.status, attempt.duration_ms);

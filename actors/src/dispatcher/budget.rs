@@ -1,9 +1,9 @@
-//! The memory that webhook bodies may take: on the whole, and for one origin, so that a receiver
-//! that hangs on large files cannot starve the others.
+//! The memory that webhook bodies may use: in all, and for one origin, so that a receiver that hangs on large files
+//! cannot starve the others.
 //!
-//! Room is taken before a body is loaded, for the largest that can be made of what is stored of it,
-//! and given back down to its real size once that is known. Outcomes of verifications and payloads of flows have room of
-//! their own: no verification waits because of files.
+//! Memory is reserved before a body is loaded, for the largest that can be made of what is stored of it. When the real size is
+//! known the rest is given back. Outcomes of verifications and payloads of flows have budgets of their own: no
+//! verification waits because of files.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -17,10 +17,10 @@ use sakshi_domain::limits::{CALLBACK_BYTES_MAX, REPORT_BYTES_MAX};
 
 use super::BytesFreed;
 
-/// What a body may have beside the outcome that it is made of: its frame, the reference of the client, and a message twice.
-pub(super) const BESIDE_BYTES: usize = 4 * 1_024;
+/// Bytes that a body may have beyond the outcome in it: the JSON around it, the reference of the client, and a message twice.
+pub(super) const ENVELOPE_BYTES: usize = 4 * 1_024;
 
-/// What a body tells of.
+/// What a body is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyKind {
     /// The outcome of a verification, photo claim included.
@@ -39,7 +39,7 @@ impl BodyKind {
         }
     }
 
-    /// Bytes of the largest: none is larger than what arrived for it.
+    /// Bytes of the largest body: none is larger than the request that it is made of.
     const fn largest(self) -> usize {
         match self {
             Self::Outcome => CALLBACK_BYTES_MAX,
@@ -58,13 +58,12 @@ pub(super) struct Need {
 impl Need {
     pub(super) const fn of(delivery: &QueuedDelivery) -> Self {
         let kind = BodyKind::of(delivery.subject);
-        let most = delivery.stored_bytes.saturating_add(BESIDE_BYTES);
+        let most = delivery.stored_bytes.saturating_add(ENVELOPE_BYTES);
         Self { kind, bytes: if most < kind.largest() { most } else { kind.largest() } }
     }
 }
 
-/// Bytes that the bodies of one kind may take. Room for one body of the largest size is always
-/// there, whatever is set; an origin needs some beyond it for anything to be sent to it meanwhile.
+/// Bytes that the bodies of one kind may use. One body of the largest size always fits, whatever is set.
 #[derive(Clone, Copy, Debug)]
 pub struct ByteBounds {
     /// To all receivers together.
@@ -81,42 +80,43 @@ impl ByteBounds {
     pub const FLOWS: Self = Self { in_all: 384 * 1_024 * 1_024, per_host: 24 * 1_024 * 1_024 };
 }
 
-/// Whose room is used up.
+/// Whose budget is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Short {
+pub(super) enum Exceeded {
     /// That of the origin.
-    Origin,
-    /// That of all.
-    All,
+    OfOrigin,
+    /// That of all origins together.
+    OfAll,
 }
 
+/// The budget of one kind.
 #[derive(Debug)]
-struct Room {
+struct KindBudget {
     bounds: ByteBounds,
-    taken: usize,
+    reserved: usize,
     by_origin: HashMap<Rc<str>, usize>,
 }
 
-impl Room {
+impl KindBudget {
     fn new(kind: BodyKind, bounds: ByteBounds) -> Self {
         let per_host = bounds.per_host.max(kind.largest());
         let bounds = ByteBounds { in_all: bounds.in_all.max(per_host), per_host };
-        Self { bounds, taken: 0, by_origin: HashMap::new() }
+        Self { bounds, reserved: 0, by_origin: HashMap::new() }
     }
 
-    fn has(&self, origin: &str, bytes: usize) -> Result<(), Short> {
+    fn check(&self, origin: &str, bytes: usize) -> Result<(), Exceeded> {
         let of_origin = self.by_origin.get(origin).copied().unwrap_or(0);
         if of_origin.saturating_add(bytes) > self.bounds.per_host {
-            Err(Short::Origin)
-        } else if self.taken.saturating_add(bytes) > self.bounds.in_all {
-            Err(Short::All)
+            Err(Exceeded::OfOrigin)
+        } else if self.reserved.saturating_add(bytes) > self.bounds.in_all {
+            Err(Exceeded::OfAll)
         } else {
             Ok(())
         }
     }
 
     fn change(&mut self, origin: &Rc<str>, from: usize, to: usize) {
-        self.taken = self.taken.saturating_sub(from).saturating_add(to);
+        self.reserved = self.reserved.saturating_sub(from).saturating_add(to);
         let of_origin = self.by_origin.entry(Rc::clone(origin)).or_default();
         *of_origin = of_origin.saturating_sub(from).saturating_add(to);
         if *of_origin == 0 {
@@ -129,77 +129,77 @@ impl Room {
 /// dispatcher, as the attempts do.
 #[derive(Debug)]
 pub(super) struct Budget {
-    rooms: RefCell<[Room; 2]>,
-    /// What all kinds take, for whoever wants to see it.
-    taken: Arc<AtomicUsize>,
-    /// Some was given back since everybody who waits was last looked at.
+    kinds: RefCell<[KindBudget; 2]>,
+    /// Bytes reserved for all kinds, for metrics.
+    reserved: Arc<AtomicUsize>,
+    /// Some was given back since all blocked origins were last checked.
     freed: Cell<bool>,
-    /// Somebody waits and is to be told.
-    wanted: Cell<bool>,
+    /// The dispatcher is to be notified when some is given back.
+    notify: Cell<bool>,
 }
 
 impl Budget {
-    pub(super) fn new(outcomes: ByteBounds, flows: ByteBounds, taken: Arc<AtomicUsize>) -> Self {
-        let rooms = [Room::new(BodyKind::Outcome, outcomes), Room::new(BodyKind::Flow, flows)];
-        Self { rooms: RefCell::new(rooms), taken, freed: Cell::new(false), wanted: Cell::new(false) }
+    pub(super) fn new(outcomes: ByteBounds, flows: ByteBounds, reserved: Arc<AtomicUsize>) -> Self {
+        let kinds = [KindBudget::new(BodyKind::Outcome, outcomes), KindBudget::new(BodyKind::Flow, flows)];
+        Self { kinds: RefCell::new(kinds), reserved, freed: Cell::new(false), notify: Cell::new(false) }
     }
 
-    /// Takes room for a body that has not been loaded yet.
+    /// Reserves memory for a body that has not been loaded yet.
     ///
     /// # Errors
-    /// Whose room is used up; nothing is taken then.
-    pub(super) fn take(self: &Rc<Self>, need: Need, origin: &Rc<str>, tell: &Recipient<BytesFreed>) -> Result<Held, Short> {
+    /// Whose budget is used up; nothing is reserved then.
+    pub(super) fn reserve(self: &Rc<Self>, need: Need, origin: &Rc<str>, notify: &Recipient<BytesFreed>) -> Result<Reservation, Exceeded> {
         let Need { kind, bytes } = need;
-        self.rooms.borrow()[kind as usize].has(origin, bytes)?;
+        self.kinds.borrow()[kind as usize].check(origin, bytes)?;
         self.change(kind, origin, 0, bytes);
-        Ok(Held { budget: Rc::clone(self), kind, origin: Rc::clone(origin), bytes, tell: tell.clone() })
+        Ok(Reservation { budget: Rc::clone(self), kind, origin: Rc::clone(origin), bytes, notify: notify.clone() })
     }
 
-    /// Whether room was given back since everybody who waits was last looked at.
+    /// Whether memory was given back since all blocked origins were last checked.
     pub(super) fn was_freed(&self) -> bool {
         self.freed.get()
     }
 
-    /// Everybody who waits was looked at.
-    pub(super) fn seen(&self) {
+    /// All blocked origins have been checked.
+    pub(super) fn all_checked(&self) {
         self.freed.set(false);
     }
 
-    /// Whether to tell when room is given back.
-    pub(super) fn tell(&self, wanted: bool) {
-        self.wanted.set(wanted);
+    /// Whether to notify the dispatcher when memory is given back.
+    pub(super) fn set_notify(&self, notify: bool) {
+        self.notify.set(notify);
     }
 
     fn change(&self, kind: BodyKind, origin: &Rc<str>, from: usize, to: usize) {
-        let mut rooms = self.rooms.borrow_mut();
-        rooms[kind as usize].change(origin, from, to);
-        self.taken.store(rooms.iter().map(|room| room.taken).sum(), Ordering::Relaxed);
+        let mut kinds = self.kinds.borrow_mut();
+        kinds[kind as usize].change(origin, from, to);
+        self.reserved.store(kinds.iter().map(|kind| kind.reserved).sum(), Ordering::Relaxed);
     }
 }
 
-/// Room that is taken, until it is dropped.
+/// Memory that is reserved until this is dropped.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct Reservation {
     budget: Rc<Budget>,
     kind: BodyKind,
     origin: Rc<str>,
     bytes: usize,
-    tell: Recipient<BytesFreed>,
+    notify: Recipient<BytesFreed>,
 }
 
-impl Held {
-    /// The body is there, and takes so many bytes.
+impl Reservation {
+    /// The body is loaded and uses so many bytes.
     pub(super) fn resize(&mut self, bytes: usize) {
         self.budget.change(self.kind, &self.origin, self.bytes, bytes);
         self.bytes = bytes;
         self.budget.freed.set(true);
-        if self.budget.wanted.replace(false) {
-            self.tell.do_send(BytesFreed);
+        if self.budget.notify.replace(false) {
+            self.notify.do_send(BytesFreed);
         }
     }
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.resize(0);
     }
@@ -212,13 +212,13 @@ mod tests {
 
     const MIB: usize = 1_024 * 1_024;
 
-    struct Told(Rc<Cell<usize>>);
+    struct Counter(Rc<Cell<usize>>);
 
-    impl Actor for Told {
+    impl Actor for Counter {
         type Context = Context<Self>;
     }
 
-    impl Handler<BytesFreed> for Told {
+    impl Handler<BytesFreed> for Counter {
         type Result = ();
         fn handle(&mut self, _: BytesFreed, _: &mut Self::Context) {
             self.0.set(self.0.get() + 1);
@@ -227,25 +227,25 @@ mod tests {
 
     struct Scene {
         budget: Rc<Budget>,
-        taken: Arc<AtomicUsize>,
-        tell: Recipient<BytesFreed>,
-        told: Rc<Cell<usize>>,
+        reserved: Arc<AtomicUsize>,
+        notify: Recipient<BytesFreed>,
+        notices: Rc<Cell<usize>>,
     }
 
     impl Scene {
         fn new(in_all: usize, per_host: usize) -> Self {
-            let (bounds, taken, told) = (ByteBounds { in_all, per_host }, Arc::default(), Rc::default());
-            let budget = Rc::new(Budget::new(bounds, bounds, Arc::clone(&taken)));
-            Self { budget, taken, tell: Told(Rc::clone(&told)).start().recipient(), told }
+            let (bounds, reserved, notices) = (ByteBounds { in_all, per_host }, Arc::default(), Rc::default());
+            let budget = Rc::new(Budget::new(bounds, bounds, Arc::clone(&reserved)));
+            Self { budget, reserved, notify: Counter(Rc::clone(&notices)).start().recipient(), notices }
         }
 
-        /// Room for the largest body.
-        fn take(&self, kind: BodyKind, origin: &str) -> Result<Held, Short> {
-            self.budget.take(Need { kind, bytes: kind.largest() }, &origin.into(), &self.tell)
+        /// Memory for the largest body.
+        fn reserve(&self, kind: BodyKind, origin: &str) -> Result<Reservation, Exceeded> {
+            self.budget.reserve(Need { kind, bytes: kind.largest() }, &origin.into(), &self.notify)
         }
 
-        fn taken(&self) -> usize {
-            self.taken.load(Ordering::Relaxed)
+        fn reserved(&self) -> usize {
+            self.reserved.load(Ordering::Relaxed)
         }
     }
 
@@ -254,17 +254,17 @@ mod tests {
         let scene = Scene::new(64 * MIB, 32 * MIB);
         let mut held = Vec::new();
         for origin in ["a", "a", "b", "b"] {
-            held.push(scene.take(BodyKind::Flow, origin).unwrap());
+            held.push(scene.reserve(BodyKind::Flow, origin).unwrap());
         }
-        assert_eq!(scene.taken(), 64 * MIB);
-        assert_eq!(scene.take(BodyKind::Flow, "a").unwrap_err(), Short::Origin);
-        assert_eq!(scene.take(BodyKind::Flow, "c").unwrap_err(), Short::All);
+        assert_eq!(scene.reserved(), 64 * MIB);
+        assert_eq!(scene.reserve(BodyKind::Flow, "a").unwrap_err(), Exceeded::OfOrigin);
+        assert_eq!(scene.reserve(BodyKind::Flow, "c").unwrap_err(), Exceeded::OfAll);
         held[0].resize(15 * MIB);
-        assert_eq!(scene.take(BodyKind::Flow, "a").unwrap_err(), Short::Origin, "one byte less is no room for the largest");
+        assert_eq!(scene.reserve(BodyKind::Flow, "a").unwrap_err(), Exceeded::OfOrigin, "one byte less does not fit the largest");
         held.pop();
-        held.push(scene.take(BodyKind::Flow, "c").unwrap());
+        held.push(scene.reserve(BodyKind::Flow, "c").unwrap());
         held.clear();
-        assert_eq!(scene.taken(), 0);
+        assert_eq!(scene.reserved(), 0);
     }
 
     #[actix::test]
@@ -272,35 +272,35 @@ mod tests {
         let scene = Scene::new(ByteBounds::FLOWS.in_all, ByteBounds::FLOWS.per_host);
         let mut held = Vec::new();
         for _ in 0..64 {
-            let mut room = scene.take(BodyKind::Flow, "a").unwrap();
-            room.resize(100_000);
-            held.push(room);
+            let mut reservation = scene.reserve(BodyKind::Flow, "a").unwrap();
+            reservation.resize(100_000);
+            held.push(reservation);
         }
-        assert_eq!(scene.taken(), 6_400_000);
-        scene.take(BodyKind::Flow, "a").unwrap().resize(10_000_000);
+        assert_eq!(scene.reserved(), 6_400_000);
+        scene.reserve(BodyKind::Flow, "a").unwrap().resize(10_000_000);
     }
 
     #[actix::test]
-    async fn files_take_no_room_from_verifications_and_there_is_always_room_for_one_body() {
+    async fn files_take_no_memory_from_verifications_and_one_body_always_fits() {
         let scene = Scene::new(0, 0);
-        let _file = scene.take(BodyKind::Flow, "a").unwrap();
-        assert_eq!(scene.take(BodyKind::Flow, "b").unwrap_err(), Short::All);
-        let _outcome = scene.take(BodyKind::Outcome, "a").unwrap();
-        assert_eq!(scene.taken(), REPORT_BYTES_MAX + CALLBACK_BYTES_MAX);
+        let _file = scene.reserve(BodyKind::Flow, "a").unwrap();
+        assert_eq!(scene.reserve(BodyKind::Flow, "b").unwrap_err(), Exceeded::OfAll);
+        let _outcome = scene.reserve(BodyKind::Outcome, "a").unwrap();
+        assert_eq!(scene.reserved(), REPORT_BYTES_MAX + CALLBACK_BYTES_MAX);
     }
 
     #[actix::test]
-    async fn whoever_waits_is_told_once_and_nobody_is_who_does_not_wait() {
+    async fn whoever_waits_is_notified_once_and_nobody_is_who_does_not_wait() {
         let scene = Scene::new(64 * MIB, 64 * MIB);
-        let mut rooms: Vec<_> = (0..4).map(|_| scene.take(BodyKind::Flow, "a").unwrap()).collect();
-        rooms.pop();
-        scene.budget.tell(true);
-        rooms.clear();
-        while scene.told.get() == 0 {
+        let mut held: Vec<_> = (0..4).map(|_| scene.reserve(BodyKind::Flow, "a").unwrap()).collect();
+        held.pop();
+        scene.budget.set_notify(true);
+        held.clear();
+        while scene.notices.get() == 0 {
             tokio::task::yield_now().await;
         }
         assert!(scene.budget.was_freed());
         tokio::task::yield_now().await;
-        assert_eq!(scene.told.get(), 1);
+        assert_eq!(scene.notices.get(), 1);
     }
 }

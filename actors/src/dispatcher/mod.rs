@@ -1,12 +1,12 @@
 //! The webhook dispatcher: takes due deliveries from the outbox and sees to it that each is
 //! attempted once, ever.
 //!
-//! Deliveries to one origin share a lane, so that a receiver that is slow or dead holds up nobody
-//! else: a lane has a bound on attempts in flight, all lanes together have another, and lanes take
-//! turns. The outbox is the truth; what is held here are positions in it, a bounded number per
-//! lane, re-read from the store when a lane runs dry, when the dispatcher restarts and every few
-//! seconds in case a notice was lost. A lane whose next body finds no room in memory waits for it
-//! outside the turn, and holds neither a place in flight nor a claim meanwhile.
+//! Each origin (scheme, host, port) has a queue, so that a receiver that is slow or dead delays nobody
+//! else. A queue has a bound on attempts in flight, all queues together have another, and queues take
+//! turns. The queues hold a bounded number of positions in the outbox, which is what counts. They are
+//! read from it when a queue runs empty, when the dispatcher restarts and every few seconds in case a
+//! notice was lost. A queue whose next body finds no room in memory waits outside the turn, and takes
+//! neither a place in flight nor a claim meanwhile.
 
 mod attempt;
 mod budget;
@@ -26,30 +26,30 @@ use sakshi_supervision::{Gate, Permit};
 
 use self::attempt::Attempter;
 pub use self::budget::ByteBounds;
-use self::budget::{BodyKind, Budget, Held, Short};
-use self::origin_queue::{BATCH, Lane, Source};
+use self::budget::{BodyKind, Budget, Exceeded, Reservation};
+use self::origin_queue::{BATCH, OriginQueue, Source};
 
-/// How often the outbox is looked through for deliveries whose notice was lost.
+/// Pause between two scans of the outbox for deliveries whose notice was lost.
 const RESCAN: Duration = Duration::from_secs(2);
-/// How long a delivery that could not be begun is left alone before a scan may find it again.
-const AGAIN: Duration = Duration::from_secs(5);
+/// Pause before a scan may find a delivery again whose attempt could not begin.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// How many attempts may be in flight, and how much memory their bodies may take.
+/// How many attempts may be in flight, and how much memory their bodies may use.
 #[derive(Clone, Copy, Debug)]
-pub struct LaneBounds {
+pub struct DispatchBounds {
     /// To all receivers together.
     pub in_flight: usize,
     /// To one origin.
     pub in_flight_per_host: usize,
-    /// Bytes of the outcomes of verifications.
+    /// Bytes of webhooks about verifications.
     pub outcome_bytes: ByteBounds,
-    /// Bytes of what upstreams reported, files included.
+    /// Bytes of webhooks about flows, files included.
     pub flow_bytes: ByteBounds,
 }
 
-/// What can be seen from outside of the attempts under way.
+/// Counts of what is in flight, for metrics and for draining.
 #[derive(Clone, Debug)]
-pub(crate) struct UnderWay {
+pub(crate) struct InFlight {
     pub(crate) attempts: Arc<Gate>,
     /// Bytes of their bodies.
     pub(crate) body_bytes: Arc<AtomicUsize>,
@@ -59,45 +59,50 @@ pub(crate) struct UnderWay {
 #[derive(Debug)]
 pub(crate) struct WebhookDispatcher {
     attempter: Rc<Attempter>,
-    bounds: LaneBounds,
-    lanes: HashMap<Rc<str>, Lane>,
-    /// Lanes with something to send and a place to send it, in turn.
-    turn: VecDeque<Rc<str>>,
-    /// Lanes whose turn has come and whose next body finds no room, by its kind; longest first.
-    waiting: [VecDeque<Rc<str>>; 2],
-    /// By kind, whether one of these waits for the room of all; what is smaller then does not overtake it.
+    bounds: DispatchBounds,
+    queues: HashMap<Rc<str>, OriginQueue>,
+    /// Origins with something to send and a place in flight, in turn.
+    ready: VecDeque<Rc<str>>,
+    /// Origins whose turn has come and whose next body finds no room in memory, by its kind; longest first.
+    blocked: [VecDeque<Rc<str>>; 2],
+    /// By kind, whether one of these waits for memory shared by all origins; a smaller body does not overtake it then.
     full: [bool; 2],
     budget: Rc<Budget>,
-    /// Every delivery that is in a lane or in flight.
-    held: HashSet<DeliveryId>,
-    /// Where the next look through the outbox begins.
+    /// Every delivery that is in a queue or in flight.
+    known: HashSet<DeliveryId>,
+    /// Where the next scan of the outbox begins.
     scanned: Option<DeliveryId>,
     scanning: bool,
     caught_up: bool,
     /// Tells attempts begun before a restart from those begun since.
-    life: u64,
+    generation: u64,
     paused: bool,
 }
 
 impl WebhookDispatcher {
-    /// A dispatcher over a store; attempts in flight and the bytes of their bodies are counted in
-    /// `under_way`, across restarts.
+    /// A dispatcher over a store. The counts in `in_flight` go on across restarts.
     #[must_use]
-    pub(crate) fn new(store: Arc<dyn Store>, vault: Arc<Vault>, client: WebhookClient, under_way: UnderWay, bounds: LaneBounds) -> Self {
-        let UnderWay { attempts: in_flight, body_bytes } = under_way;
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        vault: Arc<Vault>,
+        client: WebhookClient,
+        in_flight: InFlight,
+        bounds: DispatchBounds,
+    ) -> Self {
+        let InFlight { attempts, body_bytes } = in_flight;
         Self {
-            attempter: Rc::new(Attempter { store, vault, client, in_flight }),
+            attempter: Rc::new(Attempter { store, vault, client, attempts }),
             bounds,
-            lanes: HashMap::new(),
-            turn: VecDeque::new(),
-            waiting: Default::default(),
+            queues: HashMap::new(),
+            ready: VecDeque::new(),
+            blocked: Default::default(),
             full: [false; 2],
             budget: Rc::new(Budget::new(bounds.outcome_bytes, bounds.flow_bytes, body_bytes)),
-            held: HashSet::new(),
+            known: HashSet::new(),
             scanned: None,
             scanning: false,
             caught_up: false,
-            life: 0,
+            generation: 0,
             paused: false,
         }
     }
@@ -118,66 +123,66 @@ impl WebhookDispatcher {
         let full = due.len() == BATCH;
         self.scanned = if full { due.last().map(|delivery| delivery.id) } else { None };
         due.into_iter().for_each(|delivery| self.enqueue(delivery, Source::Notice));
-        let behind: Vec<Rc<str>> = self.lanes.keys().map(Rc::clone).collect();
+        let behind: Vec<Rc<str>> = self.queues.keys().map(Rc::clone).collect();
         behind.iter().for_each(|origin| self.read_on(origin, ctx));
         self.dispatch(ctx);
         if full && !self.caught_up {
-            // The backlog of an earlier life is read in one go, a batch at a time, with others'
-            // turns between; later scans only look for what was missed, a batch per round.
+            // What an earlier process left is read to the end, a batch at a time; later scans only look for what was
+            // missed, a batch each.
             ctx.run_later(Duration::from_millis(1), Self::scan);
         }
         self.caught_up |= !full;
     }
 
-    /// Puts a delivery into its lane, unless it is held already or the lane leaves it in the outbox.
+    /// Puts a delivery into its queue, unless it is known already or the queue leaves it in the outbox.
     fn enqueue(&mut self, delivery: QueuedDelivery, source: Source) {
-        if self.held.contains(&delivery.id) {
+        if self.known.contains(&delivery.id) {
             return;
         }
         let origin: Rc<str> = delivery.url.origin().into();
-        let lane = self.lanes.entry(Rc::clone(&origin)).or_default();
+        let queue = self.queues.entry(Rc::clone(&origin)).or_default();
         let id = delivery.id;
-        if lane.push(delivery, source) {
-            self.held.insert(id);
+        if queue.push(delivery, source) {
+            self.known.insert(id);
         }
-        self.take_turn(&origin);
+        self.make_ready(&origin);
     }
 
-    /// Lines a lane up when it has something to send and room to send it.
-    fn take_turn(&mut self, origin: &Rc<str>) {
-        if let Some(lane) = self.lanes.get_mut(origin)
-            && lane.line_up(self.bounds.in_flight_per_host)
+    /// Gives a queue a turn when it has something to send and a place in flight.
+    fn make_ready(&mut self, origin: &Rc<str>) {
+        if let Some(queue) = self.queues.get_mut(origin)
+            && queue.become_ready(self.bounds.in_flight_per_host)
         {
-            self.turn.push_back(Rc::clone(origin));
+            self.ready.push_back(Rc::clone(origin));
         }
     }
 
-    /// Begins attempts while there are places and room, one per lane and turn.
+    /// Begins attempts while there are places in flight and memory, one per queue and turn.
     fn dispatch(&mut self, ctx: &mut Context<Self>) {
-        while !self.paused && (self.budget.was_freed() || !self.turn.is_empty()) {
-            let Some(permit) = self.attempter.in_flight.enter() else { break };
-            let waited = if self.budget.was_freed() { self.next_waiting(ctx) } else { None };
-            if waited.is_none() {
-                self.budget.seen();
+        while !self.paused && (self.budget.was_freed() || !self.ready.is_empty()) {
+            let Some(permit) = self.attempter.attempts.enter() else { break };
+            let unblocked = if self.budget.was_freed() { self.next_unblocked(ctx) } else { None };
+            if unblocked.is_none() {
+                self.budget.all_checked();
             }
-            let Some((origin, room)) = waited.or_else(|| self.next_in_turn(ctx)) else { break };
-            self.begin(&origin, room, permit, ctx);
+            let Some((origin, memory)) = unblocked.or_else(|| self.next_ready(ctx)) else { break };
+            self.begin(&origin, memory, permit, ctx);
         }
-        self.budget.tell(self.waiting.iter().any(|waiting| !waiting.is_empty()));
+        self.budget.set_notify(self.blocked.iter().any(|blocked| !blocked.is_empty()));
     }
 
-    /// The lane that has waited longest for room that is there now.
-    fn next_waiting(&mut self, ctx: &Context<Self>) -> Option<(Rc<str>, Held)> {
-        let tell = ctx.address().recipient();
+    /// The origin that has waited longest for memory that is free now.
+    fn next_unblocked(&mut self, ctx: &Context<Self>) -> Option<(Rc<str>, Reservation)> {
+        let notify = ctx.address().recipient();
         for kind in BodyKind::ALL {
-            let waiting = &mut self.waiting[kind as usize];
+            let blocked = &mut self.blocked[kind as usize];
             self.full[kind as usize] = false;
-            for index in 0..waiting.len() {
-                let Some(next) = self.lanes.get(&waiting[index]).and_then(Lane::next) else { continue };
-                match self.budget.take(next, &waiting[index], &tell) {
-                    Ok(room) => return Some((waiting.remove(index)?, room)),
-                    Err(Short::Origin) => {}
-                    Err(Short::All) => {
+            for index in 0..blocked.len() {
+                let Some(next) = self.queues.get(&blocked[index]).and_then(OriginQueue::next) else { continue };
+                match self.budget.reserve(next, &blocked[index], &notify) {
+                    Ok(memory) => return Some((blocked.remove(index)?, memory)),
+                    Err(Exceeded::OfOrigin) => {}
+                    Err(Exceeded::OfAll) => {
                         self.full[kind as usize] = true;
                         break;
                     }
@@ -187,36 +192,36 @@ impl WebhookDispatcher {
         None
     }
 
-    /// The next lane in turn whose body finds room; those before it wait for theirs.
-    fn next_in_turn(&mut self, ctx: &Context<Self>) -> Option<(Rc<str>, Held)> {
-        let tell = ctx.address().recipient();
-        while let Some(origin) = self.turn.pop_front() {
-            let Some(next) = self.lanes.get(&origin).and_then(Lane::next) else { continue };
+    /// The next origin in turn whose body finds memory; those before it become blocked.
+    fn next_ready(&mut self, ctx: &Context<Self>) -> Option<(Rc<str>, Reservation)> {
+        let notify = ctx.address().recipient();
+        while let Some(origin) = self.ready.pop_front() {
+            let Some(next) = self.queues.get(&origin).and_then(OriginQueue::next) else { continue };
             let kind = next.kind as usize;
-            let room = if self.full[kind] { Err(Short::All) } else { self.budget.take(next, &origin, &tell) };
-            match room {
-                Ok(room) => return Some((origin, room)),
-                Err(short) => {
-                    self.full[kind] |= short == Short::All;
-                    self.waiting[kind].push_back(origin);
+            let memory = if self.full[kind] { Err(Exceeded::OfAll) } else { self.budget.reserve(next, &origin, &notify) };
+            match memory {
+                Ok(memory) => return Some((origin, memory)),
+                Err(exceeded) => {
+                    self.full[kind] |= exceeded == Exceeded::OfAll;
+                    self.blocked[kind].push_back(origin);
                 }
             }
         }
         None
     }
 
-    fn begin(&mut self, origin: &Rc<str>, room: Held, permit: Permit, ctx: &mut Context<Self>) {
-        let Some(delivery) = self.lanes.get_mut(origin).and_then(Lane::begin) else { return };
+    fn begin(&mut self, origin: &Rc<str>, memory: Reservation, permit: Permit, ctx: &mut Context<Self>) {
+        let Some(delivery) = self.queues.get_mut(origin).and_then(OriginQueue::begin) else { return };
         let attempter = Rc::clone(&self.attempter);
-        let ended = AttemptEnded { origin: origin.as_ref().into(), id: delivery.id, life: self.life, again: true };
+        let ended = AttemptEnded { origin: origin.as_ref().into(), id: delivery.id, generation: self.generation, retry: true };
         let mut report = ReportAtEnd { dispatcher: ctx.address(), ended: Some(ended), _permit: permit };
         actix_rt::spawn(async move {
-            let again = attempter.attempt(delivery, room).await;
+            let retry = attempter.attempt(delivery, memory).await;
             if let Some(ended) = &mut report.ended {
-                ended.again = again;
+                ended.retry = retry;
             }
         });
-        self.take_turn(origin);
+        self.make_ready(origin);
     }
 }
 
@@ -232,15 +237,15 @@ impl Actor for WebhookDispatcher {
 impl Supervised for WebhookDispatcher {
     /// Forgets what it held; attempts in flight run on and settle themselves.
     fn restarting(&mut self, _: &mut Self::Context) {
-        self.lanes.clear();
-        self.turn.clear();
-        self.waiting = Default::default();
+        self.queues.clear();
+        self.ready.clear();
+        self.blocked = Default::default();
         self.full = [false; 2];
-        self.held.clear();
+        self.known.clear();
         self.scanned = None;
         self.scanning = false;
         self.caught_up = false;
-        self.life += 1;
+        self.generation += 1;
     }
 }
 
@@ -279,59 +284,59 @@ impl Drop for ReportAtEnd {
 struct AttemptEnded {
     origin: Box<str>,
     id: DeliveryId,
-    life: u64,
-    /// The attempt could not be claimed; the delivery waits in the outbox for the next scan.
-    again: bool,
+    generation: u64,
+    /// The attempt could not begin; the delivery waits in the outbox for a scan.
+    retry: bool,
 }
 
 impl Handler<AttemptEnded> for WebhookDispatcher {
     type Result = ();
 
     fn handle(&mut self, ended: AttemptEnded, ctx: &mut Self::Context) {
-        if ended.life == self.life {
-            if ended.again {
-                ctx.run_later(AGAIN, move |dispatcher, _| {
-                    dispatcher.held.remove(&ended.id);
+        if ended.generation == self.generation {
+            if ended.retry {
+                ctx.run_later(RETRY_PAUSE, move |dispatcher, _| {
+                    dispatcher.known.remove(&ended.id);
                 });
             } else {
-                self.held.remove(&ended.id);
+                self.known.remove(&ended.id);
             }
             let origin: Rc<str> = ended.origin.into();
-            if let Some(lane) = self.lanes.get_mut(&origin) {
-                lane.end();
-                if lane.is_idle() {
-                    self.lanes.remove(&origin);
+            if let Some(queue) = self.queues.get_mut(&origin) {
+                queue.end();
+                if queue.is_idle() {
+                    self.queues.remove(&origin);
                 }
             }
             self.read_on(&origin, ctx);
-            self.take_turn(&origin);
+            self.make_ready(&origin);
         }
         self.dispatch(ctx);
     }
 }
 
 impl WebhookDispatcher {
-    /// Reads the outbox on for a lane that is behind and has room.
+    /// Reads more of the outbox for a queue that is behind and has places.
     fn read_on(&mut self, origin: &Rc<str>, ctx: &mut Context<Self>) {
-        let Some(after) = self.lanes.get_mut(origin).and_then(Lane::read_on) else { return };
+        let Some(after) = self.queues.get_mut(origin).and_then(OriginQueue::read_on) else { return };
         let due = self.attempter.store.due_deliveries(after, Some(origin.to_string()), BATCH);
-        let (of, life) = (Rc::clone(origin), self.life);
+        let (of, generation) = (Rc::clone(origin), self.generation);
         ctx.spawn(due.into_actor(self).map(move |due, dispatcher, ctx| {
-            if dispatcher.life == life {
+            if dispatcher.generation == generation {
                 dispatcher.refilled(&of, due, ctx);
             }
         }));
     }
 
     fn refilled(&mut self, origin: &Rc<str>, due: Result<Vec<QueuedDelivery>, StoreError>, ctx: &mut Context<Self>) {
-        // A store that is away is asked again after the next attempt, or with the next look through the outbox.
+        // A store that fails is asked again after the next attempt, or with the next scan.
         let more = due.as_ref().map_or(true, |due| due.len() == BATCH);
         let (failed, until) = (due.is_err(), due.as_ref().ok().and_then(|due| due.last()).map(|last| last.id));
         due.unwrap_or_default().into_iter().for_each(|delivery| self.enqueue(delivery, Source::Refill));
-        if let Some(lane) = self.lanes.get_mut(origin) {
-            lane.read(until, more);
-            if lane.is_idle() {
-                self.lanes.remove(origin);
+        if let Some(queue) = self.queues.get_mut(origin) {
+            queue.read(until, more);
+            if queue.is_idle() {
+                self.queues.remove(origin);
             }
         }
         if !failed {
@@ -341,7 +346,7 @@ impl WebhookDispatcher {
     }
 }
 
-/// Bodies take less memory than before, and a lane waits for that.
+/// Bodies take less memory than before, and a queue waits for that.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
 struct BytesFreed;

@@ -1,4 +1,4 @@
-//! The deliveries to one origin: a bounded queue of outbox positions and a count of attempts.
+//! The queue of one origin: a bounded number of outbox positions, and a count of attempts in flight.
 
 use std::collections::VecDeque;
 
@@ -11,32 +11,33 @@ const HELD_MAX: usize = 1_000;
 /// Positions read from the outbox at a time.
 pub(super) const BATCH: usize = 500;
 
-/// How a lane learns of a delivery.
+/// How a queue learns of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// It was queued, or a look through the whole outbox met it.
+    /// It was just queued, or a scan of the whole outbox found it.
     Notice,
-    /// The outbox was read on for this lane.
+    /// The outbox was read for this origin.
     Refill,
 }
 
-/// One origin's lane. Once the outbox has more than it may hold, it is behind: from then on it is filled in the
-/// order of the outbox alone, until it has read to the end.
+/// One origin's queue. Once the outbox has more than the queue may hold, it is behind: from then on it takes deliveries
+/// only in the order of the outbox, until it has read to the end.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(super) struct OriginQueue {
     queued: VecDeque<QueuedDelivery>,
     in_flight: usize,
-    in_line: bool,
-    /// The outbox is known as far as this.
+    /// It has a turn, or waits for memory.
+    ready: bool,
+    /// The outbox is known up to here.
     known: Option<DeliveryId>,
     behind: bool,
-    /// The first that was not taken since the outbox was last read for this lane. Notices come in no strict order, so
+    /// The first delivery not taken since the outbox was last read for this origin. Notices come in no strict order, so
     /// later ones may have been taken.
     missed: Option<DeliveryId>,
     reading: bool,
 }
 
-impl Lane {
+impl OriginQueue {
     /// Takes a delivery in; `false` when it is left to a refill.
     pub(super) fn push(&mut self, delivery: QueuedDelivery, source: Source) -> bool {
         let id = delivery.id;
@@ -53,32 +54,32 @@ impl Lane {
         true
     }
 
-    /// Whether the lane should now be lined up for a turn; it is then in line.
-    pub(super) fn line_up(&mut self, in_flight_max: usize) -> bool {
-        let ready = !self.in_line && !self.queued.is_empty() && self.in_flight < in_flight_max;
-        self.in_line |= ready;
+    /// Whether the origin should get a turn now; it is ready then.
+    pub(super) fn become_ready(&mut self, in_flight_max: usize) -> bool {
+        let ready = !self.ready && !self.queued.is_empty() && self.in_flight < in_flight_max;
+        self.ready |= ready;
         ready
     }
 
-    /// What the next one needs.
+    /// What the next delivery needs.
     pub(super) fn next(&self) -> Option<Need> {
         self.queued.front().map(Need::of)
     }
 
-    /// Takes the lane's turn.
+    /// Takes the next delivery out for an attempt.
     pub(super) fn begin(&mut self) -> Option<QueuedDelivery> {
-        self.in_line = false;
+        self.ready = false;
         let delivery = self.queued.pop_front()?;
         self.in_flight += 1;
         Some(delivery)
     }
 
-    /// An attempt of this lane has ended.
+    /// An attempt has ended.
     pub(super) fn end(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// Where to read on for this lane, if it has room for what is read; it is then being read.
+    /// Where to go on reading the outbox, if the queue has places for what is read; it is being read then.
     pub(super) fn read_on(&mut self) -> Option<Option<DeliveryId>> {
         let wanted = self.behind && !self.reading && self.queued.len() + BATCH <= HELD_MAX;
         wanted.then(|| {
@@ -90,7 +91,7 @@ impl Lane {
         })
     }
 
-    /// The outbox has been read as far as `until`; `more` when it did not end there.
+    /// The outbox has been read up to `until`; `more` when it did not end there.
     pub(super) fn read(&mut self, until: Option<DeliveryId>, more: bool) {
         self.reading = false;
         self.known = self.known.max(until);
@@ -116,65 +117,65 @@ mod tests {
         QueuedDelivery { id: DeliveryId(id), subject, url, stored_bytes: 0 }
     }
 
-    fn begun(lane: &mut Lane, count: usize) -> Vec<u64> {
-        (0..count).filter_map(|_| lane.begin()).map(|delivery| delivery.id.0).collect()
+    fn begun(queue: &mut OriginQueue, count: usize) -> Vec<u64> {
+        (0..count).filter_map(|_| queue.begin()).map(|delivery| delivery.id.0).collect()
     }
 
     #[test]
-    fn what_a_full_lane_could_not_take_is_read_in_order_and_nothing_overtakes_it() {
-        let mut lane = Lane::default();
+    fn what_a_full_queue_could_not_take_is_read_in_order_and_nothing_overtakes_it() {
+        let mut queue = OriginQueue::default();
         for id in 1..=1_500 {
-            assert_eq!(lane.push(delivery(id), Source::Notice), id <= 1_000);
+            assert_eq!(queue.push(delivery(id), Source::Notice), id <= 1_000);
         }
-        assert_eq!((begun(&mut lane, 499).len(), lane.read_on()), (499, None), "there is no room for what would be read");
-        assert_eq!(begun(&mut lane, 1), [500]);
-        assert!(!lane.push(delivery(1_501), Source::Notice), "it would overtake five hundred");
-        assert_eq!(lane.read_on(), Some(Some(DeliveryId(1_000))));
-        assert_eq!(lane.read_on(), None, "it is being read");
-        assert!((1_001..=1_500).all(|id| lane.push(delivery(id), Source::Refill)));
-        lane.read(Some(DeliveryId(1_500)), true);
-        assert_eq!(begun(&mut lane, 1_000), (501..=1_500).collect::<Vec<_>>());
-        assert_eq!(lane.read_on(), Some(Some(DeliveryId(1_500))));
-        assert!(lane.push(delivery(1_501), Source::Refill));
-        lane.read(Some(DeliveryId(1_501)), false);
-        assert!(lane.push(delivery(1_502), Source::Notice), "it has read to the end");
+        assert_eq!((begun(&mut queue, 499).len(), queue.read_on()), (499, None), "there is no room for what would be read");
+        assert_eq!(begun(&mut queue, 1), [500]);
+        assert!(!queue.push(delivery(1_501), Source::Notice), "it would overtake five hundred");
+        assert_eq!(queue.read_on(), Some(Some(DeliveryId(1_000))));
+        assert_eq!(queue.read_on(), None, "it is being read");
+        assert!((1_001..=1_500).all(|id| queue.push(delivery(id), Source::Refill)));
+        queue.read(Some(DeliveryId(1_500)), true);
+        assert_eq!(begun(&mut queue, 1_000), (501..=1_500).collect::<Vec<_>>());
+        assert_eq!(queue.read_on(), Some(Some(DeliveryId(1_500))));
+        assert!(queue.push(delivery(1_501), Source::Refill));
+        queue.read(Some(DeliveryId(1_501)), false);
+        assert!(queue.push(delivery(1_502), Source::Notice), "it has read to the end");
     }
 
     #[test]
     fn one_that_was_overtaken_by_the_last_that_found_room_is_read_as_well() {
-        let mut lane = Lane::default();
+        let mut queue = OriginQueue::default();
         for id in (1..=999).chain([1_001, 1_000, 1_002]) {
-            lane.push(delivery(id), Source::Notice);
+            queue.push(delivery(id), Source::Notice);
         }
-        begun(&mut lane, 1_000);
-        assert_eq!(lane.read_on(), Some(Some(DeliveryId(999))));
+        begun(&mut queue, 1_000);
+        assert_eq!(queue.read_on(), Some(Some(DeliveryId(999))));
     }
 
     #[test]
     fn a_notice_that_comes_while_the_outbox_is_read_has_it_read_once_more() {
-        let mut lane = Lane::default();
+        let mut queue = OriginQueue::default();
         for id in 1..=1_001 {
-            lane.push(delivery(id), Source::Notice);
+            queue.push(delivery(id), Source::Notice);
         }
-        begun(&mut lane, 1_000);
-        assert!(lane.read_on().is_some());
-        assert!(!lane.push(delivery(1_002), Source::Notice));
-        assert!(lane.push(delivery(1_001), Source::Refill));
-        lane.read(Some(DeliveryId(1_001)), false);
-        assert_eq!(lane.read_on(), Some(Some(DeliveryId(1_001))));
-        assert!(lane.push(delivery(1_002), Source::Refill));
-        lane.read(Some(DeliveryId(1_002)), false);
-        assert_eq!((lane.read_on(), begun(&mut lane, 9)), (None, vec![1_001, 1_002]));
+        begun(&mut queue, 1_000);
+        assert!(queue.read_on().is_some());
+        assert!(!queue.push(delivery(1_002), Source::Notice));
+        assert!(queue.push(delivery(1_001), Source::Refill));
+        queue.read(Some(DeliveryId(1_001)), false);
+        assert_eq!(queue.read_on(), Some(Some(DeliveryId(1_001))));
+        assert!(queue.push(delivery(1_002), Source::Refill));
+        queue.read(Some(DeliveryId(1_002)), false);
+        assert_eq!((queue.read_on(), begun(&mut queue, 9)), (None, vec![1_001, 1_002]));
     }
 
     #[test]
     fn one_whose_notice_was_lost_is_taken_though_later_ones_wait_in_the_outbox() {
-        let mut lane = Lane::default();
+        let mut queue = OriginQueue::default();
         for id in (1..=1_002).filter(|id| *id != 500) {
-            lane.push(delivery(id), Source::Notice);
+            queue.push(delivery(id), Source::Notice);
         }
-        begun(&mut lane, 10);
-        assert!(lane.push(delivery(500), Source::Notice));
-        assert!(!lane.push(delivery(1_003), Source::Notice));
+        begun(&mut queue, 10);
+        assert!(queue.push(delivery(500), Source::Notice));
+        assert!(!queue.push(delivery(1_003), Source::Notice));
     }
 }

@@ -10,7 +10,7 @@ use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use sakshi_store::{ReportFlowOutcome, Store as _};
 
 use super::{Universe, roomy, run, until, verified};
-use crate::{ByteBounds, LaneBounds, TreeBounds};
+use crate::{ByteBounds, DispatchBounds, TreeBounds};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A file, and what it is in Base64.
@@ -102,11 +102,11 @@ fn twenty_receivers_that_hang_on_bodies_of_ten_megabytes_delay_no_healthy_one() 
 }
 
 #[test]
-fn when_all_room_is_taken_files_wait_their_turn_and_verifications_do_not() {
+fn when_all_memory_is_reserved_files_wait_their_turn_and_verifications_do_not() {
     run(async {
         let least = ByteBounds { in_all: 0, per_host: 0 };
-        let lanes = LaneBounds { in_flight: 2, flow_bytes: least, ..roomy().lanes };
-        let universe = Universe::with(TreeBounds { lanes, ..roomy() }).await;
+        let webhooks = DispatchBounds { in_flight: 2, flow_bytes: least, ..roomy().webhooks };
+        let universe = Universe::with(TreeBounds { webhooks, ..roomy() }).await;
         let mut hanging = Vec::new();
         for _ in 0..3 {
             let receiver = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
@@ -143,7 +143,7 @@ fn small_payloads_to_one_origin_are_sent_side_by_side() {
             universe.file_for(&slow, 3_000).await;
         }
         let began = Instant::now();
-        assert_eq!(slow.wait_for(16, PATIENCE).await.len(), 16, "as many as the lane takes");
+        assert_eq!(slow.wait_for(16, PATIENCE).await.len(), 16, "as many as may be in flight to one origin");
         assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
         assert_eq!(slow.wait_for(20, PATIENCE).await.len(), 20, "the rest when those have timed out");
         universe.end().await;

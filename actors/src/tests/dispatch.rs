@@ -76,7 +76,7 @@ fn a_hundred_webhooks_to_a_hanging_receiver_do_not_delay_a_healthy_one() {
             let id = universe.open_for(Some(&hanging.url("/hook"))).await.unwrap();
             universe.complete(id, verified(mark)).await;
         }
-        assert_eq!(hanging.wait_for(16, PATIENCE).await.len(), 16, "its lane takes as many as it may");
+        assert_eq!(hanging.wait_for(16, PATIENCE).await.len(), 16, "as many as may be in flight to one origin");
         let id = universe.open_for(Some(&healthy.url("/hook"))).await.unwrap();
         let began = Instant::now();
         universe.complete(id, verified(200)).await;

@@ -33,7 +33,7 @@ use tokio::sync::mpsc;
 use zeroize::Zeroizing;
 
 use crate::{
-    AskError, ByteBounds, Complete, CompleteReply, Escalation, Events, Flows, Handles, LaneBounds, Transactions, Tree, TreeBounds,
+    AskError, ByteBounds, Complete, CompleteReply, DispatchBounds, Escalation, Events, Flows, Handles, Transactions, Tree, TreeBounds,
     TreeConfig,
 };
 
@@ -64,7 +64,12 @@ pub(super) fn roomy() -> TreeBounds {
         in_flight: 1_000,
         mailbox_depth: 1_000,
         patience: Duration::from_secs(5),
-        lanes: LaneBounds { in_flight: 64, in_flight_per_host: 16, outcome_bytes: ByteBounds::OUTCOMES, flow_bytes: ByteBounds::FLOWS },
+        webhooks: DispatchBounds {
+            in_flight: 64,
+            in_flight_per_host: 16,
+            outcome_bytes: ByteBounds::OUTCOMES,
+            flow_bytes: ByteBounds::FLOWS,
+        },
         live_events: 1_000,
         live_flows: 1_000,
         flow_result_ttl: WINDOW,

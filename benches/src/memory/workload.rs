@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use actix_rt::Arbiter;
 use futures_util::future::join_all;
-use sakshi_actors::{ByteBounds, Complete, CompleteReply, LaneBounds, Transactions, Tree, TreeBounds, TreeConfig};
+use sakshi_actors::{ByteBounds, Complete, CompleteReply, DispatchBounds, Transactions, Tree, TreeBounds, TreeConfig};
 use sakshi_authority::callback::failure_answer;
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::credits::{CreditMove, EntryKind};
@@ -90,7 +90,12 @@ async fn start_tree(store: &Arc<dyn Store>, vault: &Arc<Vault>, clock: Arc<dyn C
         in_flight: 4_096,
         mailbox_depth: 8_192,
         patience: Duration::from_secs(30),
-        lanes: LaneBounds { in_flight: 64, in_flight_per_host: 64, outcome_bytes: ByteBounds::OUTCOMES, flow_bytes: ByteBounds::FLOWS },
+        webhooks: DispatchBounds {
+            in_flight: 64,
+            in_flight_per_host: 64,
+            outcome_bytes: ByteBounds::OUTCOMES,
+            flow_bytes: ByteBounds::FLOWS,
+        },
         live_events: 1_000,
         live_flows: 1_000,
         flow_result_ttl: Duration::from_secs(86_400),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use actix_web::App;
 use futures_util::future::LocalBoxFuture;
-use sakshi_actors::{ByteBounds, Escalation, Flows, Handles, LaneBounds, MoveCredits, Tree, TreeBounds, TreeConfig};
+use sakshi_actors::{ByteBounds, DispatchBounds, Escalation, Flows, Handles, MoveCredits, Tree, TreeBounds, TreeConfig};
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::ids::ClientId;
@@ -312,7 +312,7 @@ fn bounds(settings: &Settings, shares: &Shares) -> TreeBounds {
         in_flight: settings.limits.max_in_flight,
         mailbox_depth: settings.limits.mailbox_depth,
         patience: ASK_PATIENCE,
-        lanes: LaneBounds {
+        webhooks: DispatchBounds {
             in_flight: shares.webhooks,
             in_flight_per_host: settings.webhooks.max_in_flight_per_host.min(shares.webhooks),
             outcome_bytes: ByteBounds::OUTCOMES,

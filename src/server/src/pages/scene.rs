@@ -7,7 +7,7 @@ use std::time::Duration;
 use actix_web::body::BoxBody;
 use actix_web::dev::ServiceResponse;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
-use sakshi_actors::{ByteBounds, Complete, CompleteReply, Handles, LaneBounds, Tree, TreeBounds, TreeConfig, View};
+use sakshi_actors::{ByteBounds, Complete, CompleteReply, DispatchBounds, Handles, Tree, TreeBounds, TreeConfig, View};
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::clock::{Clock as _, ManualClock};
@@ -294,7 +294,12 @@ fn bounds() -> TreeBounds {
         in_flight: 100,
         mailbox_depth: 16,
         patience: Duration::from_secs(5),
-        lanes: LaneBounds { in_flight: 1, in_flight_per_host: 1, outcome_bytes: ByteBounds::OUTCOMES, flow_bytes: ByteBounds::FLOWS },
+        webhooks: DispatchBounds {
+            in_flight: 1,
+            in_flight_per_host: 1,
+            outcome_bytes: ByteBounds::OUTCOMES,
+            flow_bytes: ByteBounds::FLOWS,
+        },
         live_events: 100,
         live_flows: 100,
         flow_result_ttl: Duration::from_secs(3_600),
