@@ -1,4 +1,4 @@
-//! What is exchanged over any connection: the one POST, and as much of the answer as is looked at.
+//! What all connections exchange: a POST, its status, and as much of the answer's body as is read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use sakshi_domain::limits::WEBHOOK_RESPONSE_BYTES_MAX;
 use tokio::time::timeout;
 use url::{Host, Url};
 
-/// How long a receiver's body is read for after its status has arrived. Reading lets an ordinary
-/// receiver finish its answer; one that takes longer is hung up on.
+/// How long an answer's body is read after its status, so that an ordinary receiver can finish sending it.
+/// Then the connection is closed.
 const BODY_TIME_MAX: Duration = Duration::from_millis(500);
 
 /// Where a webhook goes.
@@ -27,7 +27,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Reads a URL of http or https; `None` when no request can be sent there.
+    /// Splits an http or https URL; `None` when no request can be sent there.
     pub(crate) fn of(url: Url) -> Option<Self> {
         let uri = Uri::try_from(url.as_str()).ok()?;
         let (secure, port) = (uri.scheme() == Some(&Scheme::HTTPS), url.port_or_known_default()?);
@@ -40,7 +40,7 @@ impl Target {
     }
 }
 
-/// The headers of every webhook, whatever carries it.
+/// The headers of every webhook, for both versions of HTTP.
 pub(crate) fn headers() -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(8);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -48,29 +48,28 @@ pub(crate) fn headers() -> HeaderMap {
     headers
 }
 
-/// Why there is no answer.
+/// Why there is no status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// That is what became of the attempt.
+    /// The attempt ended with this result.
     Ended(DeliveryOutcome),
-    /// This machine had no means for a connection; nothing has left it.
+    /// This machine ran out of a resource for the connection; nothing was sent.
     Local,
-    /// The receiver says that it has refused the request without looking at it; it may take it later.
+    /// The receiver refused the request without processing it; it may accept it later.
     Refused,
-    /// The request was never written, or the receiver says that it has not looked at it and hangs up.
+    /// The request was not sent, or the receiver closes the connection and says that it did not process it.
     Unprocessed,
 }
 
 /// An answer whose status is known.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
-    /// What reads the rest of it, if there is any.
+    /// Reads the rest of the body, if there is any.
     pub(crate) rest: Option<BoxFuture<'static, ()>>,
 }
 
 impl Answer {
-    /// Reads what is left for a while. Whether it ends, grows too long or takes too long changes
-    /// nothing for the delivery.
+    /// Reads the rest of the body within limits. What happens to it does not change the result.
     pub(crate) async fn discard(self) {
         if let Some(rest) = self.rest {
             let _ = timeout(BODY_TIME_MAX, rest).await;
@@ -78,17 +77,17 @@ impl Answer {
     }
 }
 
-/// How much of a body is still read.
+/// Bytes of a body that are still read.
 #[derive(Debug)]
-pub(crate) struct Patience(usize);
+pub(crate) struct ReadBudget(usize);
 
-impl Patience {
+impl ReadBudget {
     pub(crate) const fn new() -> Self {
         Self(WEBHOOK_RESPONSE_BYTES_MAX)
     }
 
-    /// Takes note of a part of the body; whether to read on.
-    pub(crate) fn has_for(&mut self, bytes: usize) -> bool {
+    /// Subtracts a part of the body; returns whether to read on.
+    pub(crate) fn consume(&mut self, bytes: usize) -> bool {
         self.0 = self.0.saturating_sub(bytes);
         self.0 > 0
     }

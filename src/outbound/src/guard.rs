@@ -1,18 +1,18 @@
-//! Which addresses a webhook may be sent to: public unicast ones, judged on the address that is
-//! connected to and never on a name.
+//! Which addresses a webhook may be sent to: public unicast addresses. The check is on the address that
+//! is connected to, never on a name.
 //!
-//! The ranges are those of the IANA special-purpose registries (RFC 6890 and its successors). IPv6
-//! is an allow list, because only 2000::/3 is handed out for the public internet; forms that carry
-//! an IPv4 address are judged by that address, or refused where the form is obsolete.
+//! The ranges are those of the IANA special-purpose registries (RFC 6890 and its successors). For IPv6
+//! only 2000::/3 is allowed, because nothing else is assigned for the public internet. An address that
+//! contains an IPv4 address is judged by that one, or refused when its form is obsolete.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 
-/// What a deployment lets its webhooks reach.
+/// Which addresses webhooks of a deployment may reach.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddressPolicy {
-    /// Whether addresses that are not public may be connected to, as tests and sandboxes need.
+    /// Whether non-public addresses may be connected to; for tests and sandboxes.
     pub allow_private: bool,
 }
 
@@ -23,9 +23,9 @@ impl AddressPolicy {
         self.allow_private || is_public(address)
     }
 
-    /// Whether the host of a URL may be tried. One written as an address is judged here, because the
-    /// HTTP client does not resolve it; so is `localhost`, which means loopback whatever a resolver
-    /// says (RFC 6761 §6.3). The addresses of any other name are judged when it is resolved.
+    /// Whether the host of a URL may be tried. Addresses are judged here, because they are not resolved,
+    /// and so is `localhost`, which always means loopback (RFC 6761 §6.3). The addresses of other names are
+    /// judged when they are resolved.
     #[must_use]
     pub fn permits_host(self, url: &Url) -> bool {
         match url.host() {
@@ -37,15 +37,14 @@ impl AddressPolicy {
     }
 }
 
-/// The name is in lower case, as the URL parser leaves it.
+/// `name` is in lower case, as the URL parser returns it.
 fn names_loopback(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     name == "localhost" || name.ends_with(".localhost")
 }
 
 /// Whether the address is a public unicast address.
-#[must_use]
-pub fn is_public(address: IpAddr) -> bool {
+fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),
@@ -56,13 +55,13 @@ const fn v4(a: u8, b: u8, c: u8, d: u8) -> u32 {
     u32::from_be_bytes([a, b, c, d])
 }
 
-/// IPv4 networks that are refused, with the length of their prefix.
+/// IPv4 networks that are refused, with their prefix lengths.
 const REFUSED_V4: [(u32, u32); 16] = [
     (v4(0, 0, 0, 0), 8),        // "this network", RFC 791
     (v4(10, 0, 0, 0), 8),       // private, RFC 1918
     (v4(100, 64, 0, 0), 10),    // carrier-grade NAT, RFC 6598
     (v4(127, 0, 0, 0), 8),      // loopback, RFC 1122
-    (v4(168, 63, 129, 16), 32), // a cloud's host agent, reachable from its guests alone
+    (v4(168, 63, 129, 16), 32), // the host agent of a cloud
     (v4(169, 254, 0, 0), 16),   // link-local, RFC 3927, and the metadata services
     (v4(172, 16, 0, 0), 12),    // private, RFC 1918
     (v4(192, 0, 0, 0), 24),     // IETF protocol assignments, RFC 6890
@@ -85,10 +84,10 @@ const fn v6(a: u16, b: u16, c: u16) -> u128 {
     ((a as u128) << 112) | ((b as u128) << 96) | ((c as u128) << 80)
 }
 
-/// All that is handed out for the public internet, RFC 4291.
+/// All that is assigned for the public internet, RFC 4291.
 const GLOBAL_UNICAST: (u128, u32) = (v6(0x2000, 0, 0), 3);
 
-/// Networks within [`GLOBAL_UNICAST`] that are refused all the same.
+/// Networks within [`GLOBAL_UNICAST`] that are refused.
 const REFUSED_V6: [(u128, u32); 4] = [
     (v6(0x2001, 0, 0), 23),      // IETF protocol assignments: Teredo, ORCHID, benchmarks
     (v6(0x2001, 0x0db8, 0), 32), // documentation, RFC 3849
@@ -96,10 +95,10 @@ const REFUSED_V6: [(u128, u32); 4] = [
     (v6(0x3fff, 0, 0), 20),      // documentation, RFC 9637
 ];
 
-/// Networks whose last 32 bits are the IPv4 address that the packets go to.
+/// Networks whose last 32 bits are the IPv4 address of the destination.
 const CARRIES_V4: [(u128, u32); 2] = [
     (0xffff << 32, 96),          // IPv4-mapped, RFC 4291
-    (v6(0x0064, 0xff9b, 0), 96), // NAT64, RFC 6052; what DNS64 answers for an IPv4-only host
+    (v6(0x0064, 0xff9b, 0), 96), // NAT64, RFC 6052; DNS64 returns these for IPv4-only hosts
 ];
 
 fn is_public_v6(address: Ipv6Addr) -> bool {

@@ -1,5 +1,5 @@
-//! One request over a connection of its own. It is not used again: a receiver that closes a kept
-//! connection at the moment of sending would lose a delivery that is never repeated.
+//! One request over an HTTP/1.1 connection, which is not reused: if the receiver closed it just as the
+//! next request is sent, that delivery would be lost.
 
 use std::future::pending;
 use std::pin::{Pin, pin};
@@ -15,14 +15,14 @@ use hyper_util::rt::TokioIo;
 use sakshi_domain::delivery::DeliveryOutcome;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::exchange::{Answer, Failure, Patience, Target, headers};
+use crate::exchange::{Answer, Failure, ReadBudget, Target, headers};
 
 type Driven<Io> = Pin<Box<Connection<TokioIo<Io>, Full<Bytes>>>>;
 
-/// Sends the request. Dropping the future, or the answer, closes the connection.
+/// Sends the request. Dropping the future or the answer closes the connection.
 ///
 /// # Errors
-/// The connection broke before a status.
+/// The connection broke before the status arrived.
 pub(crate) async fn post<Io>(io: Io, target: &Target, body: Bytes) -> Result<Answer, Failure>
 where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -35,7 +35,7 @@ where
     let response = tokio::select! {
         biased;
         response = &mut response => response,
-        // It has said all that it had to say.
+        // The connection has ended; the response, if any, is complete.
         _ = &mut connection => response.await,
     };
     let (head, body) = response.map_err(|_| broken)?.into_parts();
@@ -57,9 +57,9 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let read = async {
-        let mut patience = Patience::new();
+        let mut budget = ReadBudget::new();
         while let Some(Ok(frame)) = body.frame().await {
-            if !patience.has_for(frame.data_ref().map_or(0, Bytes::len)) {
+            if !budget.consume(frame.data_ref().map_or(0, Bytes::len)) {
                 break;
             }
         }

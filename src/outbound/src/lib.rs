@@ -1,20 +1,23 @@
-//! The HTTP clients for webhooks and for upstreams: one attempt each, bounded in every direction.
+//! The HTTP clients for webhooks and for upstreams. Each request is sent once, with limits on time,
+//! memory and connections.
 //!
-//! [`guard`] says which addresses may be connected to, [`resolver`] makes sure that only those are,
-//! and [`client`] sends the one POST and says in the domain's words what became of it: over plain
-//! HTTP/1.1, or over TLS by `http1` or `http2`, whichever `origin` finds the receiver to speak. When to send
-//! and what to record is decided elsewhere; nothing here knows the store, the actors or retries.
-//! [`upstream`] sends the orders that flows begin with, and reads the answers.
+//! [`client`] sends webhooks: over plain HTTP/1.1 (`http1`), or over TLS with HTTP/1.1 or HTTP/2
+//! (`http2`), whose connections `pool` holds. [`guard`] says which addresses may be connected to, and
+//! `resolver` returns no others. [`upstream`] sends the orders that open flows and reads the answers.
+//! The actors decide when to send and record the result.
 
+mod activity;
 pub mod client;
 mod connect;
+mod error;
 mod exchange;
 pub mod guard;
 mod http1;
 mod http2;
-mod local;
-mod origin;
-pub mod resolver;
-mod threads;
+mod pool;
+mod resolver;
 mod tls;
+mod tls_runtime;
 pub mod upstream;
+
+pub use error::ClientError;

@@ -1,13 +1,11 @@
-//! Name resolution that hands out only addresses which may be connected to.
+//! Name resolution that returns only addresses which may be connected to.
 //!
-//! Connections are made to exactly the addresses returned here, so a name that changes its answer
-//! between a check and the connection (DNS rebinding) gains nothing. Hosts written as addresses
-//! never come here; [`crate::guard::AddressPolicy::permits_host`] judges those.
+//! Connections are made to exactly these addresses, so DNS rebinding (a name that changes between check
+//! and connection) has no effect. Hosts written as addresses are judged by
+//! [`AddressPolicy::permits_host`] instead.
 //!
-//! The system's resolver is asked, which knows `/etc/hosts`, search domains and `nsswitch.conf`, but
-//! tells nobody for how long an answer holds. So an answer is used for [`KEPT`], no longer than the
-//! shortest time that names are usually given. A failure is told to those who wait for it, and
-//! forgotten.
+//! The system's resolver respects `/etc/hosts`, search domains and `nsswitch.conf`, but does not return
+//! a TTL. So answers are cached for [`CACHE_TTL`], which is shorter than most TTLs. Failures are not cached.
 
 use std::collections::HashMap;
 use std::io;
@@ -22,15 +20,15 @@ use tokio::net::lookup_host;
 
 use crate::guard::AddressPolicy;
 
-/// For how long an answer is used, counted from the question.
-const KEPT: Duration = Duration::from_secs(5);
-/// Names that are known before those that have lapsed are thrown away.
-const NAMES: usize = 1_024;
+/// How long an answer is used, from the start of its lookup.
+const CACHE_TTL: Duration = Duration::from_secs(5);
+/// With this many names, stale entries are removed from the cache.
+const CACHE_ENTRIES_MAX: usize = 1_024;
 
 /// Why a name yields no address.
 #[derive(Debug, Error)]
-pub enum ResolveError {
-    /// It resolves, but to nothing that may be connected to.
+pub(crate) enum ResolveError {
+    /// None of its addresses may be connected to.
     #[error("the host has no address that may be connected to")]
     Blocked,
     /// It does not resolve.
@@ -38,64 +36,63 @@ pub enum ResolveError {
     NotFound(#[source] io::Error),
 }
 
-/// The addresses of a host that may be connected to, in the system's order, with port 0.
-pub type Addresses = Result<Arc<[SocketAddr]>, Arc<ResolveError>>;
+/// The permitted addresses of a host, in the system's order, with port 0.
+pub(crate) type Addresses = Result<Arc<[SocketAddr]>, Arc<ResolveError>>;
 
 #[derive(Debug)]
-struct Asked {
-    at: Instant,
+struct Lookup {
+    started: Instant,
     answer: Shared<BoxFuture<'static, Addresses>>,
 }
 
-impl Asked {
-    /// Whether the answer is still to come, or is a success; not too long ago in either case.
-    fn holds(&self) -> bool {
-        self.at.elapsed() < KEPT && self.answer.peek().is_none_or(Result::is_ok)
+impl Lookup {
+    /// Whether it is recent, and pending or successful.
+    fn is_fresh(&self) -> bool {
+        self.started.elapsed() < CACHE_TTL && self.answer.peek().is_none_or(Result::is_ok)
     }
 }
 
-/// The system's resolver behind the address guard, and what it has said lately.
+/// The system's resolver with the address guard and a cache.
 #[derive(Debug)]
-pub struct GuardedResolver {
+pub(crate) struct GuardedResolver {
     policy: AddressPolicy,
-    asked: Mutex<HashMap<Box<str>, Asked>>,
+    lookups: Mutex<HashMap<Box<str>, Lookup>>,
 }
 
 impl GuardedResolver {
-    /// A resolver that hands out what the policy permits.
-    #[must_use]
-    pub fn new(policy: AddressPolicy) -> Self {
-        Self { policy, asked: Mutex::default() }
+    /// A resolver that returns the addresses that the policy permits.
+    pub(crate) fn new(policy: AddressPolicy) -> Self {
+        Self { policy, lookups: Mutex::default() }
     }
 
-    /// The addresses of a host. Who asks while the same question is under way shares its answer.
+    /// The addresses of a host. Concurrent calls for the same host share one lookup.
     ///
     /// # Errors
-    /// The host does not resolve, or every address of it is refused.
-    pub async fn addresses(&self, host: &str) -> Addresses {
-        self.ask(host).await
+    /// The host does not resolve, or none of its addresses is permitted.
+    pub(crate) async fn addresses(&self, host: &str) -> Addresses {
+        self.look_up(host).await
     }
 
-    /// None of the addresses could be connected to: the next attempt asks again.
-    pub fn forget(&self, host: &str) {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(host);
+    /// Removes a host from the cache, because none of its addresses could be connected to.
+    pub(crate) fn forget(&self, host: &str) {
+        self.lookups.lock().unwrap_or_else(PoisonError::into_inner).remove(host);
     }
 
-    fn ask(&self, host: &str) -> Shared<BoxFuture<'static, Addresses>> {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = asked.get(host).filter(|known| known.holds()) {
+    fn look_up(&self, host: &str) -> Shared<BoxFuture<'static, Addresses>> {
+        let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lookups.get(host).filter(|known| known.is_fresh()) {
             return known.answer.clone();
         }
-        if asked.len() >= NAMES {
-            asked.retain(|_, known| known.holds());
+        if lookups.len() >= CACHE_ENTRIES_MAX {
+            lookups.retain(|_, known| known.is_fresh());
         }
-        let answer = look_up(self.policy, host.to_owned()).boxed().shared();
-        asked.insert(host.into(), Asked { at: Instant::now(), answer: answer.clone() });
+        let answer = resolve(self.policy, host.to_owned()).boxed().shared();
+        lookups.insert(host.into(), Lookup { started: Instant::now(), answer: answer.clone() });
         answer
     }
 }
 
-async fn look_up(policy: AddressPolicy, host: String) -> Addresses {
+async fn resolve(policy: AddressPolicy, host: String) -> Addresses {
     let found = lookup_host((host, 0)).await.map_err(ResolveError::NotFound)?;
     Ok(keep_permitted(policy, found)?)
 }
@@ -144,10 +141,10 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &resolver.addresses("localhost").await.unwrap()));
         resolver.forget("localhost");
         assert!(!Arc::ptr_eq(&first, &resolver.addresses("localhost").await.unwrap()));
-        if let Some(known) = resolver.asked.lock().unwrap().get_mut("localhost") {
-            known.at -= KEPT;
+        if let Some(known) = resolver.lookups.lock().unwrap().get_mut("localhost") {
+            known.started -= CACHE_TTL;
         }
-        assert!(!Arc::ptr_eq(&first, &resolver.addresses("localhost").await.unwrap()), "it has lapsed");
+        assert!(!Arc::ptr_eq(&first, &resolver.addresses("localhost").await.unwrap()), "it is stale");
 
         let failed = resolver.addresses("no-such-host.invalid").await.unwrap_err();
         assert!(!Arc::ptr_eq(&failed, &resolver.addresses("no-such-host.invalid").await.unwrap_err()));

@@ -1,5 +1,5 @@
-//! TLS to receivers: whom this machine trusts, which protocols are offered, and tickets that spare
-//! the next connection the larger part of a handshake.
+//! TLS to receivers: trusted certificate authorities, offered protocols, and session tickets that
+//! shorten later handshakes.
 
 use std::io;
 use std::sync::Arc;
@@ -14,34 +14,34 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ALL_VERSIONS, ClientConfig};
 use url::Host;
 
-use crate::client::ClientError;
+use crate::error::ClientError;
 
-/// Sessions that are remembered, eight to a receiver: some kilobytes for each of 512 receivers.
+/// Sessions that are remembered: eight for each of 512 receivers.
 const SESSIONS: usize = 4_096;
 const HTTP1: &[u8] = b"http/1.1";
 const HTTP2: &[u8] = b"h2";
 
-/// Makes TLS connections. All of them share their tickets.
+/// Makes TLS connections, which share their session tickets.
 #[derive(Clone)]
 pub(crate) struct Tls {
     both: TlsConnector,
     http1: TlsConnector,
 }
 
-/// What a connection speaks.
+/// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
-    /// HTTP/1.1; also when the receiver does not say.
+    /// HTTP/1.1, also when the receiver does not choose a protocol.
     Http1,
     /// HTTP/2.
     Http2,
 }
 
 impl Tls {
-    /// Trusts whom the system trusts, and these authorities besides.
+    /// Trusts the system's certificate authorities and these.
     ///
     /// # Errors
-    /// Unreadable roots, or nobody that the system trusts.
+    /// The extra roots are unreadable, or the system trusts no authority.
     pub(crate) fn new(extra_roots_pem: Option<&[u8]>) -> Result<Self, ClientError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let extra = extra_roots_pem.map(certificates).transpose()?.unwrap_or_default();
@@ -55,11 +55,11 @@ impl Tls {
         Ok(Self { both: TlsConnector::from(Arc::new(config)), http1 })
     }
 
-    /// Makes the handshake, and says what was agreed on.
+    /// Makes the handshake and returns the agreed protocol.
     ///
     /// # Errors
-    /// There is no session with the host: no trusted certificate for its name, no common version, or no connection any more.
-    pub(crate) async fn shake_hands(
+    /// No trusted certificate for the host's name, no common version, or a broken connection.
+    pub(crate) async fn handshake(
         &self,
         stream: TcpStream,
         host: &Host<&str>,
@@ -78,7 +78,7 @@ impl Tls {
     }
 }
 
-/// The certificates of a bundle; there must be one.
+/// The certificates of a bundle, at least one.
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, ClientError> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     read.ok().filter(|read| !read.is_empty()).ok_or(ClientError::ExtraRoots)

@@ -283,11 +283,11 @@ async fn an_upstream_that_is_slow_or_away_is_given_up() {
     for address in [silent, dripping] {
         let began = Instant::now();
         let slow = upstream(&format!("http://{address}/"), Duration::from_millis(200));
-        assert_eq!(slow.ask::<Value>(b"{}".to_vec()).await, Err(UpstreamError::TimedOut));
+        assert_eq!(slow.send::<Value>(b"{}".to_vec()).await, Err(UpstreamError::TimedOut));
         assert!(began.elapsed() < Duration::from_secs(2));
     }
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    assert_eq!(upstream(&format!("http://{gone}/"), PLENTY).ask::<Value>(Vec::new()).await, Err(UpstreamError::Unreachable));
+    assert_eq!(upstream(&format!("http://{gone}/"), PLENTY).send::<Value>(Vec::new()).await, Err(UpstreamError::Unreachable));
 }
 
 #[tokio::test]
@@ -305,14 +305,14 @@ async fn an_order_beyond_those_that_may_be_under_way_is_not_sent() {
     let one = upstream(&format!("http://{}/", address.await), PLENTY);
     let first = tokio::spawn({
         let one = one.clone();
-        async move { one.ask::<Value>(b"{}".to_vec()).await }
+        async move { one.send::<Value>(b"{}".to_vec()).await }
     });
     tokio::task::yield_now().await;
-    assert_eq!(one.ask::<Value>(b"{}".to_vec()).await, Err(UpstreamError::Busy));
+    assert_eq!(one.send::<Value>(b"{}".to_vec()).await, Err(UpstreamError::Busy));
     ended.send(()).unwrap();
     assert_eq!(first.await.unwrap(), Ok(json!({})));
     drop(ended);
-    assert_eq!(one.ask::<Value>(b"{}".to_vec()).await, Ok(json!({})));
+    assert_eq!(one.send::<Value>(b"{}".to_vec()).await, Ok(json!({})));
 }
 
 #[test]

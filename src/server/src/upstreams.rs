@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use sakshi_domain::profile::Profile;
-use sakshi_outbound::client::ClientError;
+use sakshi_outbound::ClientError;
 use sakshi_outbound::upstream::{Upstream, UpstreamClient, UpstreamOptions};
 use secrecy::ExposeSecret as _;
 use url::Url;

@@ -1,4 +1,4 @@
-//! The order of documents from a locker, and the consent page that answers it.
+//! The order of documents from a locker; the answer names the page where the person agrees.
 
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::header::FlowHeader;
@@ -6,14 +6,14 @@ use sakshi_domain::flow::request::doclocker::DocLockerRequest;
 use sakshi_domain::flow::text::Text;
 use serde::{Deserialize, Serialize};
 
-use super::{Origin, PageUrl, Upstream, UpstreamError, written};
+use super::{OrderContext, PageUrl, Upstream, UpstreamError, to_body};
 
 #[derive(Serialize)]
 struct Order<'a> {
     #[serde(rename = "transactionId")]
     transaction_id: FlowId,
     #[serde(flatten)]
-    origin: Origin<'a>,
+    context: OrderContext<'a>,
     docs: &'a [Text],
     consent_text: &'a str,
 }
@@ -24,13 +24,13 @@ struct Answer {
     request_url: PageUrl,
 }
 
-/// Orders documents of a locker; the page is where the person agrees.
+/// Orders documents from a locker and returns the page where the person agrees.
 ///
 /// # Errors
-/// Why it is not taken.
-pub async fn order(upstream: &Upstream, opened: &FlowHeader, request: &DocLockerRequest) -> Result<PageUrl, UpstreamError> {
+/// Why the order failed.
+pub async fn order(upstream: &Upstream, header: &FlowHeader, request: &DocLockerRequest) -> Result<PageUrl, UpstreamError> {
     let order =
-        Order { transaction_id: opened.id, origin: Origin::opening(opened), docs: &request.docs, consent_text: request.consent.text() };
-    let answer: Answer = upstream.ask(written(&order, 0)).await?;
+        Order { transaction_id: header.id, context: OrderContext::of(header), docs: &request.docs, consent_text: request.consent.text() };
+    let answer: Answer = upstream.send(to_body(&order, 0)).await?;
     Ok(answer.request_url)
 }

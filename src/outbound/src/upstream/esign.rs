@@ -1,4 +1,4 @@
-//! The order of a document to be signed, and the signers' pages that answer it.
+//! The order of signatures on a document; the answer names a page for each signer.
 
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::header::FlowHeader;
@@ -9,17 +9,17 @@ use sakshi_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::strict::Object;
-use super::{Origin, PageUrl, Upstream, UpstreamError, written};
+use super::{OrderContext, PageUrl, Upstream, UpstreamError, to_body};
 
-/// Bytes of an order beside the file, to begin with.
-const BESIDE_THE_FILE: usize = 16 * 1_024;
+/// Initial capacity for an order, in addition to the file.
+const EXTRA_CAPACITY: usize = 16 * 1_024;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Order<'a> {
     document_id: FlowId,
     #[serde(flatten)]
-    origin: Origin<'a>,
+    context: OrderContext<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     document_reference_id: Option<&'a Text>,
     document: Document<'a>,
@@ -55,29 +55,29 @@ struct Page {
     signing_url: PageUrl,
 }
 
-/// Orders the signing of a document, which is let go before the answer is waited for. The pages come
-/// in the order of the signers.
+/// Orders signatures on a document and returns the signers' pages in the order of the signers. The document
+/// is dropped before the wait for the answer.
 ///
 /// # Errors
-/// Why it is not taken; an answer that does not give every signer one page is unreadable.
+/// Why the order failed; an answer must name every signer once.
 pub async fn order(
     upstream: &Upstream,
-    opened: &FlowHeader,
+    header: &FlowHeader,
     document: SourceDocument,
     latest: &EsignPayload,
 ) -> Result<Vec<PageUrl>, UpstreamError> {
-    let body = written(
+    let body = to_body(
         &Order {
-            document_id: opened.id,
-            origin: Origin::opening(opened),
+            document_id: header.id,
+            context: OrderContext::of(header),
             document_reference_id: latest.document_reference_id.as_ref(),
             document: Document { name: &document.name, content: document.content.as_str() },
             signer_info: latest.signer_info.iter().map(Invited::of).collect(),
         },
-        document.content.as_str().len() + BESIDE_THE_FILE,
+        document.content.as_str().len() + EXTRA_CAPACITY,
     );
     drop(document);
-    let mut answer: Answer = upstream.ask(body).await?;
+    let mut answer: Answer = upstream.send(body).await?;
     if answer.signer_info.len() != latest.signer_info.len() {
         return Err(UpstreamError::Unreadable("does not name every signer once"));
     }

@@ -1,4 +1,4 @@
-//! The order of an e-stamp; nothing is asked back but that it was taken.
+//! The order of an e-stamp. Its answer has no members.
 
 use sakshi_domain::flow::estamp::EStampKind;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -7,17 +7,17 @@ use sakshi_domain::flow::request::estamp::{EStampRequest, NamedSignatory};
 use sakshi_domain::flow::text::Text;
 use serde::Serialize;
 
-use super::{Origin, Taken, Upstream, UpstreamError, written};
+use super::{Accepted, OrderContext, Upstream, UpstreamError, to_body};
 
-/// Bytes of an order beside the file, to begin with.
-const BESIDE_THE_FILE: usize = 16 * 1_024;
+/// Initial capacity for an order, in addition to the file.
+const EXTRA_CAPACITY: usize = 16 * 1_024;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Order<'a> {
     e_stamp_id: FlowId,
     #[serde(flatten)]
-    origin: Origin<'a>,
+    context: OrderContext<'a>,
     api_type: EStampKind,
     document: Document<'a>,
     signatories_info: Vec<Signatory<'a>>,
@@ -40,23 +40,23 @@ struct Signatory<'a> {
     sign_type: &'a Text,
 }
 
-/// Orders an e-stamp; the document is let go before the answer is waited for.
+/// Orders an e-stamp. The document is dropped before the wait for the answer.
 ///
 /// # Errors
-/// Why it is not taken.
-pub async fn order(upstream: &Upstream, opened: &FlowHeader, request: EStampRequest) -> Result<(), UpstreamError> {
-    let body = written(
+/// Why the order failed.
+pub async fn order(upstream: &Upstream, header: &FlowHeader, request: EStampRequest) -> Result<(), UpstreamError> {
+    let body = to_body(
         &Order {
-            e_stamp_id: opened.id,
-            origin: Origin::opening(opened),
+            e_stamp_id: header.id,
+            context: OrderContext::of(header),
             api_type: request.kind,
             document: Document { document_name: &request.document_name, file_data: request.document.as_str() },
             signatories_info: request.signatories.iter().map(Signatory::of).collect(),
         },
-        request.document.as_str().len() + BESIDE_THE_FILE,
+        request.document.as_str().len() + EXTRA_CAPACITY,
     );
     drop(request);
-    let Taken {} = upstream.ask(body).await?;
+    let Accepted {} = upstream.send(body).await?;
     Ok(())
 }
 

@@ -1,13 +1,13 @@
-//! What this service asks of upstreams: one HTTP order for each flow that is to be opened.
+//! Orders to upstreams: one HTTP request for each flow to be opened.
 //!
-//! `src/outbound/README.md` is the interface for whoever writes a connector. Here is the exchange
-//! that all orders share and what can become of it; what each order says, and which answer it wants,
-//! is in the module of its flow. Nothing is repeated: an order that failed opens no flow.
+//! `src/outbound/README.md` documents the interface for authors of connectors. This file has what all
+//! orders share; the body and answer of each order are in the module of its flow. An order is never
+//! repeated: when it fails, no flow is opened.
 
-mod answer;
 pub mod doclocker;
 pub mod esign;
 pub mod estamp;
+mod page_url;
 pub mod pan;
 mod strict;
 pub mod wealth;
@@ -29,46 +29,46 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use url::Url;
 
-pub use answer::PageUrl;
+pub use page_url::PageUrl;
 
 use self::strict::Object;
-use crate::client::ClientError;
+use crate::error::ClientError;
 
 /// How orders are sent.
 #[derive(Clone)]
 pub struct UpstreamOptions {
-    /// What upstreams know this service by, without `Bearer`; visible ASCII. Never shown.
+    /// Authenticates this service to upstreams, without `Bearer`; visible ASCII. `Debug` does not show it.
     pub token: String,
-    /// Bound on name resolution, connection and TLS handshake together.
+    /// Limit on name resolution, connection and TLS handshake together.
     pub connect_timeout: Duration,
-    /// Bound on everything up to the end of the answer, connecting included.
+    /// Limit on the time until the end of the answer, connecting included.
     pub total_timeout: Duration,
-    /// Certificate authorities trusted besides the system's, as PEM.
+    /// PEM of certificate authorities that are trusted in addition to the system's.
     pub extra_roots_pem: Option<Vec<u8>>,
 }
 
-/// Why an order was not taken.
+/// Why an order failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
 pub enum UpstreamError {
-    /// There was no whole answer in time; whether the order was taken is not known.
+    /// The answer was not complete in time; whether the upstream accepted the order is unknown.
     #[error("the upstream did not answer in time")]
     TimedOut,
-    /// There was no connection, or it ended early.
+    /// There was no connection, or it broke.
     #[error("the upstream cannot be reached")]
     Unreachable,
-    /// It answered with another status than 200; a redirect is one.
+    /// It answered with a status other than 200, for example a redirect.
     #[error("the upstream answered with status {0}")]
     Refused(u16),
-    /// As many orders of this kind as may be are under way; this one was not sent.
+    /// The limit on concurrent orders of this kind is reached; this one was not sent.
     #[error("too many orders are under way")]
     Busy,
-    /// It answered 200, and the rest was not what was asked for. The words say nothing of the content.
+    /// It answered 200 with a body that cannot be used. The text says why, without quoting the body.
     #[error("the upstream's answer {0}")]
     Unreadable(&'static str),
 }
 
-/// Sends orders. Cloning is cheap; no connection is used twice, because an upstream that closes one
-/// at the moment of sending would lose an order that is not repeated.
+/// Sends orders. Cloning is cheap. Connections are not reused: if the upstream closed one just as an order
+/// is sent, the order would be lost.
 #[derive(Clone)]
 pub struct UpstreamClient {
     http: Client,
@@ -76,19 +76,20 @@ pub struct UpstreamClient {
     total_timeout: Duration,
 }
 
-/// Where the orders of one flow go, and how many may be under way: one that hangs must not take what the others need.
+/// Where the orders of one kind of flow go, with a limit on concurrent orders, so that an upstream that
+/// hangs does not use up what the others need.
 #[derive(Clone)]
 pub struct Upstream {
     client: UpstreamClient,
     url: Url,
-    room: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl UpstreamClient {
-    /// A client with these options.
+    /// Builds a client.
     ///
     /// # Errors
-    /// Unreadable extra roots, a token that no header can carry, or no usable TLS configuration.
+    /// The extra roots are unreadable, no header can carry the token, or TLS cannot be set up.
     pub fn new(options: &UpstreamOptions) -> Result<Self, ClientError> {
         let mut builder = Client::builder()
             .http1_only()
@@ -108,20 +109,20 @@ impl UpstreamClient {
         Ok(Self { http, authorization, total_timeout: options.total_timeout })
     }
 
-    /// The upstream at this URL, which gets up to `most` orders at a time.
+    /// The upstream at this URL, which gets up to `limit` concurrent orders.
     #[must_use]
-    pub fn at(&self, url: Url, most: usize) -> Upstream {
-        Upstream { client: self.clone(), url, room: Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS))) }
+    pub fn at(&self, url: Url, limit: usize) -> Upstream {
+        Upstream { client: self.clone(), url, permits: Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS))) }
     }
 }
 
 impl Upstream {
-    /// Sends an order and reads its answer, a JSON object in UTF-8 throughout.
+    /// Sends an order and reads its answer, a JSON object in UTF-8.
     ///
     /// # Errors
-    /// Why there is none.
-    pub async fn ask<A: DeserializeOwned>(&self, order: Vec<u8>) -> Result<A, UpstreamError> {
-        let _place = self.room.try_acquire().map_err(|_| UpstreamError::Busy)?;
+    /// Why the order failed.
+    pub async fn send<A: DeserializeOwned>(&self, order: Vec<u8>) -> Result<A, UpstreamError> {
+        let _permit = self.permits.try_acquire().map_err(|_| UpstreamError::Busy)?;
         let exchange = async {
             let request = self.client.http.post(self.url.clone()).header(AUTHORIZATION, self.client.authorization.clone());
             let request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json")).body(order);
@@ -132,14 +133,14 @@ impl Upstream {
             read(response).await
         };
         let body = timeout(self.client.total_timeout, exchange).await.map_err(|_| UpstreamError::TimedOut)??;
-        // The reader of bytes would not look into the texts of members that nobody asks for.
+        // serde_json's byte reader does not check UTF-8 in the strings of unknown members.
         let text = str::from_utf8(&body).map_err(|_| UpstreamError::Unreadable("is not in UTF-8"))?;
         let read = serde_json::from_str(text).map_err(|_| UpstreamError::Unreadable("is not the JSON that was asked for"));
         read.map(|Object(answer)| answer)
     }
 }
 
-/// The body of an answer, as far as one may be long.
+/// Reads the body of an answer, up to the limit.
 async fn read(mut response: Response) -> Result<Vec<u8>, UpstreamError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error))? {
@@ -151,38 +152,32 @@ async fn read(mut response: Response) -> Result<Vec<u8>, UpstreamError> {
     Ok(body)
 }
 
-/// The connection has a time-out of its own.
+/// Connecting has a timeout of its own.
 fn failure(error: &reqwest::Error) -> UpstreamError {
     if error.is_timeout() { UpstreamError::TimedOut } else { UpstreamError::Unreachable }
 }
 
-/// What every order says of the request that it comes from.
+/// The app and the correlation id that every order names.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Origin<'a> {
+struct OrderContext<'a> {
     app_id: &'a AppId,
     request_id: &'a RequestId,
 }
 
-impl<'a> Origin<'a> {
-    /// That of a request by this app.
-    #[must_use]
-    pub const fn of(app_id: &'a AppId, request_id: &'a RequestId) -> Self {
-        Self { app_id, request_id }
-    }
-
-    const fn opening(opened: &'a FlowHeader) -> Self {
-        Self::of(&opened.app, &opened.request_id)
+impl<'a> OrderContext<'a> {
+    const fn of(header: &'a FlowHeader) -> Self {
+        Self { app_id: &header.app, request_id: &header.request_id }
     }
 }
 
-/// The answer to an order that nothing is asked back for: any JSON object.
+/// An answer without required members: any JSON object.
 #[derive(Debug, Deserialize)]
-struct Taken {}
+struct Accepted {}
 
-/// An order as it is sent; writing one into memory does not fail.
-fn written(order: &impl Serialize, length: usize) -> Vec<u8> {
-    let mut body = Vec::with_capacity(length);
-    // What is written is plain data, and a part of it alone would be refused as unreadable.
+/// Serialises an order into a buffer of this initial capacity.
+fn to_body(order: &impl Serialize, capacity: usize) -> Vec<u8> {
+    let mut body = Vec::with_capacity(capacity);
+    // Orders are plain data, which always serialise; the upstream would refuse a partial body.
     let _ = serde_json::to_writer(&mut body, order);
     body
 }
@@ -199,7 +194,7 @@ impl fmt::Debug for UpstreamClient {
     }
 }
 
-/// Shows the origin only: paths and queries may hold secrets.
+/// Shows the origin only, because paths and queries may contain secrets.
 impl fmt::Debug for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Upstream({}/…)", self.url.origin().ascii_serialization())

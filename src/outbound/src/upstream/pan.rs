@@ -1,7 +1,5 @@
-//! What a PAN source is asked, and what it says of a PAN.
-//!
-//! Nothing is opened by it, but it is asked once all the same: whether to ask again is the client's
-//! choice.
+//! The question to a PAN source and its answer. It opens no flow, but is not repeated either: the client
+//! decides whether to ask again.
 
 use sakshi_domain::flow::dates::Day;
 use sakshi_domain::flow::text::Text;
@@ -9,7 +7,7 @@ use sakshi_domain::pan::{Pan, PanCategory, PanQuery, PanResult, PanStatus, Seedi
 use serde::{Deserialize, Serialize};
 
 use super::strict::Word;
-use super::{Upstream, UpstreamError, written};
+use super::{Upstream, UpstreamError, to_body};
 
 #[derive(Serialize)]
 struct Question<'a> {
@@ -30,15 +28,14 @@ struct Answer {
     nationalid_seeding_status: Option<Word<SeedingStatus>>,
 }
 
-/// Asks what is known of a PAN. One that the source does not know is an answer; of a comparison that
-/// was not asked for, whatever the source says is dropped.
+/// Asks a source about a PAN. An unknown PAN is an answer. Comparisons that were not asked for are dropped.
 ///
 /// # Errors
 /// Why there is no answer.
 pub async fn verify(source: &Upstream, query: &PanQuery) -> Result<PanResult, UpstreamError> {
     let question =
         Question { pan: &query.pan, consent_text: query.consent.text(), name: query.name.as_ref(), date_of_birth: query.date_of_birth };
-    let answer: Answer = source.ask(written(&question, 0)).await?;
+    let answer: Answer = source.send(to_body(&question, 0)).await?;
     let (pan, Word(status)) = (query.pan.clone(), answer.status);
     if status == PanStatus::NotFound {
         return Ok(PanResult::not_found(pan));

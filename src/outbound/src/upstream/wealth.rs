@@ -6,14 +6,14 @@ use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::text::ForeignId;
 use serde::{Deserialize, Serialize};
 
-use super::{Origin, PageUrl, Upstream, UpstreamError, written};
+use super::{OrderContext, PageUrl, Upstream, UpstreamError, to_body};
 
 #[derive(Serialize)]
 struct Order<'a> {
     #[serde(rename = "uniqueIdentifier")]
     unique_identifier: FlowId,
     #[serde(flatten)]
-    origin: Origin<'a>,
+    context: OrderContext<'a>,
     consent_text: &'a str,
 }
 
@@ -24,23 +24,23 @@ struct Answer {
     request_url: Option<PageUrl>,
 }
 
-/// What a consent is asked for under.
+/// A consent that the upstream asks the person for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskedConsent {
-    /// What the upstream's reports name it by until it has an id.
+    /// Identifies it in the upstream's reports.
     pub handle: ForeignId,
-    /// Where the person decides, if the upstream has a page for it.
+    /// Where the person decides, if the upstream has such a page.
     pub page: Option<PageUrl>,
 }
 
-/// Orders that a person be asked for a consent.
+/// Orders a consent.
 ///
 /// # Errors
-/// Why it is not taken.
-pub async fn order(upstream: &Upstream, opened: &FlowHeader, consent: &ConsentGiven) -> Result<AskedConsent, UpstreamError> {
-    let order = Order { unique_identifier: opened.id, origin: Origin::opening(opened), consent_text: consent.text() };
-    let answer: Answer = upstream.ask(written(&order, 0)).await?;
-    // A stored id may be of any form that a store wrote; one that arrives is held to its own.
+/// Why the order failed.
+pub async fn order(upstream: &Upstream, header: &FlowHeader, consent: &ConsentGiven) -> Result<AskedConsent, UpstreamError> {
+    let order = Order { unique_identifier: header.id, context: OrderContext::of(header), consent_text: consent.text() };
+    let answer: Answer = upstream.send(to_body(&order, 0)).await?;
+    // Deserialising a `ForeignId` does not check its form, because stored ids are trusted; parsing does.
     let handle = answer.consent_handle.parse().map_err(|_| UpstreamError::Unreadable("names a handle that is no id"))?;
     Ok(AskedConsent { handle, page: answer.request_url })
 }

@@ -1,5 +1,5 @@
-//! Threads that do the work of TLS, so that handshakes take more than the one thread which begins
-//! all attempts. They start with the first attempt that needs them.
+//! Threads for TLS, so that handshakes can use several cores. They start with the first attempt that
+//! needs them.
 
 use std::future::Future;
 use std::io;
@@ -10,20 +10,20 @@ use std::task::{Context, Poll};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinError, JoinHandle};
 
-/// With more than this the receivers' side is what a handshake waits for.
-const MOST: usize = 8;
+/// With more threads, handshakes only wait for the receivers.
+const THREADS_MAX: usize = 8;
 
-/// As many threads as there are cores, within reason.
+/// A tokio runtime with one thread per core, up to a limit.
 #[derive(Debug, Default)]
-pub(crate) struct Threads {
+pub(crate) struct TlsRuntime {
     runtime: Mutex<Option<Runtime>>,
 }
 
-impl Threads {
-    /// Has the future run there. Dropping the task ends it.
+impl TlsRuntime {
+    /// Runs the future on these threads. Dropping the task aborts it.
     ///
     /// # Errors
-    /// This machine has no thread to give.
+    /// The system cannot start a thread.
     pub(crate) fn run<F>(&self, future: F) -> io::Result<Task<F::Output>>
     where
         F: Future + Send + 'static,
@@ -39,12 +39,12 @@ impl Threads {
 }
 
 fn start() -> io::Result<Runtime> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
     Builder::new_multi_thread().worker_threads(threads).thread_name("webhooks-tls").enable_all().build()
 }
 
-impl Drop for Threads {
-    /// Does not wait: the last client may be dropped where waiting is not allowed.
+impl Drop for TlsRuntime {
+    /// Does not wait, because the last client may be dropped in async code.
     fn drop(&mut self) {
         let runtime = self.runtime.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(runtime) = runtime {
@@ -53,7 +53,7 @@ impl Drop for Threads {
     }
 }
 
-/// A future that runs on the threads.
+/// A future that runs on these threads; dropping it aborts it.
 #[derive(Debug)]
 pub(crate) struct Task<T>(JoinHandle<T>);
 

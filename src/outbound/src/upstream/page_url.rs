@@ -1,4 +1,4 @@
-//! Parts of upstreams' answers that are passed on to clients.
+//! The URL of an upstream's page, which is passed on to the client.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use sakshi_domain::limits::URL_CHARS_MAX;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use url::Url;
 
-/// A page of an upstream's, which the client sends a person to: an absolute http(s) URL of at most
-/// 2,048 visible ASCII characters without credentials, as the upstream wrote it.
+/// A page of an upstream to which the client sends a person: an absolute http(s) URL of at most 2,048
+/// visible ASCII characters without credentials, exactly as the upstream wrote it.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct PageUrl(Box<str>);
@@ -16,10 +16,10 @@ impl PageUrl {
     /// Accepts a URL.
     ///
     /// # Errors
-    /// What it must look like.
+    /// A message that says what is accepted.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let refusal = "must be an absolute http or https URL of at most 2048 visible ASCII characters without credentials";
-        // It is passed on unparsed, so nothing may be in it that readers understand differently, or do not show.
+        // It is passed on unparsed, so it must not contain what parsers read differently or browsers hide.
         let plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
         let readable = plain && text.len() <= URL_CHARS_MAX && names_authority(text);
         let url = readable.then(|| Url::parse(text).ok()).flatten().ok_or(refusal)?;
@@ -35,8 +35,8 @@ impl PageUrl {
     }
 }
 
-/// Whether host and port stand where RFC 3986, section 3 has them; a lenient parser finds them in
-/// `https:host` and `https:///host` too.
+/// Whether the authority is where RFC 3986 §3 puts it; lenient parsers also find it in `https:host` and
+/// `https:///host`.
 fn names_authority(text: &str) -> bool {
     text.split_once("://").is_some_and(|(scheme, rest)| !scheme.contains(':') && !rest.starts_with(['/', '@', ':']))
 }
@@ -48,7 +48,7 @@ impl<'de> Deserialize<'de> for PageUrl {
     }
 }
 
-/// Whoever has the URL of a signer may sign, so none of it is shown.
+/// Shows nothing of the URL, because anybody who has a signer's URL may sign.
 impl fmt::Debug for PageUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PageUrl({} characters)", self.0.len())

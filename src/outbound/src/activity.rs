@@ -1,0 +1,199 @@
+//! What is observed of a connection below HTTP/2: how much was written, when something was last read,
+//! and that the receiver does not send more than it was asked for.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use sakshi_domain::limits::WEBHOOK_RESPONSE_BYTES_MAX;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Bytes of an answer's headers; with more, its stream is reset.
+pub(crate) const HEADERS_MAX: u32 = 64 * 1_024;
+/// Bytes that a receiver may send in addition to its answers: settings, window updates, pings.
+const BASE_ALLOWANCE: i64 = 256 * 1_024;
+/// Bytes that it may send for each request: headers, the part of a body that is read, and what may be
+/// in flight when reading stops, in frames.
+const PER_REQUEST: i64 = (HEADERS_MAX as usize + 2 * WEBHOOK_RESPONSE_BYTES_MAX + 64 * 1_024) as i64;
+/// The largest allowance that can accumulate.
+const ALLOWANCE_MAX: i64 = BASE_ALLOWANCE + 64 * PER_REQUEST;
+
+/// The observed activity of a connection. Everybody who uses the connection holds a reference.
+#[derive(Debug)]
+pub(crate) struct Activity {
+    began: Instant,
+    /// Bytes that were handed to TLS, or may have been.
+    written: AtomicU64,
+    /// Milliseconds from the beginning to the last read.
+    last_read: AtomicU64,
+    /// Bytes that the receiver may still send.
+    allowance: AtomicI64,
+    write_failed: AtomicBool,
+}
+
+impl Activity {
+    pub(crate) fn new() -> Arc<Self> {
+        let (written, last_read) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (allowance, write_failed) = (AtomicI64::new(BASE_ALLOWANCE), AtomicBool::new(false));
+        Arc::new(Self { began: Instant::now(), written, last_read, allowance, write_failed })
+    }
+
+    /// The activity of a connection of this age on which nothing was read.
+    #[cfg(test)]
+    pub(crate) fn aged(age: Duration) -> Arc<Self> {
+        let mut activity = Self::new();
+        if let Some(activity) = Arc::get_mut(&mut activity) {
+            activity.began -= age;
+        }
+        activity
+    }
+
+    pub(crate) fn age(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Bytes written so far. While this is what it was when a request was queued, no byte of the request
+    /// was sent.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn last_read(&self) -> Instant {
+        self.began + Duration::from_millis(self.last_read.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn write_failed(&self) -> bool {
+        self.write_failed.load(Ordering::Relaxed)
+    }
+
+    /// Raises the allowance, because a request is about to be sent.
+    pub(crate) fn add_request(&self) {
+        // The closure never returns `None`, so this cannot fail.
+        let _ = self.allowance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some((left + PER_REQUEST).min(ALLOWANCE_MAX)));
+    }
+
+    fn record_read(&self, bytes: usize) -> io::Result<()> {
+        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_read.store(now, Ordering::Relaxed);
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let left = self.allowance.fetch_sub(bytes, Ordering::Relaxed);
+        if left < bytes { Err(io::Error::other("the receiver sends more than it was asked for")) } else { Ok(()) }
+    }
+}
+
+/// A connection whose activity is recorded.
+///
+/// After a failed write it can still be read, so that everything the receiver sent before it closed the
+/// connection is seen, above all which requests it did not process. HTTP/2 would give up at once.
+#[derive(Debug)]
+pub(crate) struct TrackedIo<Io> {
+    io: Io,
+    activity: Arc<Activity>,
+}
+
+impl<Io> TrackedIo<Io> {
+    pub(crate) fn new(io: Io, activity: Arc<Activity>) -> Self {
+        Self { io, activity }
+    }
+
+    fn fail_writes(&self) {
+        self.activity.write_failed.store(true, Ordering::Relaxed);
+    }
+}
+
+impl<Io: AsyncRead + Unpin> AsyncRead for TrackedIo<Io> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.io).poll_read(context, buffer))?;
+        match buffer.filled().len() - before {
+            0 => Poll::Ready(Ok(())),
+            bytes => Poll::Ready(self.activity.record_read(bytes)),
+        }
+    }
+}
+
+/// Vectored writes are not offered: so small bodies are written together with their headers, many requests at a time.
+impl<Io: AsyncWrite + Unpin> AsyncWrite for TrackedIo<Io> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.activity.write_failed() {
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        let written = ready!(Pin::new(&mut self.io).poll_write(context, bytes)).unwrap_or_else(|_| {
+            self.fail_writes();
+            bytes.len()
+        });
+        self.activity.written.fetch_add(written as u64, Ordering::SeqCst);
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.activity.write_failed() && ready!(Pin::new(&mut self.io).poll_flush(context)).is_err() {
+            self.fail_writes();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.activity.write_failed() { Poll::Ready(Ok(())) } else { Pin::new(&mut self.io).poll_shutdown(context) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    /// A connection that the other side closed after it sent something.
+    struct Closed(&'static [u8]);
+
+    impl AsyncRead for Closed {
+        fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.0).poll_read(context, buffer)
+        }
+    }
+
+    impl AsyncWrite for Closed {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+        }
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+        }
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Err(io::ErrorKind::NotConnected.into()))
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_sent_before_the_close_is_read_although_writing_fails() {
+        let activity = Activity::new();
+        let mut tracked = TrackedIo::new(Closed(b"last words"), Arc::clone(&activity));
+        let before = activity.written();
+        tracked.write_all(b"request").await.unwrap();
+        tracked.flush().await.unwrap();
+        assert!(activity.write_failed() && activity.written() > before, "what was tried may have been sent");
+        let after = activity.written();
+        tracked.write_all(b"another").await.unwrap();
+        assert_eq!(activity.written(), after, "what was not tried was not");
+        let mut read = String::new();
+        tracked.read_to_string(&mut read).await.unwrap();
+        assert_eq!(read, "last words");
+        tracked.shutdown().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_receiver_may_send_what_it_is_asked_for_and_a_little_more() {
+        let activity = Activity::new();
+        let mut bytes = BASE_ALLOWANCE;
+        assert!(activity.record_read(usize::try_from(bytes).unwrap()).is_ok() && activity.record_read(1).is_err());
+        for requests in [1, 64, 1_000] {
+            let activity = Activity::new();
+            (0..requests).for_each(|_| activity.add_request());
+            bytes = (BASE_ALLOWANCE + requests * PER_REQUEST).min(ALLOWANCE_MAX);
+            assert!(activity.record_read(usize::try_from(bytes).unwrap()).is_ok() && activity.record_read(1).is_err(), "{requests}");
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! The pool of connections to each receiver that speaks TLS: which request uses which connection, who
+//! opens a new one, and when one is retired.
+//!
+//! Whether a receiver speaks HTTP/2 is not known before the first connection. So one attempt connects
+//! while the others wait. With HTTP/2 they then share its connection; with HTTP/1.1 each opens its own. If
+//! the connection fails, the waiting attempts all try for themselves until one succeeds.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use h2::client::SendRequest;
+use tokio::sync::Notify;
+
+use crate::activity::Activity;
+
+/// With this many receivers, those that nobody uses are removed.
+const ORIGINS_MAX: usize = 4_096;
+/// Concurrent requests of one connection, even if the receiver permits more.
+const STREAMS_MAX: usize = 256;
+/// How long a connection without requests is kept. It is short, because a receiver that closes an idle
+/// connection just as a request is sent would lose the request.
+const IDLE_MAX: Duration = Duration::from_secs(1);
+/// An older connection gets no new requests, so that a change of the receiver's addresses takes effect.
+const AGE_MAX: Duration = Duration::from_secs(60);
+/// A connection with requests that received nothing for this long gets no new ones; it may be dead.
+const SILENCE_MAX: Duration = Duration::from_secs(3);
+/// How long HTTP/2 is not offered to a receiver whose HTTP/2 is broken.
+const HTTP2_DISABLED_FOR: Duration = Duration::from_secs(300);
+/// HTTP/2 is considered broken after this many connections in a row broke before their first request.
+const FAILED_STARTS_MAX: u32 = 2;
+
+/// The pools of all receivers that speak TLS, by host and port.
+#[derive(Debug, Default)]
+pub(crate) struct OriginPools(Mutex<HashMap<Box<str>, Arc<OriginPool>>>);
+
+impl OriginPools {
+    pub(crate) fn get(&self, authority: &str) -> Arc<OriginPool> {
+        let mut pools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pool) = pools.get(authority) {
+            return Arc::clone(pool);
+        }
+        if pools.len() >= ORIGINS_MAX {
+            pools.retain(|_, pool| Arc::strong_count(pool) > 1);
+        }
+        Arc::clone(pools.entry(authority.into()).or_default())
+    }
+}
+
+/// Identifies a connection within its pool.
+pub(crate) type ConnectionId = u64;
+
+/// The connections to one receiver.
+#[derive(Debug, Default)]
+pub(crate) struct OriginPool {
+    state: Mutex<State>,
+    /// Notified when an attempt to connect has succeeded or failed.
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    connections: Vec<Pooled>,
+    /// Attempts that connect.
+    connecting: usize,
+    /// Attempts that wait for one of those.
+    waiting: usize,
+    /// Requests that a new connection is expected to carry.
+    expected: usize,
+    /// Connections in a row that broke before their first request.
+    failed_starts: u32,
+    /// Until when only HTTP/1.1 is offered.
+    http1_until: Option<Instant>,
+    next_id: ConnectionId,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { connections: Vec::new(), connecting: 0, waiting: 0, expected: usize::MAX, failed_starts: 0, http1_until: None, next_id: 0 }
+    }
+}
+
+/// A connection that takes further requests.
+#[derive(Debug)]
+struct Pooled {
+    id: ConnectionId,
+    requests: SendRequest<Bytes>,
+    activity: Arc<Activity>,
+    /// Requests in flight.
+    active: usize,
+    /// When it last became active or idle.
+    since: Instant,
+}
+
+impl Pooled {
+    fn capacity(&self) -> usize {
+        self.requests.current_max_send_streams().min(STREAMS_MAX)
+    }
+
+    /// Whether it may carry another request, apart from its capacity.
+    fn is_usable(&self) -> bool {
+        let silent = self.active > 0 && self.activity.last_read().max(self.since).elapsed() >= SILENCE_MAX;
+        !silent && !self.activity.write_failed() && self.activity.age() < AGE_MAX
+    }
+
+    fn is_idle(&self) -> bool {
+        self.active == 0 && self.since.elapsed() >= IDLE_MAX
+    }
+}
+
+impl State {
+    /// A usable connection with free capacity.
+    fn available(&mut self) -> Option<&mut Pooled> {
+        self.connections.retain(Pooled::is_usable);
+        self.connections.iter_mut().find(|pooled| pooled.active < pooled.capacity())
+    }
+
+    /// Whether the connections being opened are expected to be too few for one more waiting attempt.
+    fn needs_connection(&self) -> bool {
+        self.waiting >= self.connecting.saturating_mul(self.expected.saturating_sub(1))
+    }
+
+    fn disable_http2(&mut self) {
+        self.http1_until = Some(Instant::now() + HTTP2_DISABLED_FOR);
+        self.connections.clear();
+        self.expected = 1;
+    }
+}
+
+/// What an attempt must do.
+pub(crate) enum Checkout {
+    /// Send its request on this connection.
+    Reuse(StreamSlot),
+    /// Open a connection.
+    Connect(Connecting),
+}
+
+impl OriginPool {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Finds a connection for a request. May wait for another attempt's connection. With `exclusive`, the
+    /// request gets a connection of its own.
+    pub(crate) async fn checkout(self: &Arc<Self>, exclusive: bool) -> Checkout {
+        if exclusive {
+            return Checkout::Connect(self.connect(&mut self.state(), true));
+        }
+        loop {
+            let changed = self.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            changed.as_mut().enable();
+            let _waiting = {
+                let mut state = self.state();
+                if let Some(pooled) = state.available() {
+                    return Checkout::Reuse(StreamSlot::on(self, pooled));
+                }
+                if state.needs_connection() {
+                    return Checkout::Connect(self.connect(&mut state, false));
+                }
+                state.waiting += 1;
+                Waiting(self)
+            };
+            changed.await;
+        }
+    }
+
+    fn connect(self: &Arc<Self>, state: &mut State, exclusive: bool) -> Connecting {
+        if !exclusive {
+            state.connecting += 1;
+        }
+        let offer_http2 = state.http1_until.is_none_or(|until| Instant::now() >= until);
+        Connecting { pool: Arc::clone(self), offer_http2, exclusive, finished: false }
+    }
+
+    /// Whether a connection is still available for requests. A connection that is no longer usable or was
+    /// idle too long is removed here, so that no request can get it.
+    pub(crate) fn keeps(&self, id: ConnectionId) -> bool {
+        let mut state = self.state();
+        state.connections.retain(|pooled| pooled.id != id || (pooled.is_usable() && !pooled.is_idle()));
+        state.connections.iter().any(|pooled| pooled.id == id)
+    }
+
+    /// The connection gets no further requests.
+    pub(crate) fn retire(&self, id: ConnectionId) {
+        self.state().connections.retain(|pooled| pooled.id != id);
+    }
+
+    /// The receiver's HTTP/2 is broken, or it asks for HTTP/1.1.
+    pub(crate) fn disable_http2(&self) {
+        self.state().disable_http2();
+    }
+}
+
+struct Waiting<'a>(&'a OriginPool);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.state().waiting -= 1;
+    }
+}
+
+/// An attempt that connects. When it is dropped without a result, it has failed.
+pub(crate) struct Connecting {
+    pool: Arc<OriginPool>,
+    /// Whether to offer HTTP/2.
+    pub(crate) offer_http2: bool,
+    exclusive: bool,
+    finished: bool,
+}
+
+impl Connecting {
+    /// The receiver speaks HTTP/1.1.
+    pub(crate) fn http1(mut self) {
+        let pool = Arc::clone(&self.pool);
+        self.finish(&mut pool.state(), 1);
+    }
+
+    /// The receiver speaks HTTP/2. Returns the slot of this attempt. Others may share the connection, unless
+    /// one with free capacity exists.
+    pub(crate) fn http2(mut self, requests: SendRequest<Bytes>, activity: Arc<Activity>) -> (StreamSlot, Arc<OriginPool>) {
+        let pool = Arc::clone(&self.pool);
+        let mut state = pool.state();
+        state.failed_starts = 0;
+        state.next_id += 1;
+        let mut pooled = Pooled { id: state.next_id, requests, activity, active: 0, since: Instant::now() };
+        let slot = StreamSlot::on(&pool, &mut pooled);
+        let capacity = pooled.capacity();
+        if !self.exclusive && state.available().is_none() {
+            state.connections.push(pooled);
+        }
+        self.finish(&mut state, capacity);
+        drop(state);
+        (slot, pool)
+    }
+
+    /// The receiver agreed to HTTP/2, but the connection broke before a request was sent.
+    pub(crate) fn failed(mut self) {
+        let pool = Arc::clone(&self.pool);
+        let mut state = pool.state();
+        state.failed_starts += 1;
+        if state.failed_starts >= FAILED_STARTS_MAX {
+            state.failed_starts = 0;
+            state.disable_http2();
+        }
+        let expected = state.expected;
+        self.finish(&mut state, expected);
+    }
+
+    fn finish(&mut self, state: &mut State, expected: usize) {
+        if !self.exclusive {
+            state.connecting -= 1;
+            state.expected = expected;
+        }
+        self.finished = true;
+        self.pool.changed.notify_waiters();
+    }
+}
+
+impl Drop for Connecting {
+    fn drop(&mut self) {
+        if !self.finished {
+            let pool = Arc::clone(&self.pool);
+            self.finish(&mut pool.state(), 1);
+        }
+    }
+}
+
+/// The right to send one request on a connection; frees its capacity when dropped.
+pub(crate) struct StreamSlot {
+    pool: Arc<OriginPool>,
+    pub(crate) id: ConnectionId,
+    pub(crate) requests: SendRequest<Bytes>,
+    pub(crate) activity: Arc<Activity>,
+}
+
+impl StreamSlot {
+    fn on(pool: &Arc<OriginPool>, pooled: &mut Pooled) -> Self {
+        if pooled.active == 0 {
+            pooled.since = Instant::now();
+        }
+        pooled.active += 1;
+        Self { pool: Arc::clone(pool), id: pooled.id, requests: pooled.requests.clone(), activity: Arc::clone(&pooled.activity) }
+    }
+
+    /// The connection gets no further requests.
+    pub(crate) fn retire(&self) {
+        self.pool.retire(self.id);
+    }
+
+    /// The receiver's HTTP/2 is broken, or it asks for HTTP/1.1.
+    pub(crate) fn disable_http2(&self) {
+        self.pool.disable_http2();
+    }
+}
+
+impl Drop for StreamSlot {
+    fn drop(&mut self) {
+        let mut state = self.pool.state();
+        if let Some(pooled) = state.connections.iter_mut().find(|pooled| pooled.id == self.id) {
+            pooled.active -= 1;
+            if pooled.active == 0 {
+                pooled.since = Instant::now();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt as _;
+    use tokio::io::{AsyncWriteExt as _, DuplexStream};
+
+    /// Settings of a receiver that takes four requests at a time (RFC 9113 §6.5).
+    const FOUR: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x04";
+
+    /// The sending half of a connection of this age; the third value keeps it alive.
+    async fn connection(age: Duration) -> (SendRequest<Bytes>, Arc<Activity>, impl Sized) {
+        let (near, mut far): (DuplexStream, DuplexStream) = tokio::io::duplex(4_096);
+        far.write_all(FOUR).await.unwrap();
+        let handshake = crate::http2::handshake(near).await.unwrap();
+        (handshake.requests, Activity::aged(age), (handshake.connection, handshake.activity, far))
+    }
+
+    async fn connecting(pool: &Arc<OriginPool>) -> Connecting {
+        match pool.checkout(false).await {
+            Checkout::Connect(connecting) => connecting,
+            Checkout::Reuse(_) => panic!("there is a connection"),
+        }
+    }
+
+    async fn sending(pool: &Arc<OriginPool>) -> StreamSlot {
+        match pool.checkout(false).await {
+            Checkout::Reuse(slot) => slot,
+            Checkout::Connect(_) => panic!("there is no connection"),
+        }
+    }
+
+    #[tokio::test]
+    async fn one_attempt_connects_and_the_others_share_its_connection_up_to_its_capacity() {
+        let pool = Arc::new(OriginPool::default());
+        let first = connecting(&pool).await;
+        let mut others: Vec<_> = (0..5).map(|_| Box::pin(pool.checkout(false))).collect();
+        for other in &mut others {
+            assert!(other.now_or_never().is_none());
+        }
+        let (requests, activity, _alive) = connection(Duration::ZERO).await;
+        let (_slot, _) = first.http2(requests, activity);
+        let mut checkouts: Vec<Checkout> = Vec::new();
+        for other in &mut others {
+            checkouts.extend(other.now_or_never());
+        }
+        let sending = checkouts.iter().filter(|checkout| matches!(checkout, Checkout::Reuse(_))).count();
+        assert_eq!((sending, checkouts.len()), (3, 4), "three share it, one connects, one waits for that one");
+    }
+
+    #[tokio::test]
+    async fn after_http1_or_a_failure_every_attempt_connects() {
+        for fails in [true, false] {
+            let pool = Arc::new(OriginPool::default());
+            let first = connecting(&pool).await;
+            if fails {
+                drop(first);
+            } else {
+                first.http1();
+            }
+            let _all = [connecting(&pool).await, connecting(&pool).await, connecting(&pool).await];
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_gets_no_requests_when_it_is_old_or_silent_or_was_idle() {
+        let pool = Arc::new(OriginPool::default());
+        let (requests, activity, _alive) = connection(AGE_MAX.saturating_sub(Duration::from_secs(1))).await;
+        let (slot, _) = connecting(&pool).await.http2(requests, activity);
+        drop((sending(&pool).await, sending(&pool).await));
+        assert!(pool.keeps(slot.id));
+        // A request is in flight, and nothing was read since.
+        pool.state().connections[0].since -= SILENCE_MAX;
+        drop(connecting(&pool).await);
+        assert!(!pool.keeps(slot.id));
+
+        let (requests, activity, _alive) = connection(AGE_MAX).await;
+        let (old, _) = connecting(&pool).await.http2(requests, activity);
+        drop(connecting(&pool).await);
+        assert!(!pool.keeps(old.id));
+
+        let (requests, activity, _alive) = connection(Duration::ZERO).await;
+        let (idle, _) = connecting(&pool).await.http2(requests, activity);
+        let id = idle.id;
+        drop(idle);
+        assert!(pool.keeps(id));
+        pool.state().connections[0].since -= IDLE_MAX;
+        assert!(!pool.keeps(id));
+        drop(connecting(&pool).await);
+    }
+
+    #[tokio::test]
+    async fn http2_that_breaks_twice_before_the_first_request_is_not_offered_for_a_while() {
+        let pool = Arc::new(OriginPool::default());
+        for _ in 0..2 {
+            let connecting = connecting(&pool).await;
+            assert!(connecting.offer_http2);
+            connecting.failed();
+        }
+        assert!(!connecting(&pool).await.offer_http2);
+        pool.state().http1_until = Some(Instant::now());
+        assert!(connecting(&pool).await.offer_http2);
+    }
+}
