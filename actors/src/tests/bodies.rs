@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
-use sakshi_store::{ReportFlowOutcome, Store as _};
+use sakshi_store::{Outbox as _, ReportFlowOutcome};
 
 use super::{Universe, roomy, run, until, verified};
 use crate::{ByteBounds, DispatchBounds, TreeBounds};

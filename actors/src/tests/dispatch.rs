@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
-use sakshi_store::Store as _;
+use sakshi_store::Outbox as _;
 use serde_json::Value;
 
 use super::{Universe, declined, run, verified};

@@ -11,7 +11,7 @@ use sakshi_domain::clock::Clock as _;
 use sakshi_domain::event::{Event, EventCounts, EventName, EventPatch, EventRefusal, EventStatus, EventTerms, MaxGuests};
 use sakshi_domain::ids::EventId;
 use sakshi_domain::language::Language;
-use sakshi_store::{CreateEvent, CreateEventOutcome, OpenOutcome, PatchEventOutcome, Store as _};
+use sakshi_store::{CreateEvent, CreateEventOutcome, Events as _, OpenOutcome, PatchEventOutcome};
 
 use super::{Universe, run, until, verified};
 use crate::{CompleteReply, EventView};

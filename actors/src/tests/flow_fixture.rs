@@ -15,7 +15,7 @@ use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::{App, KeyCase};
-use sakshi_store::{OpenFlow, OpenFlowOutcome, Store as _};
+use sakshi_store::{OpenFlow, OpenFlowOutcome, Tenancy as _};
 use serde_json::{Value, json};
 
 use super::{Universe, WINDOW};

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::ids::AppId;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
-use sakshi_store::{ReportFlowOutcome, Store as _};
+use sakshi_store::{Outbox as _, ReportFlowOutcome};
 
 use super::{Universe, roomy, run, until};
 use crate::flow::DetonateFlow;

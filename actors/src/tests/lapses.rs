@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
-use sakshi_store::{OpenFlowOutcome, ReportFlowOutcome, Store as _};
+use sakshi_store::{Flows as _, OpenFlowOutcome, ReportFlowOutcome};
 use serde_json::Value;
 
 use super::flow_fixture::INVITED;

@@ -28,7 +28,7 @@ use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, Failu
 use sakshi_domain::{channel::Channel, transaction::VerifiedClaims};
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{OpenOutcome, OpenTransaction, Retention, Store, Vault};
+use sakshi_store::{Credits as _, OpenOutcome, OpenTransaction, Retention, Tenancy as _, Transactions as _, Vault};
 use tokio::sync::mpsc;
 use zeroize::Zeroizing;
 

@@ -15,7 +15,7 @@ use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, KeyCase};
 use sakshi_domain::time::Timestamp;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{CreditOutcome, ReportFlow, ReportFlowOutcome, Store, StoreFuture, Vault};
+use sakshi_store::{CreditOutcome, Credits as _, Flows as _, ReportFlow, ReportFlowOutcome, Store, StoreFuture, Tenancy as _, Vault};
 use secrecy::SecretString;
 use serde_json::json;
 

@@ -1,28 +1,28 @@
-//! The canary: one box in every store, by which a store knows the keys that it was written under.
+//! The canary: one sealed value in every store, which shows whether a node has the keys that the store
+//! was written under.
 //!
-//! Without it a wrong key would show only where an old record is read, and everything written until
-//! then would be sealed with it.
+//! Without it a wrong key would be noticed only when an old record is read, and everything written
+//! until then would be sealed with it.
 
 use crate::error::StoreError;
 use crate::vault::{Sealed, Vault, VaultError};
 
-/// Whom the box belongs to; no record has such an id.
+/// The owner that the canary is sealed for. No record has such an id.
 const OWNER: &[u8] = b"sakshi store canary 1";
-const SONG: &[u8] = b"This store was written under this key.";
+const PLAINTEXT: &[u8] = b"This store was written under this key.";
 
-/// Compares the keys of a node with the canary that its store keeps, if it keeps one. The answer is
-/// the canary to be kept from now on, unless that is the one it has: a store without one gets one,
-/// and after a change of keys it is sealed with the key that seals now.
+/// Checks the keys of a node against the canary in its store, if there is one. Returns a canary to be
+/// stored: for a store without one, and after a change of keys, sealed with the new key.
 ///
 /// # Errors
-/// [`StoreError::WrongKey`] when none of the keys opens it, [`StoreError::Corrupt`] when it is none.
+/// [`StoreError::WrongKey`] when none of the keys opens it, [`StoreError::Corrupt`] when it is damaged.
 pub(crate) fn check(vault: &Vault, kept: Option<&[u8]>) -> Result<Option<Vec<u8>>, StoreError> {
-    let fresh = || Some(vault.seal(OWNER, SONG).to_bytes());
+    let fresh = || Some(vault.seal(OWNER, PLAINTEXT).to_bytes());
     let Some(kept) = kept else { return Ok(fresh()) };
     let damaged = || StoreError::Corrupt("the canary cannot be read".into());
     let kept = Sealed::from_bytes(kept).ok_or_else(damaged)?;
     match vault.open(OWNER, &kept) {
-        Ok(song) if *song == SONG => Ok(if vault.seals_like(&kept) { None } else { fresh() }),
+        Ok(plaintext) if *plaintext == PLAINTEXT => Ok(if vault.seals_like(&kept) { None } else { fresh() }),
         Err(VaultError::UnknownKey) => Err(StoreError::WrongKey),
         Ok(_) | Err(_) => Err(damaged()),
     }
@@ -30,14 +30,8 @@ pub(crate) fn check(vault: &Vault, kept: Option<&[u8]>) -> Result<Option<Vec<u8>
 
 #[cfg(test)]
 mod tests {
-    use zeroize::Zeroizing;
-
     use super::*;
-
-    fn vault(bytes: &[u8]) -> Vault {
-        let keys: Vec<_> = bytes.iter().map(|byte| Zeroizing::new(vec![*byte; 32])).collect();
-        Vault::new(&keys).unwrap()
-    }
+    use crate::vault::test_vault as vault;
 
     #[test]
     fn a_store_gets_one_canary_and_keeps_it_while_the_key_stays() {

@@ -1,8 +1,13 @@
-//! Why the store could not answer. Business refusals are outcomes, not errors.
+//! The answer of a store, and why it could not answer. Business refusals are outcomes, not errors.
 
-/// The store could not carry out or could not confirm a transition.
+use std::pin::Pin;
+
+/// The answer of a store, to be awaited on any thread.
+pub type StoreFuture<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'static>>;
+
+/// The store could not execute or could not confirm an operation.
 ///
-/// After any of these the caller knows nothing about the transition: it repeats it under the same
+/// After any of these the caller does not know whether it took effect: it repeats it under the same
 /// id, or reports that the service is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
@@ -15,10 +20,10 @@ pub enum StoreError {
     /// The stored data is damaged; an operator must look.
     #[error("the store is corrupt: {0}")]
     Corrupt(String),
-    /// Another process holds the store.
+    /// Another process has the store open.
     #[error("the store at {0} is in use by another process")]
     InUse(String),
-    /// The store was written under keys of which this node has none; nothing was written.
+    /// The store was written under keys that this node does not have; nothing was written.
     #[error(
         "the store was written under another encryption key: store.encryption_key and store.previous_encryption_keys hold none that \
          opens it"

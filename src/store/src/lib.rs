@@ -1,34 +1,48 @@
-//! The store: the truth of which every actor is a live, timed copy.
+//! The durable store. Actors hold live, timed copies of what is in it.
 //!
-//! [`Store`] is one trait of named transitions, each of them atomic and safe to repeat under the
-//! same id: [`embedded`] keeps them in a file of one process, [`redis`] in Redis for many nodes.
-//! Personal data enters only as [`Sealed`] boxes, which the [`Vault`] makes and opens;
-//! no implementation sees a claim in the clear.
+//! [`Store`] is the sum of one small trait for each kind of record, in a file beside its request and
+//! outcome types. Every operation is atomic and safe to repeat under the same id. [`embedded`]
+//! implements them with one SQLite file for one process, [`redis`] with Redis for many nodes, each
+//! in files of the same names. Personal data enters only as [`Sealed`] ciphertext, which the
+//! [`Vault`] makes and opens; no implementation sees a claim in plain text.
 
 mod canary;
 #[cfg(test)]
 mod conformance;
+mod credits;
 pub mod embedded;
 mod error;
+mod events;
 mod flows;
+mod idempotency;
 #[cfg(test)]
 mod models;
-mod record;
+mod outbox;
+mod paging;
 pub mod redis;
 mod sealing;
-mod session;
+mod sessions;
 mod store;
-mod transition;
+mod tenancy;
+mod transactions;
+mod upkeep;
 mod vault;
 
-pub use error::StoreError;
-pub use flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, SealedPayload};
-pub use record::{CompletedRecord, Registration, TransactionRecord};
-pub use session::{SessionDigest, SessionRecord};
-pub use store::{Store, StoreFuture};
-pub use transition::{
-    Audit, CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, GuestOutcomes, IdempotencyScope,
-    IdempotentAnswer, KeyGrant, OpenOutcome, OpenTransaction, OrderLease, Page, PageRequest, PatchEventOutcome, PresentedCredential,
-    Retention, Rows, Swept,
+pub use credits::{Audit, CreditOutcome, Credits};
+pub use error::{StoreError, StoreFuture};
+pub use events::{CreateEvent, CreateEventOutcome, Events, PatchEventOutcome, Registration};
+pub use flows::{
+    FlowDeliveries, FlowRecord, Flows, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, SealedPayload,
 };
+pub use idempotency::{Idempotency, IdempotencyScope, IdempotentAnswer, OrderLease};
+pub use outbox::Outbox;
+pub use paging::{Page, PageRequest, Rows};
+pub use sessions::{SessionDigest, SessionRecord, Sessions};
+pub use store::Store;
+pub use tenancy::{KeyGrant, Tenancy};
+pub use transactions::{
+    CompleteOutcome, CompleteTransaction, CompletedRecord, GuestOutcomes, OpenOutcome, OpenTransaction, PresentedCredential,
+    TransactionRecord, Transactions,
+};
+pub use upkeep::{Retention, Swept, Upkeep};
 pub use vault::{Sealed, Vault, VaultError};

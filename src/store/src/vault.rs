@@ -188,14 +188,17 @@ impl fmt::Debug for Vault {
     }
 }
 
+/// A vault with one key of equal bytes for each of these bytes.
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(crate) fn test_vault(bytes: &[u8]) -> Vault {
+    let keys: Vec<_> = bytes.iter().map(|byte| Zeroizing::new(vec![*byte; 32])).collect();
+    Vault::new(&keys).unwrap()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    fn vault(bytes: &[u8]) -> Vault {
-        let keys: Vec<_> = bytes.iter().map(|byte| Zeroizing::new(vec![*byte; 32])).collect();
-        Vault::new(&keys).unwrap()
-    }
+    use super::{Sealed, VaultError, test_vault as vault};
 
     #[test]
     fn what_is_sealed_opens_for_its_owner_alone() {

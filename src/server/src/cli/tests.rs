@@ -12,7 +12,7 @@ use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::http_url::{HttpUrl, Schemes};
-use sakshi_store::{ReportFlow, Store as _};
+use sakshi_store::{Flows as _, ReportFlow, Tenancy as _};
 
 use super::{Cli, run};
 use crate::flow_fixture::Party;

@@ -10,7 +10,7 @@ use actix_web::{App, HttpResponse, web};
 use futures_util::future::Either;
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::profile::Profile;
-use sakshi_store::Store as _;
+use sakshi_store::Tenancy as _;
 use serde_json::Value;
 use tokio::time::timeout;
 

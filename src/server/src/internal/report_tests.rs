@@ -9,7 +9,7 @@ use sakshi_domain::clock::Clock as _;
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::limits::REPORT_BYTES_MAX;
-use sakshi_store::Store as _;
+use sakshi_store::Tenancy as _;
 use serde_json::{Value, json};
 
 use super::InternalDeps;

@@ -14,7 +14,7 @@ use sakshi_domain::clock::Clock as _;
 use sakshi_domain::event::{Event, EventCounts, EventName, EventTerms, MaxGuests};
 use sakshi_domain::ids::EventId;
 use sakshi_domain::language::Language;
-use sakshi_store::{CreateEvent, Store as _};
+use sakshi_store::{CreateEvent, Events as _};
 use serde_json::{Value, json};
 
 use super::{InternalDeps, configure};

@@ -22,7 +22,7 @@ use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, Failu
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_store::OpenOutcome;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{CreateEvent, CreateEventOutcome, OpenTransaction, Retention, Store as _};
+use sakshi_store::{CreateEvent, CreateEventOutcome, OpenTransaction, Retention, Tenancy as _};
 use serde_json::json;
 
 use crate::agreement;

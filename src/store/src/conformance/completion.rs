@@ -9,8 +9,8 @@ use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity};
 
 use super::World;
 use super::fixture::{REPLAY_WINDOW, WINDOW, client_with, completed, completing, opened, opening_with_hook, sealed};
-use crate::record::{CompletedRecord, TransactionRecord};
-use crate::transition::{CompleteOutcome, CompleteTransaction, PresentedCredential};
+use crate::{CompleteOutcome, CompleteTransaction, PresentedCredential};
+use crate::{CompletedRecord, TransactionRecord};
 
 pub(crate) async fn completing_keeps_the_result_and_queues_one_webhook(world: &impl World) {
     let client = client_with(world, 1).await;

@@ -9,7 +9,7 @@ use sakshi_domain::ids::{AppId, ClientId, EventId};
 
 use super::World;
 use super::fixture::{EVENT, client_with, counts, created, event, kept, opened, patched, places, registered, scan, scanned, scope, url};
-use crate::transition::{CreateEvent, CreateEventOutcome, OpenOutcome, Page, PageRequest, PatchEventOutcome};
+use crate::{CreateEvent, CreateEventOutcome, OpenOutcome, Page, PageRequest, PatchEventOutcome};
 
 pub(crate) async fn an_event_is_created_once_and_read_as_it_is(world: &impl World) {
     let client = client_with(world, 1).await;

@@ -15,11 +15,11 @@ use sakshi_domain::tenancy::{App, Client, KeyCase};
 use sakshi_domain::transaction::{AnswerDigest, OptionalTerms, Pending, Terms};
 
 use super::World;
-use crate::transition::{
+use crate::Sealed;
+use crate::{
     CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, GuestOutcomes, IdempotencyScope,
     IdempotentAnswer, OpenOutcome, OpenTransaction, PatchEventOutcome, Retention,
 };
-use crate::vault::Sealed;
 
 pub(crate) const WINDOW: Duration = Duration::from_secs(900);
 pub(crate) const RESULT_TTL: Duration = Duration::from_secs(24 * 3_600);

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::World;
 use super::fixture::{RESULT_TTL, app, client_with, url};
-use crate::flows::{FlowRecord, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome};
+use crate::{FlowRecord, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome};
 
 /// How long the flows of the properties wait, and their signers are invited.
 pub(crate) const FLOW: Duration = Duration::from_secs(7 * 24 * 3_600);

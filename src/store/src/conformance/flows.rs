@@ -15,8 +15,8 @@ use sakshi_domain::limits::FILE_BYTES_MAX;
 use super::World;
 use super::fixture::{RESULT_TTL, RETENTION, app, client, client_with, kept, url};
 use super::flow_fixture::{FLOW, Party, Told, accepted, document, loaded, locker, opened, party, registered, told, wealth};
-use crate::flows::{LapseFlowOutcome, OpenFlowOutcome, ReportFlowOutcome};
-use crate::transition::Swept;
+use crate::Swept;
+use crate::{LapseFlowOutcome, OpenFlowOutcome, ReportFlowOutcome};
 
 async fn swept(world: &impl World) {
     while world.store().sweep(RETENTION, 3).await.unwrap() != Swept::default() {}

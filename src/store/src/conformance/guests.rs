@@ -14,8 +14,8 @@ use super::fixture::{
     EVENT, HOOK, audited_balance, client_with, completing, counts, created, declining, event, passing, patched, places, registered, scan,
     scanned, sealed, url,
 };
-use crate::record::{CompletedRecord, Registration, TransactionRecord};
-use crate::transition::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PageRequest, PresentedCredential, Rows};
+use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PageRequest, PresentedCredential, Rows};
+use crate::{CompletedRecord, Registration, TransactionRecord};
 
 pub(crate) const ALL: PageRequest = PageRequest { page: 1, page_size: 1_000 };
 

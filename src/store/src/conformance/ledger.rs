@@ -7,7 +7,7 @@ use sakshi_domain::ids::ClientId;
 
 use super::World;
 use super::fixture::{audited_balance, client_with, grant, opened};
-use crate::transition::{CreditOutcome, PageRequest};
+use crate::{CreditOutcome, PageRequest};
 
 fn adjust(amount: i64, reference: &str) -> CreditMove {
     CreditMove { kind: EntryKind::Adjust, amount, reference: reference.into() }

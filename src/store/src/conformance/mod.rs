@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use sakshi_domain::time::Timestamp;
 
-use crate::store::Store;
+use crate::Store;
 
 /// A fresh store, and the clock by which it decides.
 pub(crate) trait World {

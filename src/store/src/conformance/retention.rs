@@ -16,9 +16,7 @@ use super::fixture::{
     event, kept, opened, opening, opening_with_hook, patched, registered, scan, scanned, scope,
 };
 use super::guests::ALL;
-use crate::transition::{
-    CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PageRequest, PatchEventOutcome, PresentedCredential, Swept,
-};
+use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PageRequest, PatchEventOutcome, PresentedCredential, Swept};
 
 /// Sweeps until there is nothing left to remove.
 async fn swept(world: &impl World) {

@@ -8,8 +8,8 @@ use sakshi_domain::tenancy::KeyDigest;
 
 use super::World;
 use super::fixture::RETENTION;
-use crate::session::{SessionDigest, SessionRecord};
-use crate::transition::Swept;
+use crate::Swept;
+use crate::{SessionDigest, SessionRecord};
 
 const IDLE: Duration = Duration::from_secs(1_800);
 const LIFETIME: Duration = Duration::from_secs(4_000);

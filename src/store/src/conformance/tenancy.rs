@@ -9,7 +9,7 @@ use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, KeyCase, KeyDigest};
 
 use super::World;
 use super::fixture::{app, client, client_with, url};
-use crate::transition::PageRequest;
+use crate::PageRequest;
 
 fn key(world: &impl World, client: &ClientId, environments: Vec<Profile>) -> ApiKeyRecord {
     ApiKeyRecord {

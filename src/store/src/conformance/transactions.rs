@@ -10,8 +10,8 @@ use sakshi_domain::ids::{ClientId, TxnId};
 
 use super::World;
 use super::fixture::{audited_balance, client_with, kept, opened, opening, scope};
-use crate::record::TransactionRecord;
-use crate::transition::{OpenOutcome, PageRequest};
+use crate::TransactionRecord;
+use crate::{OpenOutcome, PageRequest};
 
 const FIRST_PAGE: PageRequest = PageRequest { page: 1, page_size: 100 };
 

@@ -1,9 +1,10 @@
-//! Flows: their rows, those of the fetches under them, and the reports of both.
+//! Flows: their rows, the rows of the fetches under them, and the reports of both.
 //!
 //! Reading and writing are two steps here, with the domain's decision on the caller's side between
-//! them: sealing a signed document takes longer than the writer may be kept from others.
+//! them, because sealing a signed document takes too long for the writer's thread.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::{Row, params};
 use sakshi_domain::delivery::FlowDelivery;
@@ -14,18 +15,23 @@ use sakshi_domain::ids::AppId;
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
 
+use super::credits::account;
+use super::database::statements::Database;
 use super::idempotency::{Repetition, keep, repetition};
-use super::job::Session;
-use super::ledger::{account, signed, unsigned};
-use super::{EmbeddedStore, deliveries, tenancy};
-use crate::error::StoreError;
-use crate::flows::reporting::{Change, Commit, Committed, Keeper, Kept};
-use crate::flows::{OpenFlowOutcome, Opening, PROGRESS};
+use super::rows::{signed, time, unsigned};
+use super::store::EmbeddedStore;
+use super::{outbox, tenancy};
+use crate::error::{StoreError, StoreFuture};
+use crate::flows::encoding::{Opening, PROGRESS};
+use crate::flows::reporting::{self, Change, Commit, CommitOutcome, FlowStorage, StoredFlow};
+use crate::flows::{
+    FlowDeliveries, FlowRecord, Flows, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, SealedPayload,
+};
 use crate::vault::Vault;
 
 const KNOWN: &str = "SELECT 1 FROM flows WHERE id = ?1";
 const OPEN: &str = "INSERT INTO flows (id, client, app, until, lapses_at, latest, standing) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-pub(super) const FIND: &str = "SELECT f.standing, c.standing, f.version, f.until, f.latest FROM flows f \
+pub(crate) const FIND: &str = "SELECT f.standing, c.standing, f.version, f.until, f.latest FROM flows f \
      LEFT JOIN fetches c ON c.flow = f.row AND c.name = ?2 WHERE f.id = ?1 AND f.until > ?3";
 const CHANGE_FLOW: &str = "UPDATE flows SET version = version + 1, until = ?3, lapses_at = ?4, latest = ?5, standing = ?6 \
      WHERE id = ?1 AND version = ?2 AND until > ?7";
@@ -33,118 +39,146 @@ const CHANGE_FETCH: &str = "UPDATE flows SET version = version + 1, until = ?3 W
 const FETCH: &str = "INSERT OR REPLACE INTO fetches (flow, name, standing) VALUES (?1, ?2, ?3)";
 const REPORT: &str =
     "INSERT INTO reports (flow, name, until, payload) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (flow, name) DO NOTHING RETURNING row";
-pub(super) const OWNER: &str = "SELECT flow FROM webhook_names WHERE name = ?1 AND until > ?2";
+pub(crate) const OWNER: &str = "SELECT flow FROM webhook_names WHERE name = ?1 AND until > ?2";
 const OWN: &str = "INSERT OR REPLACE INTO webhook_names (name, flow, until) VALUES (?1, ?2, ?3)";
 const FORGET: &str = "DELETE FROM reports WHERE flow = ?1 AND name = ?2";
-pub(super) const PAYLOAD: &str = "SELECT p.payload FROM reports p WHERE p.flow = ?1 AND p.name = ?2 AND (p.until > ?3 \
+pub(crate) const PAYLOAD: &str = "SELECT p.payload FROM reports p WHERE p.flow = ?1 AND p.name = ?2 AND (p.until > ?3 \
      OR EXISTS (SELECT 1 FROM deliveries d WHERE d.report = p.row AND d.outcome IS NULL))";
-pub(super) const LAPSED: &str =
+pub(crate) const LAPSED: &str =
     "SELECT id FROM flows INDEXED BY flows_lapsing WHERE lapses_at <= ?1 AND until > ?1 ORDER BY lapses_at LIMIT ?2";
 
-pub(super) fn open(session: &Session<'_>, opening: &Opening) -> rusqlite::Result<OpenFlowOutcome> {
+impl Flows for EmbeddedStore {
+    fn open_flow(&self, flow: OpenFlow) -> StoreFuture<OpenFlowOutcome> {
+        self.write_sealed(Opening::of(self.vault(), flow), Opening::weight, open)
+    }
+
+    fn report_flow(&self, report: ReportFlow) -> StoreFuture<ReportFlowOutcome> {
+        Box::pin(reporting::report(Arc::new(self.clone()), report))
+    }
+
+    fn lapse_flow(&self, id: FlowId, result_ttl: Duration) -> StoreFuture<LapseFlowOutcome> {
+        Box::pin(reporting::lapse(Arc::new(self.clone()), id, result_ttl))
+    }
+
+    fn lapsed_flows(&self, limit: usize) -> StoreFuture<Vec<FlowId>> {
+        let lapsed =
+            move |db: &Database<'_>| db.all(LAPSED, params![db.now().millis(), signed(limit)], |row| row.get(0).map(FlowId::from_bytes));
+        self.read(lapsed, |lapsed, _| Ok(lapsed))
+    }
+
+    fn load_flow(&self, id: FlowId, app: AppId) -> StoreFuture<Option<FlowRecord>> {
+        Box::pin(reporting::load(Arc::new(self.clone()), id, app))
+    }
+
+    fn flow_deliveries(&self, id: FlowId) -> StoreFuture<Option<FlowDeliveries>> {
+        Box::pin(reporting::deliveries(Arc::new(self.clone()), id))
+    }
+
+    fn load_webhook(&self, flow: FlowId, webhook: DedupDigest) -> StoreFuture<Option<SealedPayload>> {
+        let seal = move |found: Option<_>, _: &Vault| Ok(found.map(|bytes| SealedPayload::new(flow, webhook, bytes)));
+        self.read(move |db| payload(db, flow, webhook), seal)
+    }
+}
+
+fn open(db: &Database<'_>, opening: &Opening) -> rusqlite::Result<OpenFlowOutcome> {
     let Opening { id, client, app, standing, payload, until, lapses_at, idempotency } = opening;
-    if session.first(KNOWN, [id.as_bytes()], |_| Ok(()))?.is_some() {
+    if db.any(KNOWN, [id.as_bytes()])? {
         return Ok(OpenFlowOutcome::Opened);
     }
-    match repetition(session, id.as_bytes(), idempotency.as_ref())? {
+    match repetition(db, id.as_bytes(), idempotency.as_ref())? {
         Repetition::None => {}
         Repetition::OfThis => return Ok(OpenFlowOutcome::Opened),
         Repetition::OfAnother(answer) => return Ok(OpenFlowOutcome::Replayed(answer)),
         Repetition::WithAnotherBody => return Ok(OpenFlowOutcome::KeyReused),
     }
-    let Some(client) = account(session, client)? else { return Ok(OpenFlowOutcome::ClientNotFound) };
+    let Some(client) = account(db, client)? else { return Ok(OpenFlowOutcome::ClientNotFound) };
     let (until, lapses_at) = (until.millis(), lapses_at.map(Timestamp::millis));
     let latest = payload.as_ref().map(|_| PROGRESS.0);
-    session.change(OPEN, params![id.as_bytes(), client.row, app.as_str(), until, lapses_at, latest, standing])?;
+    db.change(OPEN, params![id.as_bytes(), client.row, app.as_str(), until, lapses_at, latest, standing])?;
     if let Some(payload) = payload {
-        session.first(REPORT, params![id.as_bytes(), PROGRESS.0, until, payload], |_| Ok(()))?;
+        db.first(REPORT, params![id.as_bytes(), PROGRESS.0, until, payload], |_| Ok(()))?;
     }
-    keep(session, id.as_bytes(), idempotency.as_ref())?;
+    keep(db, id.as_bytes(), idempotency.as_ref())?;
     Ok(OpenFlowOutcome::Opened)
 }
 
-fn find(session: &Session<'_>, id: FlowId, fetch: Option<DedupDigest>) -> rusqlite::Result<Option<Kept>> {
-    let now = session.now();
+fn find(db: &Database<'_>, id: FlowId, fetch: Option<DedupDigest>) -> rusqlite::Result<Option<StoredFlow>> {
+    let now = db.now();
     let read = |row: &Row<'_>| {
-        Ok(Kept {
+        Ok(StoredFlow {
             standing: row.get(0)?,
             fetch: row.get(1)?,
             version: unsigned(row, 2)?,
-            until: Timestamp::from_millis(row.get(3)?),
+            until: time(row, 3)?,
             latest: row.get::<_, Option<_>>(4)?.map(DedupDigest),
             now,
         })
     };
-    session.first(FIND, params![id.as_bytes(), fetch.map(|name| name.0), now.millis()], read)
+    db.first(FIND, params![id.as_bytes(), fetch.map(|name| name.0), now.millis()], read)
 }
 
-pub(super) fn payload(session: &Session<'_>, id: FlowId, name: DedupDigest) -> rusqlite::Result<Option<Vec<u8>>> {
-    session.first(PAYLOAD, params![id.as_bytes(), name.0, session.now().millis()], |row| row.get(0))
+fn payload(db: &Database<'_>, id: FlowId, name: DedupDigest) -> rusqlite::Result<Option<Vec<u8>>> {
+    db.first(PAYLOAD, params![id.as_bytes(), name.0, db.now().millis()], |row| row.get(0))
 }
 
-pub(super) fn lapsed(session: &Session<'_>, limit: usize) -> rusqlite::Result<Vec<FlowId>> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    session.all(LAPSED, params![session.now().millis(), limit], |row| row.get(0).map(FlowId::from_bytes))
-}
-
-fn commit(session: &Session<'_>, commit: &Commit) -> rusqlite::Result<Committed> {
+fn commit(db: &Database<'_>, commit: &Commit) -> rusqlite::Result<CommitOutcome> {
     let Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target } = commit;
-    let (id, now, version, until) = (id.as_bytes(), session.now(), signed(*version), until.millis());
+    let (id, now, version, until) = (id.as_bytes(), db.now(), signed(*version), until.millis());
     let webhook = *name != PROGRESS;
-    if webhook && session.first(OWNER, params![name.0, now.millis()], |row| row.get::<_, [u8; 16]>(0))?.is_some_and(|owner| owner != *id) {
-        return Ok(Committed::Taken);
+    if webhook && db.first(OWNER, params![name.0, now.millis()], |row| row.get::<_, [u8; 16]>(0))?.is_some_and(|owner| owner != *id) {
+        return Ok(CommitOutcome::KeyTaken);
     }
     match change {
         Change::Flow(standing) => {
             let row = params![id, version, until, lapses_at.map(Timestamp::millis), name.0, standing, now.millis()];
-            if session.change(CHANGE_FLOW, row)? == 0 {
-                return Ok(Committed::Overtaken);
+            if db.change(CHANGE_FLOW, row)? == 0 {
+                return Ok(CommitOutcome::Conflict);
             }
-            // What polls showed until now gives way to this.
-            session.change(FORGET, params![id, PROGRESS.0])?;
+            // Polls show the new payload instead of this one.
+            db.change(FORGET, params![id, PROGRESS.0])?;
         }
         Change::Fetch(fetch, standing) => {
-            let found = session.first(CHANGE_FETCH, params![id, version, until, now.millis()], |row| row.get::<_, i64>(0))?;
-            let Some(flow) = found else { return Ok(Committed::Overtaken) };
-            session.change(FETCH, params![flow, fetch.0, standing])?;
+            let found = db.first(CHANGE_FETCH, params![id, version, until, now.millis()], |row| row.get::<_, i64>(0))?;
+            let Some(flow) = found else { return Ok(CommitOutcome::Conflict) };
+            db.change(FETCH, params![flow, fetch.0, standing])?;
         }
     }
     if webhook {
-        session.change(OWN, params![name.0, id, until])?;
+        db.change(OWN, params![name.0, id, until])?;
     }
     let row = params![id, name.0, payload_until.millis(), payload];
-    let Some(report) = session.first(REPORT, row, |row| row.get(0))? else {
-        // Whatever the domain says, a key has one webhook.
+    let Some(report) = db.first(REPORT, row, |row| row.get(0))? else {
+        // A key has one webhook at most, whatever the domain decided.
         tracing::error!("a webhook that was queued before was not queued again");
-        return Ok(Committed::Done(None));
+        return Ok(CommitOutcome::Done(None));
     };
-    let queued = target.as_ref().map(|target| deliveries::queue_report(session, report, tells, target, now)).transpose()?;
-    Ok(Committed::Done(queued))
+    let queued = target.as_ref().map(|target| outbox::queue_report(db, report, tells, target, now)).transpose()?;
+    Ok(CommitOutcome::Done(queued))
 }
 
-impl Keeper for EmbeddedStore {
+impl FlowStorage for EmbeddedStore {
     fn vault(&self) -> &Arc<Vault> {
         self.vault()
     }
 
-    async fn find(&self, id: FlowId, fetch: Option<DedupDigest>) -> Result<Option<Kept>, StoreError> {
-        self.read(move |session| find(session, id, fetch), |found, _| Ok(found)).await
+    async fn find(&self, id: FlowId, fetch: Option<DedupDigest>) -> Result<Option<StoredFlow>, StoreError> {
+        self.read(move |db| find(db, id, fetch), |found, _| Ok(found)).await
     }
 
     async fn payload(&self, id: FlowId, name: DedupDigest) -> Result<Option<Vec<u8>>, StoreError> {
-        self.read(move |session| payload(session, id, name), |found, _| Ok(found)).await
+        self.read(move |db| payload(db, id, name), |found, _| Ok(found)).await
     }
 
     async fn deliveries(&self, id: FlowId) -> Result<Vec<FlowDelivery>, StoreError> {
-        self.read(move |session| deliveries::of_flow(session, id), |found, _| Ok(found)).await
+        self.read(move |db| outbox::of_flow(db, id), |found, _| Ok(found)).await
     }
 
     async fn receiver(&self, app: AppId) -> Result<Option<(App, RegisteredUrls)>, StoreError> {
         let unsealed = |found: Option<tenancy::SealedReceiver>, vault: &Vault| found.map(|found| found.unsealed(vault)).transpose();
-        self.read(move |session| tenancy::receiver(session, &app), unsealed).await
+        self.read(move |db| tenancy::receiver(db, &app), unsealed).await
     }
 
-    async fn commit(&self, change: Commit) -> Result<Committed, StoreError> {
-        self.write(change.payload.len(), move |session| commit(session, &change), |done, _| Ok(done)).await
+    async fn commit(&self, change: Commit) -> Result<CommitOutcome, StoreError> {
+        self.write(change.payload.len(), move |db| commit(db, &change), |done, _| Ok(done)).await
     }
 }

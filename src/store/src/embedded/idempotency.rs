@@ -1,41 +1,48 @@
-//! Answers kept for requests that may be repeated, each with what its request created: the sixteen
-//! bytes of a transaction's id or the twelve of an event's.
+//! Answers kept under idempotency keys, each with the id of what its request created: sixteen bytes
+//! of a transaction's id or twelve of an event's.
 
 use rusqlite::params;
-use sakshi_domain::time::Timestamp;
 
-use super::fault::unreadable;
-use super::job::Session;
-use crate::transition::{IdempotencyScope, IdempotentAnswer};
+use super::database::statements::Database;
+use super::rows::{sealed, time};
+use super::store::EmbeddedStore;
+use crate::error::StoreFuture;
+use crate::idempotency::{Idempotency, IdempotencyScope, IdempotentAnswer};
 use crate::vault::Sealed;
 
 const ANSWERED: &str = "SELECT subject, request, answer, until FROM idempotency WHERE scope = ?1 AND until > ?2";
 const KEEP: &str = "INSERT OR REPLACE INTO idempotency (scope, request, subject, until, answer) VALUES (?1, ?2, ?3, ?4, ?5)";
 
+impl Idempotency for EmbeddedStore {
+    fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
+        self.read(move |db| answered(db, &scope), |found, _| Ok(found.map(|(_, kept)| kept)))
+    }
+}
+
 /// What an idempotency key says about a request.
-pub(super) enum Repetition {
+pub(crate) enum Repetition {
     /// It has no key, or one that was not used before.
     None,
     /// The key was used to create the very same thing.
     OfThis,
-    /// It was used with this body, and answered so.
+    /// It was used with this body, and this was the answer.
     OfAnother(Sealed),
     /// It was used with another body.
     WithAnotherBody,
 }
 
 /// The unexpired answer under a scope, and the id of what was created with it.
-pub(super) fn answered(session: &Session<'_>, scope: &IdempotencyScope) -> rusqlite::Result<Option<(Vec<u8>, IdempotentAnswer)>> {
-    session.first(ANSWERED, params![scope.digest, session.now().millis()], |row| {
-        let answer = Sealed::from_bytes(row.get_ref(2)?.as_blob()?).ok_or_else(|| unreadable("a kept answer cannot be read"))?;
-        Ok((row.get(0)?, IdempotentAnswer { scope: *scope, request: row.get(1)?, answer, until: Timestamp::from_millis(row.get(3)?) }))
+fn answered(db: &Database<'_>, scope: &IdempotencyScope) -> rusqlite::Result<Option<(Vec<u8>, IdempotentAnswer)>> {
+    db.first(ANSWERED, params![scope.digest, db.now().millis()], |row| {
+        let answer = sealed(row, 2, "a kept answer cannot be read")?;
+        Ok((row.get(0)?, IdempotentAnswer { scope: *scope, request: row.get(1)?, answer, until: time(row, 3)? }))
     })
 }
 
 /// Judges a request to create `subject`.
-pub(super) fn repetition(session: &Session<'_>, subject: &[u8], asked: Option<&IdempotentAnswer>) -> rusqlite::Result<Repetition> {
+pub(crate) fn repetition(db: &Database<'_>, subject: &[u8], asked: Option<&IdempotentAnswer>) -> rusqlite::Result<Repetition> {
     let Some(asked) = asked else { return Ok(Repetition::None) };
-    Ok(match answered(session, &asked.scope)? {
+    Ok(match answered(db, &asked.scope)? {
         None => Repetition::None,
         Some((created, _)) if created == subject => Repetition::OfThis,
         Some((_, kept)) if kept.request == asked.request => Repetition::OfAnother(kept.answer),
@@ -44,7 +51,7 @@ pub(super) fn repetition(session: &Session<'_>, subject: &[u8], asked: Option<&I
 }
 
 /// Keeps the answer to the request that has just created `subject`.
-pub(super) fn keep(session: &Session<'_>, subject: &[u8], asked: Option<&IdempotentAnswer>) -> rusqlite::Result<()> {
+pub(crate) fn keep(db: &Database<'_>, subject: &[u8], asked: Option<&IdempotentAnswer>) -> rusqlite::Result<()> {
     let Some(IdempotentAnswer { scope, request, answer, until }) = asked else { return Ok(()) };
-    session.change(KEEP, params![scope.digest, request, subject, until.millis(), answer.to_bytes()]).map(drop)
+    db.change(KEEP, params![scope.digest, request, subject, until.millis(), answer.to_bytes()]).map(drop)
 }

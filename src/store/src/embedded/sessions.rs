@@ -1,33 +1,44 @@
-//! Sessions of people who have signed in. One whose time has passed is not seen by anybody, and
-//! nothing brings it back.
+//! Sessions of people who have signed in. A session whose time has passed is invisible and cannot be
+//! prolonged.
 
 use rusqlite::params;
 use sakshi_domain::time::Timestamp;
 
-use super::job::Session;
-use crate::session::{SealedSession, SessionDigest};
+use super::database::statements::Database;
+use super::rows::time;
+use super::store::EmbeddedStore;
+use crate::error::StoreFuture;
+use crate::sessions::{SealedSession, SessionDigest, SessionRecord, Sessions};
 
 const OPEN: &str = "INSERT INTO sessions (digest, idle_until, ends_at, box) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (digest) DO NOTHING";
-pub(super) const LOAD: &str = "SELECT idle_until, ends_at, box FROM sessions WHERE digest = ?1 AND idle_until > ?2";
-pub(super) const PROLONG: &str = "UPDATE sessions SET idle_until = max(idle_until, min(?3, ends_at)) WHERE digest = ?1 AND idle_until > ?2";
+pub(crate) const LOAD: &str = "SELECT idle_until, ends_at, box FROM sessions WHERE digest = ?1 AND idle_until > ?2";
+pub(crate) const PROLONG: &str = "UPDATE sessions SET idle_until = max(idle_until, min(?3, ends_at)) WHERE digest = ?1 AND idle_until > ?2";
 const END: &str = "DELETE FROM sessions WHERE digest = ?1";
 
-pub(super) fn open(session: &Session<'_>, opened: &SealedSession) -> rusqlite::Result<()> {
-    let row = params![opened.digest.0, opened.idle_until.millis(), opened.ends_at.millis(), opened.grant];
-    session.change(OPEN, row).map(drop)
-}
+impl Sessions for EmbeddedStore {
+    fn open_session(&self, session: SessionRecord) -> StoreFuture<()> {
+        let SealedSession { digest, grant, idle_until, ends_at } = SealedSession::of(self.vault(), &session);
+        let open = move |db: &Database<'_>| db.change(OPEN, params![digest.0, idle_until.millis(), ends_at.millis(), grant]);
+        self.write(0, open, |_, _| Ok(()))
+    }
 
-pub(super) fn load(session: &Session<'_>, digest: SessionDigest) -> rusqlite::Result<Option<SealedSession>> {
-    session.first(LOAD, params![digest.0, session.now().millis()], |row| {
-        let time = |column| row.get(column).map(Timestamp::from_millis);
-        Ok(SealedSession { digest, idle_until: time(0)?, ends_at: time(1)?, grant: row.get(2)? })
-    })
-}
+    fn load_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
+        self.read(
+            move |db| {
+                db.first(LOAD, params![digest.0, db.now().millis()], |row| {
+                    Ok(SealedSession { digest, idle_until: time(row, 0)?, ends_at: time(row, 1)?, grant: row.get(2)? })
+                })
+            },
+            |found, vault| found.map(|session| session.unsealed(vault)).transpose(),
+        )
+    }
 
-pub(super) fn prolong(session: &Session<'_>, digest: SessionDigest, until: Timestamp) -> rusqlite::Result<bool> {
-    session.change(PROLONG, params![digest.0, session.now().millis(), until.millis()]).map(|rows| rows > 0)
-}
+    fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
+        let prolong = move |db: &Database<'_>| db.change(PROLONG, params![digest.0, db.now().millis(), until.millis()]);
+        self.write(0, prolong, |rows, _| Ok(rows > 0))
+    }
 
-pub(super) fn end(session: &Session<'_>, digest: SessionDigest) -> rusqlite::Result<()> {
-    session.change(END, [digest.0]).map(drop)
+    fn end_session(&self, digest: SessionDigest) -> StoreFuture<()> {
+        self.write(0, move |db| db.change(END, [digest.0]), |_, _| Ok(()))
+    }
 }

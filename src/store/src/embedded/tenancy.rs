@@ -1,22 +1,25 @@
-//! Clients, their apps and their keys.
+//! Clients, their apps, their keys, and registered webhook URLs.
 //!
-//! An app is one sealed box that belongs to its id: its webhook URLs can hold secrets.
+//! An app is sealed for its id, because its webhook URLs can hold secrets.
+
+use std::sync::Arc;
 
 use rusqlite::{Row, params};
 use sakshi_domain::flow::api_type::{ApiType, RegisteredUrls};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
-use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
 
-use super::fault::unreadable;
-use super::job::Session;
-use super::ledger::{account, offset, unsigned};
-use super::terms::parsed;
-use crate::error::StoreError;
+use super::credits::account;
+use super::database::statements::Database;
+use super::errors::{not_sealed, unreadable};
+use super::rows::{optional_sealed, optional_time, parsed, sealed, signed, time, unsigned};
+use super::store::EmbeddedStore;
+use crate::error::{StoreError, StoreFuture};
+use crate::paging::{Page, PageRequest};
 use crate::sealing::{open_app, open_urls, seal_app, seal_urls};
-use crate::transition::{Page, PageRequest};
+use crate::tenancy::{KeyGrant, Tenancy, join_environments, parse_environments};
 use crate::vault::{Sealed, Vault};
 
 const CREATE_CLIENT: &str = "INSERT INTO clients (client_id, name, created_at) VALUES (?1, ?2, ?3) ON CONFLICT (client_id) DO NOTHING";
@@ -39,160 +42,169 @@ const KEY: &str = "SELECT k.key_id, c.client_id, k.label, k.environments, k.crea
 const RETIRE: &str = "UPDATE keys SET revoked_at = coalesce(revoked_at, ?2), \
      expires_at = min(coalesce(expires_at, ?3), coalesce(?3, expires_at)) WHERE key_id = ?1";
 
-pub(super) fn create_client(session: &Session<'_>, client: &Client) -> rusqlite::Result<()> {
-    session.change(CREATE_CLIENT, params![client.client_id.as_str(), client.name, client.created_at.millis()]).map(drop)
+impl Tenancy for EmbeddedStore {
+    fn create_client(&self, client: Client) -> StoreFuture<()> {
+        let Client { client_id, name, created_at } = client;
+        self.write(0, move |db| db.change(CREATE_CLIENT, params![client_id.as_str(), name, created_at.millis()]), |_, _| Ok(()))
+    }
+
+    fn list_clients(&self, page: PageRequest) -> StoreFuture<Page<Client>> {
+        let list = move |db: &Database<'_>| {
+            let items = db.all(CLIENTS, params![signed(page.offset()), page.page_size], |row| {
+                Ok(Client { client_id: parsed(row, 0)?, name: row.get(1)?, created_at: time(row, 2)? })
+            })?;
+            let total = db.first(COUNT_CLIENTS, [], |row| unsigned(row, 0))?;
+            Ok(Page { items, total: total.unwrap_or(0) })
+        };
+        self.read(list, |page, _| Ok(page))
+    }
+
+    fn create_app(&self, app: App) -> StoreFuture<bool> {
+        let vault = Arc::clone(self.vault());
+        let create = move |db: &Database<'_>| {
+            let Some(client) = account(db, &app.client_id)? else { return Ok(false) };
+            let record = seal_app(&vault, &app).map_err(not_sealed)?;
+            db.change(CREATE_APP, params![app.app_id.as_str(), client.row, app.created_at.millis(), record])?;
+            Ok(true)
+        };
+        self.write(0, create, |created, _| Ok(created))
+    }
+
+    fn load_app(&self, app: AppId) -> StoreFuture<Option<App>> {
+        self.read(move |db| find_app(db, &app), |found, vault| found.map(|app| app.unsealed(vault)).transpose())
+    }
+
+    /// An app that the vault cannot open stays as it is.
+    fn patch_app(&self, id: AppId, patch: AppPatch) -> StoreFuture<Option<App>> {
+        let vault = Arc::clone(self.vault());
+        let change = move |db: &Database<'_>| {
+            let Some(found) = find_app(db, &id)? else { return Ok(None) };
+            let mut app = found.unsealed(&vault).map_err(not_sealed)?;
+            app.apply(patch.clone());
+            db.change(PATCH_APP, params![id.as_str(), seal_app(&vault, &app).map_err(not_sealed)?])?;
+            Ok(Some(app))
+        };
+        self.write(0, change, |patched, _| Ok(patched))
+    }
+
+    fn list_apps(&self, client: ClientId) -> StoreFuture<Vec<App>> {
+        let list = move |db: &Database<'_>| {
+            let Some(client) = account(db, &client)? else { return Ok(Vec::new()) };
+            db.all(APPS, [client.row], SealedApp::read)
+        };
+        self.read(list, |apps, vault| apps.iter().map(|app| app.unsealed(vault)).collect())
+    }
+
+    fn create_key(&self, key: ApiKeyRecord, digest: KeyDigest) -> StoreFuture<bool> {
+        let create = move |db: &Database<'_>| {
+            let Some(client) = account(db, &key.client_id)? else { return Ok(false) };
+            let ApiKeyRecord { key_id, label, environments, created_at, .. } = &key;
+            let millis = |at: Option<Timestamp>| at.map(Timestamp::millis);
+            let (expires_at, revoked_at) = (millis(key.expires_at), millis(key.revoked_at));
+            let (environments, created_at) = (join_environments(environments), created_at.millis());
+            let row = params![key_id.as_str(), digest.0, client.row, label, environments, created_at, expires_at, revoked_at];
+            db.change(CREATE_KEY, row)?;
+            Ok(true)
+        };
+        self.write(0, create, |created, _| Ok(created))
+    }
+
+    fn list_keys(&self, client: ClientId) -> StoreFuture<Vec<ApiKeyRecord>> {
+        let list = move |db: &Database<'_>| {
+            let Some(client) = account(db, &client)? else { return Ok(Vec::new()) };
+            db.all(KEYS, [client.row], key)
+        };
+        self.read(list, |keys, _| Ok(keys))
+    }
+
+    fn retire_key(&self, id: KeyId, revoked_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> StoreFuture<Option<ApiKeyRecord>> {
+        let retire = move |db: &Database<'_>| {
+            db.change(RETIRE, params![id.as_str(), revoked_at.map(Timestamp::millis), expires_at.map(Timestamp::millis)])?;
+            db.first(KEY, [id.as_str()], key)
+        };
+        self.write(0, retire, |key, _| Ok(key))
+    }
+
+    fn find_key(&self, digest: KeyDigest, app: AppId) -> StoreFuture<Option<KeyGrant>> {
+        let find = move |db: &Database<'_>| {
+            let Some(key) = db.first(KEY_BY_DIGEST, [digest.0], key)? else { return Ok(None) };
+            Ok(Some((key, find_app(db, &app)?)))
+        };
+        self.read(find, |found, vault| {
+            let Some((key, app)) = found else { return Ok(None) };
+            Ok(Some(KeyGrant { key, app: app.map(|app| app.unsealed(vault)).transpose()? }))
+        })
+    }
+
+    /// URLs that the vault cannot open stay as they are.
+    fn set_webhook_url(&self, app: AppId, api_type: ApiType, url: Option<WebhookUrl>) -> StoreFuture<Option<RegisteredUrls>> {
+        let vault = Arc::clone(self.vault());
+        let set = move |db: &Database<'_>| {
+            let Some(found) = receiver(db, &app)? else { return Ok(None) };
+            let mut urls = found.urls(&vault).map_err(not_sealed)?;
+            urls.set(api_type, url.clone());
+            db.change(SET_URLS, params![app.as_str(), seal_urls(&vault, &app, &urls).map_err(not_sealed)?])?;
+            Ok(Some(urls))
+        };
+        self.write(0, set, |urls, _| Ok(urls))
+    }
+
+    fn webhook_urls(&self, app: AppId) -> StoreFuture<Option<RegisteredUrls>> {
+        self.read(move |db| receiver(db, &app), |found, vault| found.map(|found| found.urls(vault)).transpose())
+    }
 }
 
-pub(super) fn clients(session: &Session<'_>, page: PageRequest) -> rusqlite::Result<Page<Client>> {
-    let items = session.all(CLIENTS, params![offset(page), page.page_size], |row| {
-        Ok(Client { client_id: parsed(row, 0)?, name: row.get(1)?, created_at: Timestamp::from_millis(row.get(2)?) })
-    })?;
-    let total = session.first(COUNT_CLIENTS, [], |row| unsigned(row, 0))?;
-    Ok(Page { items, total: total.unwrap_or(0) })
-}
-
-/// An app as its row has it.
-pub(super) struct SealedApp {
+/// An app as it is stored.
+pub(crate) struct SealedApp {
     id: AppId,
     record: Sealed,
 }
 
 impl SealedApp {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let record = Sealed::from_bytes(row.get_ref(1)?.as_blob()?).ok_or_else(|| unreadable("an app cannot be read"))?;
-        Ok(Self { id: parsed(row, 0)?, record })
+        Ok(Self { id: parsed(row, 0)?, record: sealed(row, 1, "an app cannot be read")? })
     }
 
-    pub(super) fn unsealed(&self, vault: &Vault) -> Result<App, StoreError> {
+    pub(crate) fn unsealed(&self, vault: &Vault) -> Result<App, StoreError> {
         open_app(vault, &self.id, &self.record)
     }
 }
 
-fn sealed(vault: &Vault, app: &App) -> rusqlite::Result<Vec<u8>> {
-    seal_app(vault, app).map_err(|_| unreadable("an app cannot be written"))
+pub(crate) fn find_app(db: &Database<'_>, id: &AppId) -> rusqlite::Result<Option<SealedApp>> {
+    db.first(APP, [id.as_str()], SealedApp::read)
 }
 
-pub(super) fn create_app(session: &Session<'_>, vault: &Vault, app: &App) -> rusqlite::Result<bool> {
-    let Some(client) = account(session, &app.client_id)? else { return Ok(false) };
-    session.change(CREATE_APP, params![app.app_id.as_str(), client.row, app.created_at.millis(), sealed(vault, app)?])?;
-    Ok(true)
-}
-
-pub(super) fn app(session: &Session<'_>, id: &AppId) -> rusqlite::Result<Option<SealedApp>> {
-    session.first(APP, [id.as_str()], SealedApp::read)
-}
-
-pub(super) fn apps(session: &Session<'_>, client: &ClientId) -> rusqlite::Result<Vec<SealedApp>> {
-    let Some(client) = account(session, client)? else { return Ok(Vec::new()) };
-    session.all(APPS, [client.row], SealedApp::read)
-}
-
-/// Changes the app; an app that its vault does not open stays as it is.
-pub(super) fn patch_app(
-    session: &Session<'_>,
-    vault: &Vault,
-    id: &AppId,
-    patch: &AppPatch,
-) -> rusqlite::Result<Option<Result<App, StoreError>>> {
-    let Some(found) = app(session, id)? else { return Ok(None) };
-    let mut app = match found.unsealed(vault) {
-        Ok(app) => app,
-        Err(error) => return Ok(Some(Err(error))),
-    };
-    app.apply(patch.clone());
-    session.change(PATCH_APP, params![id.as_str(), sealed(vault, &app)?])?;
-    Ok(Some(Ok(app)))
-}
-
-/// An app with what it has registered, as its row has them.
-pub(super) struct SealedReceiver {
+/// An app with the webhook URLs that it has registered, as they are stored.
+pub(crate) struct SealedReceiver {
     app: SealedApp,
     urls: Option<Sealed>,
 }
 
 impl SealedReceiver {
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let read = |bytes: &[u8]| Sealed::from_bytes(bytes).ok_or_else(|| unreadable("the URLs of an app cannot be read"));
-        Ok(Self { app: SealedApp::read(row)?, urls: row.get_ref(2)?.as_blob_or_null()?.map(read).transpose()? })
-    }
-
-    pub(super) fn unsealed(&self, vault: &Vault) -> Result<(App, RegisteredUrls), StoreError> {
+    pub(crate) fn unsealed(&self, vault: &Vault) -> Result<(App, RegisteredUrls), StoreError> {
         Ok((self.app.unsealed(vault)?, self.urls(vault)?))
     }
 
-    pub(super) fn urls(&self, vault: &Vault) -> Result<RegisteredUrls, StoreError> {
+    fn urls(&self, vault: &Vault) -> Result<RegisteredUrls, StoreError> {
         self.urls.as_ref().map_or_else(|| Ok(RegisteredUrls::default()), |urls| open_urls(vault, &self.app.id, urls))
     }
 }
 
-pub(super) fn receiver(session: &Session<'_>, id: &AppId) -> rusqlite::Result<Option<SealedReceiver>> {
-    session.first(RECEIVER, [id.as_str()], SealedReceiver::read)
-}
-
-/// Changes one URL; URLs that the vault does not open stay as they are.
-pub(super) fn set_url(
-    session: &Session<'_>,
-    vault: &Vault,
-    id: &AppId,
-    api_type: ApiType,
-    url: Option<&WebhookUrl>,
-) -> rusqlite::Result<Option<Result<RegisteredUrls, StoreError>>> {
-    let Some(found) = receiver(session, id)? else { return Ok(None) };
-    let mut urls = match found.urls(vault) {
-        Ok(urls) => urls,
-        Err(error) => return Ok(Some(Err(error))),
-    };
-    urls.set(api_type, url.cloned());
-    let sealed = seal_urls(vault, id, &urls).map_err(|_| unreadable("the URLs of an app cannot be written"))?;
-    session.change(SET_URLS, params![id.as_str(), sealed])?;
-    Ok(Some(Ok(urls)))
+pub(crate) fn receiver(db: &Database<'_>, id: &AppId) -> rusqlite::Result<Option<SealedReceiver>> {
+    db.first(RECEIVER, [id.as_str()], |row| {
+        Ok(SealedReceiver { app: SealedApp::read(row)?, urls: optional_sealed(row, 2, "the URLs of an app cannot be read")? })
+    })
 }
 
 fn key(row: &Row<'_>) -> rusqlite::Result<ApiKeyRecord> {
-    let environments: String = row.get(3)?;
-    let environment = |word: &str| word.parse::<Profile>().map_err(|_| unreadable("the environments of a key cannot be read"));
+    let environments = parse_environments(row.get_ref(3)?.as_str()?);
     Ok(ApiKeyRecord {
         key_id: parsed(row, 0)?,
         client_id: parsed(row, 1)?,
         label: row.get(2)?,
-        environments: environments.split_terminator(' ').map(environment).collect::<rusqlite::Result<_>>()?,
-        created_at: Timestamp::from_millis(row.get(4)?),
-        expires_at: row.get::<_, Option<i64>>(5)?.map(Timestamp::from_millis),
-        revoked_at: row.get::<_, Option<i64>>(6)?.map(Timestamp::from_millis),
+        environments: environments.ok_or_else(|| unreadable("the environments of a key cannot be read"))?,
+        created_at: time(row, 4)?,
+        expires_at: optional_time(row, 5)?,
+        revoked_at: optional_time(row, 6)?,
     })
-}
-
-pub(super) fn create_key(session: &Session<'_>, key: &ApiKeyRecord, digest: &KeyDigest) -> rusqlite::Result<bool> {
-    let Some(client) = account(session, &key.client_id)? else { return Ok(false) };
-    let environments = key.environments.iter().map(|profile| profile.as_str()).collect::<Vec<_>>().join(" ");
-    let millis = |at: Option<Timestamp>| at.map(Timestamp::millis);
-    let (expires_at, revoked_at) = (millis(key.expires_at), millis(key.revoked_at));
-    let row = params![key.key_id.as_str(), digest.0, client.row, key.label, environments, key.created_at.millis(), expires_at, revoked_at];
-    session.change(CREATE_KEY, row)?;
-    Ok(true)
-}
-
-pub(super) fn keys(session: &Session<'_>, client: &ClientId) -> rusqlite::Result<Vec<ApiKeyRecord>> {
-    let Some(client) = account(session, client)? else { return Ok(Vec::new()) };
-    session.all(KEYS, [client.row], key)
-}
-
-pub(super) fn find_key(
-    session: &Session<'_>,
-    digest: &KeyDigest,
-    id: &AppId,
-) -> rusqlite::Result<Option<(ApiKeyRecord, Option<SealedApp>)>> {
-    let Some(key) = session.first(KEY_BY_DIGEST, [digest.0], key)? else { return Ok(None) };
-    Ok(Some((key, app(session, id)?)))
-}
-
-/// Retiring never prolongs: of two times at which a key stops working the earlier stands.
-pub(super) fn retire_key(
-    session: &Session<'_>,
-    id: &KeyId,
-    revoked_at: Option<Timestamp>,
-    expires_at: Option<Timestamp>,
-) -> rusqlite::Result<Option<ApiKeyRecord>> {
-    session.change(RETIRE, params![id.as_str(), revoked_at.map(Timestamp::millis), expires_at.map(Timestamp::millis)])?;
-    session.first(KEY, [id.as_str()], key)
 }

@@ -1,14 +1,125 @@
-//! Flows that end upstream, as every store keeps them.
+//! Flows that end upstream: opening, reporting and reading them.
 //!
-//! What goes into their transitions and what comes out is in `transition`, what is kept in
-//! `record`. `reporting` carries a report out on any store: the domain decides on what was read, and
-//! one atomic step writes it unless somebody else was faster.
+//! `record` holds what is read of a flow. `reporting` processes a report on any store: the domain
+//! decides on what was read, and one atomic step writes it unless another change came first.
+//! `encoding` seals what is written.
 
-mod record;
+pub(crate) mod encoding;
+pub(crate) mod record;
 pub(crate) mod reporting;
-mod transition;
-mod written;
 
-pub use record::{FlowDeliveries, FlowRecord, SealedPayload};
-pub use transition::{LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome};
-pub(crate) use written::{Opening, PROGRESS};
+use std::time::Duration;
+
+use sakshi_domain::delivery::QueuedDelivery;
+use sakshi_domain::flow::dedup::DedupDigest;
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::flow_state::FlowState;
+use sakshi_domain::flow::reported::FlowReport;
+use sakshi_domain::flow::transition::ReportRefusal;
+use sakshi_domain::ids::AppId;
+use sakshi_domain::payload::esign::EsignPayload;
+use sakshi_domain::time::Timestamp;
+
+pub use self::record::{FlowDeliveries, FlowRecord, SealedPayload};
+use crate::error::StoreFuture;
+use crate::idempotency::IdempotentAnswer;
+use crate::vault::Sealed;
+
+/// Flows.
+pub trait Flows {
+    /// Opens a flow, and keeps the answer for its idempotency key. Repeatable by flow id.
+    fn open_flow(&self, open: OpenFlow) -> StoreFuture<OpenFlowOutcome>;
+
+    /// Records what an upstream reports of a flow: in one step the flow's state and the sealed
+    /// payload are stored, and its webhook is queued if one is due and a URL is known at this
+    /// moment; each webhook at most once. Repeatable by the report's content.
+    fn report_flow(&self, report: ReportFlow) -> StoreFuture<ReportFlowOutcome>;
+
+    /// Ends a document as expired, and queues its webhook, if an invitation has ended by the store's
+    /// clock.
+    fn lapse_flow(&self, id: FlowId, result_ttl: Duration) -> StoreFuture<LapseFlowOutcome>;
+
+    /// Documents whose invitation has ended and that are not marked as expired yet, longest ago
+    /// first.
+    fn lapsed_flows(&self, limit: usize) -> StoreFuture<Vec<FlowId>>;
+
+    /// The flow of this app, while it is retained, with its latest report.
+    fn load_flow(&self, id: FlowId, app: AppId) -> StoreFuture<Option<FlowRecord>>;
+
+    /// A flow of any app with its deliveries, for the operator, while the flow is retained.
+    fn flow_deliveries(&self, id: FlowId) -> StoreFuture<Option<FlowDeliveries>>;
+
+    /// The body of a flow's webhook, while its delivery has not ended and while its result is
+    /// retained.
+    fn load_webhook(&self, flow: FlowId, webhook: DedupDigest) -> StoreFuture<Option<SealedPayload>>;
+}
+
+/// Opens a flow.
+#[derive(Debug)]
+pub struct OpenFlow {
+    /// The flow at its beginning; its id makes the operation repeatable.
+    pub flow: FlowState,
+    /// For a document to be signed: what polls show until something is reported, and what a lapse is
+    /// reported with.
+    pub payload: Option<EsignPayload>,
+    /// Until when it is kept while nothing is reported.
+    pub until: Timestamp,
+    /// What to replay when the client repeats the request under its `Idempotency-Key`.
+    pub idempotency: Option<IdempotentAnswer>,
+}
+
+/// The outcome of [`OpenFlow`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum OpenFlowOutcome {
+    /// Opened, now or by an earlier call under the same id.
+    Opened,
+    /// The idempotency key was used before with this body; nothing was written.
+    Replayed(Sealed),
+    /// The idempotency key was used before with another body; nothing was written.
+    KeyReused,
+    /// There is no such client.
+    ClientNotFound,
+}
+
+/// Records a report.
+#[derive(Debug)]
+pub struct ReportFlow {
+    /// The report.
+    pub report: FlowReport,
+    /// How long a result can be fetched.
+    pub result_ttl: Duration,
+}
+
+/// The outcome of [`ReportFlow`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum ReportFlowOutcome {
+    /// It is stored.
+    Accepted {
+        /// The flow from now on.
+        flow: Box<FlowState>,
+        /// Its delivery, when this call queued a webhook.
+        queued: Option<QueuedDelivery>,
+    },
+    /// The same report came before; nothing was written.
+    Repeated,
+    /// The flow's state does not allow it; nothing was written.
+    Refused(ReportRefusal),
+    /// The app has no such flow, or not any more.
+    NotFound,
+}
+
+/// The outcome of ending a document whose invitation may have ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LapseFlowOutcome {
+    /// It has lapsed, and ends as expired.
+    Lapsed {
+        /// The flow from now on.
+        flow: Box<FlowState>,
+        /// Its delivery, when this call queued a webhook.
+        queued: Option<QueuedDelivery>,
+    },
+    /// It has not, or it had ended before; nothing was written.
+    NotDue,
+    /// There is no such flow, or not any more.
+    NotFound,
+}

@@ -1,4 +1,4 @@
-//! Flows and their payloads as they are handed out.
+//! Flows and their payloads as callers read them.
 
 use std::fmt;
 
@@ -13,19 +13,19 @@ use crate::vault::{Vault, VaultError};
 /// A flow as it is kept.
 #[derive(Debug, PartialEq)]
 pub struct FlowRecord {
-    /// How it stands.
+    /// Its state.
     pub standing: FlowState,
     /// Until when it is kept.
     pub kept_until: Timestamp,
-    /// What was reported of the flow itself last; for a document to be signed, what it was opened
-    /// with until then.
+    /// The latest report of the flow itself; for a document to be signed, what it was opened with
+    /// until then.
     pub latest: Option<SealedPayload>,
 }
 
-/// A flow as the operator sees it: nothing of what was reported, and what became of the webhooks.
+/// A flow as the operator sees it: without what was reported, and with the state of its webhooks.
 #[derive(Debug, PartialEq)]
 pub struct FlowDeliveries {
-    /// How it stands.
+    /// Its state.
     pub standing: FlowState,
     /// Until when it is kept.
     pub kept_until: Timestamp,
@@ -46,13 +46,13 @@ impl SealedPayload {
         Self { owner: owner(flow, name), bytes }
     }
 
-    /// Bytes of the box, a few more than of what is in it.
+    /// Bytes of the ciphertext, a few more than of the payload.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether there is not even a box.
+    /// Whether there is no ciphertext.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -67,7 +67,7 @@ impl SealedPayload {
     }
 }
 
-/// Whom the box of a payload belongs to.
+/// The record that a sealed payload is bound to.
 pub(crate) fn owner(flow: FlowId, name: DedupDigest) -> Vec<u8> {
     Subject::Flow { flow, webhook: name }.to_bytes()
 }

@@ -16,7 +16,7 @@ use crate::conformance::fixture::{
     EVENT, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, created, declining, event, grant, passing, places, scan,
 };
 use crate::conformance::guests::ALL;
-use crate::transition::{CompleteOutcome, CreditOutcome, OpenOutcome, PatchEventOutcome, Retention};
+use crate::{CompleteOutcome, CreditOutcome, OpenOutcome, PatchEventOutcome, Retention};
 
 const SLOTS: usize = 24;
 /// The event outlives every interleaving.

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::{Habits, Words, answers};
+use crate::ReportFlowOutcome;
 use crate::conformance::World;
 use crate::conformance::flow_fixture::{Flow, Told, locker, opened, party, registered, told, wealth};
-use crate::flows::ReportFlowOutcome;
 
 /// A report of the locker flow or the wealth-data flow.
 pub(crate) fn step() -> impl Strategy<Value = Told> {

@@ -12,7 +12,7 @@ use sakshi_domain::time::Timestamp;
 use super::{Habits, Words, answers};
 use crate::conformance::World;
 use crate::conformance::fixture::{RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completing, opening_with_hook};
-use crate::transition::{CompleteOutcome, CreditOutcome, OpenOutcome};
+use crate::{CompleteOutcome, CreditOutcome, OpenOutcome};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Step {

@@ -1,29 +1,19 @@
-//! The server's time, told by a node between its questions to the server.
+//! A node's estimate of the server's time.
 //!
-//! Expiry is decided by scripts with the server's own time. What a node decides or shows for itself
-//! (when a transaction opens, whether an event still runs) is told by this clock, which follows the
-//! server's within a few milliseconds, so that all nodes agree although their machines do not.
+//! Scripts decide expiry with the server's own time. For what a node decides or shows itself (when a
+//! transaction opens, whether an event still runs) it uses this clock, which follows the server's
+//! within a few milliseconds, so that all nodes agree although their machines' clocks differ.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::time::Timestamp;
 
-use super::answer::{arguments, number};
-use super::{RedisClock, Shared, keys, script};
-use crate::error::StoreError;
-
-/// How often the server is asked.
-const INTERVAL: Duration = Duration::from_secs(1);
-/// An answer that took longer tells the time too vaguely.
-const ROUND_TRIP_MAX: Duration = Duration::from_millis(100);
-
-/// This machine's clock, corrected.
+/// This machine's clock, corrected to the server's.
 #[derive(Debug, Default)]
-pub(super) struct ServerClock {
-    /// What the server's clock is ahead by, in milliseconds.
+pub(crate) struct ServerClock {
+    /// How far the server's clock is ahead, in milliseconds.
     ahead: AtomicI64,
 }
 
@@ -34,39 +24,10 @@ impl Clock for ServerClock {
 }
 
 impl ServerClock {
-    fn correct(&self, asked: Timestamp, server: i64, round_trip: Duration) {
+    /// Corrects the clock by what the server answered to a question asked at `asked`.
+    pub(crate) fn correct(&self, asked: Timestamp, server: i64, round_trip: Duration) {
         let half = i64::try_from(round_trip.as_millis() / 2).unwrap_or(0);
         self.ahead.store(server - half.saturating_add(asked.millis()), Ordering::Relaxed);
-    }
-}
-
-impl Shared {
-    /// The clock to tell the time by.
-    pub(super) fn clock(&self) -> Arc<dyn Clock> {
-        match &self.clock {
-            RedisClock::Server => Arc::clone(&self.server_clock) as Arc<dyn Clock>,
-            RedisClock::Given(clock) => Arc::clone(clock),
-        }
-    }
-
-    /// Asks the server for the time; an answer that took long changes nothing unless it is the first.
-    pub(super) async fn read_clock(&self, first: bool) -> Result<(), StoreError> {
-        let (asked, began) = (SystemClock.now(), Instant::now());
-        let server = number("the time", self.call(&script::NOW, vec![keys::probe()], arguments![]).await?)?;
-        if first || began.elapsed() <= ROUND_TRIP_MAX {
-            self.server_clock.correct(asked, server, began.elapsed());
-        }
-        Ok(())
-    }
-}
-
-/// Follows the server's clock for as long as the store is open.
-pub(super) async fn follow(shared: Weak<Shared>) {
-    loop {
-        tokio::time::sleep(INTERVAL).await;
-        let Some(shared) = shared.upgrade() else { return };
-        // While the server is away the last correction stands.
-        let _ = shared.read_clock(false).await;
     }
 }
 

@@ -1,9 +1,9 @@
-//! Deliveries: queued with what they report for the node that took it in, claimed by one call before
-//! the one attempt, settled after it.
+//! The outbox: a delivery is queued with what it reports for the node that accepted it, claimed before
+//! its one attempt, and settled after it.
 //!
-//! A stream per partition carries them; the pending lists of its group say which node has which.
-//! The mark in the hash of the transaction or report is the only permission to make an attempt, so a node that was
-//! given up too early makes none that another has begun.
+//! Each partition has a stream of deliveries; the pending lists of its consumer group say which node
+//! has which. The claim in the hash of the transaction or report is the only permission to make an
+//! attempt, so a node that was declared dead too early makes no attempt that another has begun.
 
 use std::collections::BTreeSet;
 
@@ -16,24 +16,82 @@ use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{EventId, Partition};
 use uuid::Uuid;
 
-use super::answer::{Fields, arguments, number, unreadable};
-use super::script::{
-    ABANDON_ATTEMPTS, CLAIM_DELIVERY, DUE_DELIVERIES, LIST_WEBHOOKS, LOAD_DELIVERIES, LOAD_DELIVERY, SETTLE_DELIVERY, TAKE_OVER,
-};
-use super::{NodeId, Shared, keys, position};
-use crate::error::StoreError;
+use super::arguments::arguments;
+use super::reply::{Fields, number, unreadable};
+use super::script::{CLAIM_DELIVERY, DUE_DELIVERIES, LIST_WEBHOOKS, LOAD_DELIVERIES, LOAD_DELIVERY, SETTLE_DELIVERY};
+use super::shared::Shared;
+use super::store::RedisStore;
+use super::{delivery_id, keys};
+use crate::error::{StoreError, StoreFuture};
+use crate::outbox::Outbox;
 use crate::sealing::{open_of_flow, open_terms, open_webhook};
 
-/// Entries that one command moves, marks or reads.
+/// Deliveries that one call reads.
 const SLICE: usize = 100;
 
-/// What a node that is gone has left to this one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct TakenOver {
-    /// Deliveries that this node attempts instead.
-    pub(super) deliveries: u64,
-    /// Attempts of which nobody will know.
-    pub(super) unknown: u64,
+impl Outbox for RedisStore {
+    fn due_deliveries(&self, after: Option<DeliveryId>, origin: Option<String>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>> {
+        self.run(move |store| async move {
+            if store.has_left() {
+                return Ok(Vec::new());
+            }
+            let mut streams = store.streams(after).await?;
+            let slice = limit.clamp(1, 1_000);
+            // The deliveries that were read and match, by id.
+            let mut found = BTreeSet::new();
+            loop {
+                // No stream is read beyond the last delivery that is asked for.
+                let last = if limit > 0 { found.iter().nth(limit - 1).map(|(id, _)| *id) } else { Some(DeliveryId(0)) };
+                let behind = |stream: &&mut Reading| match (&stream.after, last) {
+                    (None, _) => false,
+                    (Some(_), None) => true,
+                    (Some(after), Some(last)) => delivery_id::of_entry(stream.partition, after.as_bytes()).is_ok_and(|id| id < last),
+                };
+                let reads = streams.iter_mut().filter(behind).map(|stream| store.read_on(stream, slice)).collect::<Vec<_>>();
+                if reads.is_empty() {
+                    break;
+                }
+                let read = try_join_all(reads).await?.into_iter().flatten();
+                let wanted = |waiting: &Waiting| origin.as_ref().is_none_or(|origin| waiting.origin == origin.as_bytes());
+                found.extend(read.filter(wanted).map(|waiting| (waiting.id, waiting.subject)));
+            }
+            store.addressed(found.into_iter().take(limit).collect()).await
+        })
+    }
+
+    /// Asks until there is a reply: if one was lost, this call may have the permission, and then no
+    /// other has it.
+    fn claim_delivery(&self, id: DeliveryId, subject: Subject) -> StoreFuture<bool> {
+        self.run(move |store| async move {
+            if store.has_left() {
+                return Ok(false);
+            }
+            let partition = subject.partition();
+            let keys = vec![keys::subject(&subject), keys::outbox(partition), keys::flight(partition)];
+            let args = arguments![delivery_id::entry(id), store.node.to_string(), Uuid::new_v4().as_bytes(), subject.to_bytes()];
+            let claimed: u32 = number("the answer to a claim", store.call_until_answered(&CLAIM_DELIVERY, keys, args).await?)?;
+            Ok(claimed == 1)
+        })
+    }
+
+    fn settle_delivery(&self, id: DeliveryId, subject: Subject, attempt: Attempt) -> StoreFuture<()> {
+        self.run(move |store| async move {
+            let Attempt { outcome, status, duration_ms } = attempt;
+            let keys = vec![keys::subject(&subject), keys::flight(subject.partition())];
+            let args = arguments![delivery_id::entry(id), outcome.as_str(), status, duration_ms];
+            store.call_until_answered(&SETTLE_DELIVERY, keys, args).await.map(drop)
+        })
+    }
+
+    fn load_delivery(&self, subject: Subject) -> StoreFuture<Option<DeliveryRecord>> {
+        self.run(move |store| async move {
+            record(subject.partition(), store.call(&LOAD_DELIVERY, vec![keys::subject(&subject)], vec![]).await?)
+        })
+    }
+
+    fn abandon_attempts(&self) -> StoreFuture<u64> {
+        self.run(|store| async move { store.abandon(&store.node).await })
+    }
 }
 
 /// A delivery that waits.
@@ -44,10 +102,10 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// An entry of a stream; none when it was taken off meanwhile.
+    /// An entry of a stream; `None` when it was removed meanwhile.
     fn read(partition: Partition, entry: redis::Value) -> Result<Option<Self>, StoreError> {
         let mut entry = Fields::of("an entry of the outbox", entry)?;
-        let id = position::delivery(partition, &entry.bytes()?).ok_or_else(|| unreadable("the position of a delivery"))?;
+        let id = delivery_id::of_entry(partition, &entry.bytes()?)?;
         let Some(fields) = Fields::maybe("an entry of the outbox", entry.value()?)? else { return Ok(None) };
         let (mut subject, mut origin) = (None, Vec::new());
         for (name, value) in fields.pairs()? {
@@ -64,49 +122,19 @@ impl Waiting {
 /// A stream that is being read.
 struct Reading {
     partition: Partition,
-    /// Where to read on; `None` at the end.
+    /// The entry after which to read on; `None` at the end.
     after: Option<String>,
 }
 
 impl Shared {
-    /// What waits for this node, in order, after a position.
-    pub(super) async fn due_deliveries(
-        &self,
-        after: Option<DeliveryId>,
-        origin: Option<String>,
-        limit: usize,
-    ) -> Result<Vec<QueuedDelivery>, StoreError> {
-        let mut streams = self.streams(after).await?;
-        let slice = limit.clamp(1, 1_000);
-        // By position, those that were read and match.
-        let mut found = BTreeSet::new();
-        loop {
-            // No stream is read beyond the last one that is asked for.
-            let last = if limit > 0 { found.iter().nth(limit - 1).map(|(id, _)| *id) } else { Some(DeliveryId(0)) };
-            let behind = |stream: &&mut Reading| match (&stream.after, last) {
-                (None, _) => false,
-                (Some(_), None) => true,
-                (Some(after), Some(last)) => position::delivery(stream.partition, after.as_bytes()).is_some_and(|at| at < last),
-            };
-            let reads = streams.iter_mut().filter(behind).map(|stream| self.read_on(stream, slice)).collect::<Vec<_>>();
-            if reads.is_empty() {
-                break;
-            }
-            let read = try_join_all(reads).await?.into_iter().flatten();
-            let wanted = |waiting: &Waiting| origin.as_ref().is_none_or(|origin| waiting.origin == origin.as_bytes());
-            found.extend(read.filter(wanted).map(|waiting| (waiting.id, waiting.subject)));
-        }
-        self.addressed(found.into_iter().take(limit).collect()).await
-    }
-
-    /// The streams in which something waits.
+    /// The streams that are not empty.
     async fn streams(&self, after: Option<DeliveryId>) -> Result<Vec<Reading>, StoreError> {
         let lengths = keys::partitions().map(|partition| cmd("XLEN").arg(keys::outbox(partition)).to_owned());
         let lengths = self.link.read_all(lengths.collect()).await?;
         let mut streams = Vec::new();
         for (partition, length) in keys::partitions().zip(lengths) {
             if number::<u64>("the length of the outbox", length)? > 0 {
-                let after = after.map_or_else(|| "0-0".into(), |after| position::until(partition, after));
+                let after = after.map_or_else(|| "0-0".into(), |after| delivery_id::entry_not_after(partition, after));
                 streams.push(Reading { partition, after: Some(after) });
             }
         }
@@ -130,7 +158,7 @@ impl Shared {
         Ok(read)
     }
 
-    /// Adds where each goes; passes over what has ended meanwhile.
+    /// Adds the URLs; deliveries that have ended meanwhile are skipped.
     async fn addressed(&self, waiting: Vec<(DeliveryId, Subject)>) -> Result<Vec<QueuedDelivery>, StoreError> {
         let asked = waiting.iter().flat_map(|(_, subject)| {
             let key = keys::subject(subject);
@@ -147,7 +175,7 @@ impl Shared {
         Ok(due)
     }
 
-    /// Where a delivery goes, from the terms, the event and the sealed address that stand with it.
+    /// The URL of a delivery, from the terms, the event and the sealed address of its subject.
     fn address(&self, subject: Subject, mut fields: Fields) -> Result<Option<WebhookUrl>, StoreError> {
         let (terms, event): (_, Option<EventId>) = (fields.optional_sealed()?, fields.optional_parsed()?);
         match subject {
@@ -163,28 +191,8 @@ impl Shared {
         }
     }
 
-    /// An answer that was lost is asked for until it comes: nobody else may have the permission.
-    pub(super) async fn claim_delivery(&self, id: DeliveryId, subject: Subject) -> Result<bool, StoreError> {
-        let partition = subject.partition();
-        let keys = vec![keys::subject(&subject), keys::outbox(partition), keys::flight(partition)];
-        let args = arguments![position::of(id), self.node.to_string(), Uuid::new_v4().as_bytes(), subject.to_bytes()];
-        let claimed: u32 = number("the answer to a claim", self.call_until_answered(&CLAIM_DELIVERY, keys, args).await?)?;
-        Ok(claimed == 1)
-    }
-
-    pub(super) async fn settle_delivery(&self, id: DeliveryId, subject: Subject, attempt: Attempt) -> Result<(), StoreError> {
-        let Attempt { outcome, status, duration_ms } = attempt;
-        let keys = vec![keys::subject(&subject), keys::flight(subject.partition())];
-        let args = arguments![position::of(id), outcome.as_str(), status, duration_ms];
-        self.call_until_answered(&SETTLE_DELIVERY, keys, args).await.map(drop)
-    }
-
-    pub(super) async fn load_delivery(&self, subject: Subject) -> Result<Option<DeliveryRecord>, StoreError> {
-        record(subject.partition(), self.call(&LOAD_DELIVERY, vec![keys::subject(&subject)], vec![]).await?)
-    }
-
-    /// What was queued of a flow: its hash names the webhooks, and each has a hash of its own.
-    pub(super) async fn deliveries_of(&self, flow: FlowId) -> Result<Vec<FlowDelivery>, StoreError> {
+    /// The deliveries of a flow: its hash names the webhooks, and each has a hash of its own.
+    pub(crate) async fn deliveries_of(&self, flow: FlowId) -> Result<Vec<FlowDelivery>, StoreError> {
         let listed = self.call(&LIST_WEBHOOKS, vec![keys::flow(flow)], vec![]).await?;
         let named = |(name, tells): (Vec<u8>, Vec<u8>)| Some((DedupDigest(name.try_into().ok()?), String::from_utf8(tells).ok()?));
         let webhooks = Fields::of("the webhooks of a flow", listed)?.pairs()?.into_iter().map(named);
@@ -200,59 +208,13 @@ impl Shared {
         }
         Ok(found)
     }
-
-    /// Marks the attempts of a node as unknown, in every partition.
-    pub(super) async fn abandon(&self, node: &NodeId) -> Result<u64, StoreError> {
-        let flights = keys::partitions().map(|partition| cmd("HGETALL").arg(keys::flight(partition)).to_owned());
-        let flights = self.link.read_all(flights.collect()).await?;
-        let mut marked = 0;
-        for (partition, flight) in keys::partitions().zip(flights) {
-            marked += self.abandon_in(partition, node, flight).await?;
-        }
-        Ok(marked)
-    }
-
-    async fn abandon_in(&self, partition: Partition, node: &NodeId, flight: redis::Value) -> Result<u64, StoreError> {
-        let mut left = Vec::new();
-        let name = node.to_string();
-        for (at, holder) in Fields::of("the attempts under way", flight)?.pairs()? {
-            let Some(subject) = holder.strip_prefix(name.as_bytes()) else { continue };
-            left.push((at, Subject::from_bytes(subject).ok_or_else(|| unreadable("an attempt under way"))?));
-        }
-        let mut marked = 0;
-        for slice in left.chunks(SLICE) {
-            let keys = std::iter::once(keys::flight(partition)).chain(slice.iter().map(|(_, subject)| keys::subject(subject)));
-            let args = slice.iter().map(|(at, _)| at.clone()).collect();
-            marked += number::<u64>("attempts", self.call(&ABANDON_ATTEMPTS, keys.collect(), args).await?)?;
-        }
-        Ok(marked)
-    }
-
-    /// Takes what waits for a node that is gone, and gives up what it had under way.
-    pub(super) async fn take_over(&self, gone: &NodeId) -> Result<TakenOver, StoreError> {
-        let unknown = self.abandon(gone).await?;
-        let moved = try_join_all(keys::partitions().map(|partition| self.take_over_in(partition, gone))).await?;
-        Ok(TakenOver { deliveries: moved.into_iter().sum(), unknown })
-    }
-
-    async fn take_over_in(&self, partition: Partition, gone: &NodeId) -> Result<u64, StoreError> {
-        let mut taken = 0;
-        loop {
-            let args = arguments![gone.to_string(), self.node.to_string(), SLICE];
-            let mut answer = Fields::of("what was taken over", self.call(&TAKE_OVER, vec![keys::outbox(partition)], args).await?)?;
-            taken += answer.parsed::<u64>()?;
-            if answer.parsed::<u32>()? == 1 {
-                return Ok(taken);
-            }
-        }
-    }
 }
 
-/// A delivery from the fields of its hash; none when nothing was queued.
+/// A delivery from the fields of its hash; `None` when none was queued.
 fn record(partition: Partition, answer: redis::Value) -> Result<Option<DeliveryRecord>, StoreError> {
     let Some(mut fields) = Fields::maybe("a delivery", answer)? else { return Ok(None) };
-    let Some(at) = fields.optional()? else { return Ok(None) };
-    let id = position::delivery(partition, &at).ok_or_else(|| unreadable("the position of a delivery"))?;
+    let Some(entry) = fields.optional()? else { return Ok(None) };
+    let id = delivery_id::of_entry(partition, &entry)?;
     let (origin, queued_at, claimed_at) = (fields.text()?, fields.time()?, fields.optional_time()?);
     let Some(word) = fields.optional_text()? else {
         return Ok(Some(DeliveryRecord { id, origin, queued_at, claimed_at, attempt: None }));

@@ -11,23 +11,23 @@ use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
 /// A script of the store.
 #[derive(Debug)]
-pub(super) struct Script {
+pub(crate) struct Script {
     /// What it is called in logs and metrics.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// Its text.
-    pub(super) source: &'static str,
+    pub(crate) source: &'static str,
     /// Whether replicas must have what it wrote before its answer counts.
-    pub(super) writes: bool,
+    pub(crate) writes: bool,
     sha: OnceLock<String>,
 }
 
 impl Script {
-    pub(super) const fn new(name: &'static str, source: &'static str, writes: bool) -> Self {
+    pub(crate) const fn new(name: &'static str, source: &'static str, writes: bool) -> Self {
         Self { name, source, writes, sha: OnceLock::new() }
     }
 
     /// The name by which the server knows it: SHA-1, in hexadecimal.
-    pub(super) fn sha(&self) -> &str {
+    pub(crate) fn sha(&self) -> &str {
         self.sha.get_or_init(|| {
             let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, self.source.as_bytes());
             digest.as_ref().iter().fold(String::with_capacity(40), |mut text, byte| {
@@ -43,7 +43,7 @@ macro_rules! scripts {
     ($($(#[$doc:meta])* $constant:ident = $name:literal, $writes:literal, $flags:literal, [$($part:literal),*];)+) => {
         $(
             $(#[$doc])*
-            pub(super) static $constant: Script = Script::new(
+            pub(crate) static $constant: Script = Script::new(
                 $name,
                 concat!("#!lua", $flags, "\n", include_str!("lua/prelude.lua"), $(include_str!(concat!("lua/", $part, ".lua")),)* include_str!(concat!("lua/", $name, ".lua"))),
                 $writes,
@@ -51,7 +51,7 @@ macro_rules! scripts {
         )+
         /// All of them.
         #[cfg(test)]
-        pub(super) static ALL: &[&Script] = &[$(&$constant),+];
+        pub(crate) static ALL: &[&Script] = &[$(&$constant),+];
     };
 }
 

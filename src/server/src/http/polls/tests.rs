@@ -10,7 +10,7 @@ use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::limits::{ANSWER_BYTES_HELD_MAX, FILE_BYTES_MAX};
 use sakshi_domain::tenancy::{App, KeyCase};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
-use sakshi_store::{ReportFlow, SealedPayload, Store};
+use sakshi_store::{Flows as _, ReportFlow, SealedPayload, Tenancy as _};
 use serde_json::{Value, json};
 
 use super::Polls;

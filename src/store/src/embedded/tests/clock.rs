@@ -9,11 +9,11 @@ use sakshi_domain::event::EventCounts;
 use sakshi_domain::time::Timestamp;
 
 use super::{START, options, universe};
+use crate::CompleteOutcome;
 use crate::conformance::World;
 use crate::conformance::fixture::{WINDOW, client_with, counts, created, declining, event, registered, scanned};
 use crate::embedded::EmbeddedStore;
-use crate::store::Store;
-use crate::transition::CompleteOutcome;
+use crate::{Store, Transactions as _};
 
 #[derive(Debug)]
 struct Settable(AtomicI64);

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::{Universe, open, universe};
+use crate::StoreError;
 use crate::conformance::fixture::{audited_balance, client_with, opened};
-use crate::error::StoreError;
-use crate::store::Store;
+use crate::{Credits as _, Upkeep as _};
 
 /// The database file of a store that was used and closed.
 async fn closed() -> (Universe, PathBuf) {

@@ -14,11 +14,11 @@ use sakshi_domain::event::Event;
 use sakshi_domain::ids::{EventId, TxnId};
 
 use super::{Universe, open, universe};
+use crate::TransactionRecord;
 use crate::conformance::fixture::{audited_balance, client_with, completing, created, event, opening, passing, scanned};
 use crate::conformance::flow_fixture::{self, Told};
-use crate::record::TransactionRecord;
-use crate::store::Store;
-use crate::transition::{CompleteOutcome, OpenOutcome, PageRequest};
+use crate::{CompleteOutcome, OpenOutcome, PageRequest};
+use crate::{Events as _, Flows as _, Outbox as _, Transactions as _};
 
 const CHILD: &str = "embedded::tests::durability::the_child_works_until_it_is_killed";
 const DIRECTORY: &str = "SAKSHI_TEST_STORE";

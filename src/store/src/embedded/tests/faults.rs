@@ -6,20 +6,20 @@ use futures_util::future::join_all;
 use sakshi_domain::ids::{ClientId, TxnId};
 
 use super::{Universe, open, options, universe, universe_with};
+use crate::OpenOutcome;
+use crate::StoreError;
 use crate::conformance::World;
 use crate::conformance::fixture::{RESULT_TTL, RETENTION, audited_balance, client_with, opening, opening_with_hook};
 use crate::embedded::EmbeddedStore;
-use crate::embedded::job::Session;
-use crate::error::StoreError;
-use crate::store::{Store, StoreFuture};
-use crate::transition::OpenOutcome;
+use crate::embedded::database::statements::Database;
+use crate::{Credits as _, StoreFuture, Transactions as _, Upkeep as _};
 
 /// Keeps the writer busy until the returned sender is dropped, so that what follows waits together.
 async fn occupied(universe: &Universe) -> (std::sync::mpsc::Sender<()>, StoreFuture<()>) {
     let (release, released) = channel();
     let (begin, begun) = tokio::sync::oneshot::channel();
     let mut begin = Some(begin);
-    let work = move |_: &Session<'_>| {
+    let work = move |_: &Database<'_>| {
         begin.take().map(|begin| begin.send(()));
         let _ = released.recv();
         Ok(())
@@ -40,18 +40,18 @@ async fn a_transition_that_panics_or_is_refused_by_the_database_fails_alone() {
     let (release, busy) = occupied(&universe).await;
     let before = open_some(&universe, &client, 10);
     let panics = universe.store.write(0, |_| -> rusqlite::Result<()> { panic!("a bug") }, |(), _| Ok(()));
-    let refused = universe.store.write(0, |session| session.change("UPDATE clients SET balance = -1", []), |_, _| Ok(()));
+    let refused = universe.store.write(0, |db| db.change("UPDATE clients SET balance = -1", []), |_, _| Ok(()));
     let after = open_some(&universe, &client, 10);
     drop(release);
     busy.await.unwrap();
     for outcome in join_all(before.into_iter().chain(after)).await {
         assert!(matches!(outcome, Ok(OpenOutcome::Opened { .. })), "{outcome:?}");
     }
-    assert_eq!(panics.await, Err(StoreError::Unavailable("a transition panicked".into())));
+    assert_eq!(panics.await, Err(StoreError::Unavailable("an operation panicked".into())));
     assert!(matches!(refused.await, Err(StoreError::Unavailable(_))));
     assert_eq!(audited_balance(&universe, &client).await, 80);
     let read = universe.store.read(|_| -> rusqlite::Result<()> { panic!("a bug") }, |(), _| Ok(())).await;
-    assert_eq!(read, Err(StoreError::Unavailable("a transition panicked".into())));
+    assert_eq!(read, Err(StoreError::Unavailable("an operation panicked".into())));
     assert_eq!(audited_balance(&universe, &client).await, 80);
 }
 
@@ -132,5 +132,5 @@ async fn a_full_store_says_so_loses_nothing_and_recovers_when_there_is_room() {
     universe.store.close();
     let roomier = EmbeddedStore::open(options(universe.directory.path(), universe.clock.clone())).unwrap();
     assert_eq!(roomier.check().await, Ok(()));
-    assert!(roomier.audit().await.unwrap().iter().all(crate::transition::Audit::is_clean));
+    assert!(roomier.audit().await.unwrap().iter().all(crate::Audit::is_clean));
 }

@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 
 use super::durability::run_child;
 use super::{open, universe};
+use crate::CompleteTransaction;
+use crate::StoreError;
 use crate::conformance::fixture::{app, client_with, completed, completing, opened, sealed};
-use crate::error::StoreError;
-use crate::store::Store;
-use crate::transition::CompleteTransaction;
+use crate::{Tenancy as _, Transactions as _};
 
 #[test]
 fn a_second_handle_and_a_second_process_are_told_that_the_store_is_in_use() {

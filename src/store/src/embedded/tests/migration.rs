@@ -10,8 +10,9 @@ use sakshi_domain::delivery::DeliveryId;
 use sakshi_domain::time::Timestamp;
 use tempfile::TempDir;
 
-use super::keys::set_back;
+use super::canary::set_back;
 use super::{START, Universe, open, options};
+use crate::TransactionRecord;
 use crate::conformance::World;
 use crate::conformance::fixture::{
     HOOK, RESULT_TTL, RETENTION, audited_balance, client, client_with, completed, completing, created, event, grant, kept, opening,
@@ -20,11 +21,10 @@ use crate::conformance::fixture::{
 use crate::conformance::flow_fixture::{Told, accepted, opened as flow_opened, party as party_of_flows, wealth};
 use crate::conformance::retention::{long_list, pages_have};
 use crate::embedded::EmbeddedStore;
-use crate::embedded::schema::APPLICATION_ID;
-use crate::record::TransactionRecord;
+use crate::embedded::database::schema::APPLICATION_ID;
 use crate::sealing::seal_terms;
-use crate::store::Store;
-use crate::transition::{CompleteOutcome, OpenOutcome, OpenTransaction, PageRequest};
+use crate::{CompleteOutcome, OpenOutcome, OpenTransaction, PageRequest};
+use crate::{Credits as _, Events as _, Outbox as _, Tenancy as _, Transactions as _, Upkeep as _};
 
 /// A file of version 1: a client, a pending and a completed transaction, a queued delivery, and an
 /// idempotency record.
@@ -48,7 +48,7 @@ async fn version_1() -> Old {
     let directory = tempfile::tempdir().unwrap();
     create_dir(directory.path().join("store")).unwrap();
     let file = Connection::open(directory.path().join("store/sakshi.db")).unwrap();
-    file.execute_batch(include_str!("../schema_1.sql")).unwrap();
+    file.execute_batch(include_str!("../database/schema_1.sql")).unwrap();
     file.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
     file.pragma_update(None, "user_version", 1).unwrap();
     let put = |sql: &str, row: &[&dyn rusqlite::ToSql]| assert_eq!(file.execute(sql, row).unwrap(), 1);

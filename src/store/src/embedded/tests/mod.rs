@@ -1,13 +1,13 @@
 //! The embedded store under the properties of every store, and under what can happen to a file,
 //! a disk and a process.
 
+mod canary;
 mod clock;
 mod compiled;
 mod damage;
 mod durability;
 mod faults;
 mod files;
-mod keys;
 mod migration;
 mod models;
 mod plans;
@@ -23,10 +23,10 @@ use tempfile::TempDir;
 use zeroize::Zeroizing;
 
 use super::{EmbeddedOptions, EmbeddedStore};
+use crate::Store;
+use crate::StoreError;
+use crate::Vault;
 use crate::conformance::World;
-use crate::error::StoreError;
-use crate::store::Store;
-use crate::vault::Vault;
 
 const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 

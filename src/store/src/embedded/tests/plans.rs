@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::universe;
 use crate::conformance::fixture::client_with;
-use crate::embedded::{deliveries, events, flows, guests, retention, sessions};
+use crate::embedded::{events, flows, guests, outbox, sessions, upkeep};
 
 /// The steps of the plan of a statement.
 fn plan(connection: &Connection, sql: &str) -> Vec<String> {
@@ -28,9 +28,9 @@ async fn no_statement_about_events_reads_a_whole_table() {
         guests::PAGE,
         guests::SETTLE,
         guests::SCAN,
-        retention::CLOSE,
-        retention::REGISTRATIONS,
-        retention::EVENTS,
+        upkeep::CLOSE,
+        upkeep::REGISTRATIONS,
+        upkeep::EVENTS,
     ];
     for sql in statements {
         let steps = plan(&connection, sql);
@@ -53,7 +53,7 @@ async fn no_statement_about_sessions_reads_a_whole_table() {
     let universe = universe();
     universe.store.close();
     let connection = Connection::open(universe.directory.path().join("store/sakshi.db")).unwrap();
-    for sql in [sessions::LOAD, sessions::PROLONG, retention::SESSIONS] {
+    for sql in [sessions::LOAD, sessions::PROLONG, upkeep::SESSIONS] {
         let steps = plan(&connection, sql);
         assert!(!steps.is_empty());
         assert!(steps.iter().all(|step| !step.starts_with("SCAN ") && !step.contains("TEMP B-TREE")), "{steps:?} in {sql}");
@@ -66,9 +66,9 @@ async fn no_statement_about_flows_reads_a_whole_table_and_what_waits_is_found_wi
     client_with(&universe, 1).await;
     universe.store.close();
     let connection = Connection::open(universe.directory.path().join("store/sakshi.db")).unwrap();
-    let of_flows = [flows::FIND, flows::PAYLOAD, flows::LAPSED, flows::OWNER, deliveries::OF_FLOW];
-    let of_time = [retention::FETCHES, retention::FLOWS, retention::REPORTS, retention::NAMES];
-    for sql in of_flows.into_iter().chain(of_time).chain([deliveries::DUE, deliveries::DUE_OF_ORIGIN]) {
+    let of_flows = [flows::FIND, flows::PAYLOAD, flows::LAPSED, flows::OWNER, outbox::OF_FLOW];
+    let of_time = [upkeep::FETCHES, upkeep::FLOWS, upkeep::REPORTS, upkeep::NAMES];
+    for sql in of_flows.into_iter().chain(of_time).chain([outbox::DUE, outbox::DUE_OF_ORIGIN]) {
         let steps = plan(&connection, sql);
         assert!(!steps.is_empty());
         for step in steps {
@@ -76,7 +76,7 @@ async fn no_statement_about_flows_reads_a_whole_table_and_what_waits_is_found_wi
             assert!(by_index && !step.contains("TEMP B-TREE"), "{step} in {sql}");
         }
     }
-    for sql in [deliveries::DUE, deliveries::DUE_OF_ORIGIN, deliveries::OF_FLOW] {
+    for sql in [outbox::DUE, outbox::DUE_OF_ORIGIN, outbox::OF_FLOW] {
         // How long a blob is stands in the head of its row.
         assert!(!sql.replace("length(p.payload)", "").contains("payload"), "{sql}");
     }

@@ -14,7 +14,7 @@ use crate::conformance::fixture::{
 };
 use crate::conformance::guests::ALL;
 use crate::conformance::{World, run};
-use crate::transition::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PatchEventOutcome, PresentedCredential, Swept};
+use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PatchEventOutcome, PresentedCredential, Swept};
 
 async fn completed_without_hook(world: &impl World, client: &sakshi_domain::ids::ClientId) -> sakshi_domain::ids::TxnId {
     let open = opening_with_hook(world, client, None);

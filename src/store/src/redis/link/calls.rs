@@ -13,8 +13,8 @@ use super::failure::Failure;
 use super::figures::Tallies;
 use super::health::Standing;
 use super::node::{Node, Traffic};
-use super::patience::{Backoff, Until};
 use super::request::{Form, Request, Wait};
+use super::retry::{Backoff, Until};
 use crate::error::StoreError;
 
 /// Everything that calls share.

@@ -8,8 +8,7 @@ use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionInfo, Value, cmd};
 use tokio::time::timeout;
 
 use super::failure::Failure;
-use super::topology::{Address, RedisServers};
-use crate::redis::RedisTopology;
+use super::topology::{Address, RedisServers, RedisTopology};
 
 /// Opens connections to the servers of one setting.
 pub(super) struct Connector {

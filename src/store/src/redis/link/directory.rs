@@ -12,13 +12,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::charges::{self, Charge, SLOTS};
 use super::connect::Connector;
 use super::failure::Failure;
 use super::health::Health;
 use super::node::Node;
-use super::topology::Address;
-use crate::redis::RedisTopology;
+use super::slot_ranges::{self, SLOTS, SlotRange};
+use super::topology::{Address, RedisTopology};
 
 /// How old an answer of the sentinels may be: a master that they have replaced goes on as one for
 /// seconds, and does not say so.
@@ -152,9 +151,9 @@ impl Directory {
         candidates.rotate_left(turn);
         candidates.sort_by_key(|candidate| Some(candidate) == suspect);
         for candidate in hint.into_iter().chain(candidates) {
-            let Ok(Ok(charges)) = timeout(QUESTION, self.ask(&candidate)).await else { continue };
+            let Ok(Ok(ranges)) = timeout(QUESTION, self.ask(&candidate)).await else { continue };
             self.health.answered();
-            self.adopt(&charges);
+            self.adopt(&ranges);
             return;
         }
         self.health.failed();
@@ -174,26 +173,26 @@ impl Directory {
         }
     }
 
-    async fn ask(&self, candidate: &Address) -> Result<Vec<Charge>, Failure> {
+    async fn ask(&self, candidate: &Address) -> Result<Vec<SlotRange>, Failure> {
         let topology = &self.connector.servers.topology;
         let connection = self.connector.open_seed(candidate).await?;
-        let answer = self.connector.ask(&connection, &charges::question(topology)).await?;
-        charges::read(topology, &answer, candidate).ok_or(Failure::NotNow("it does not know who is in charge"))
+        let answer = self.connector.ask(&connection, &slot_ranges::question(topology)).await?;
+        slot_ranges::read(topology, &answer, candidate).ok_or(Failure::NotNow("it does not know who is in charge"))
     }
 
-    fn adopt(&self, charges: &[Charge]) {
+    fn adopt(&self, ranges: &[SlotRange]) {
         let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
         let old = map.ranges.iter().map(|range| (range.first, range.last, &range.node.address));
-        if old.eq(charges.iter().map(|charge| (charge.first, charge.last, &charge.address))) {
+        if old.eq(ranges.iter().map(|charge| (charge.first, charge.last, &charge.address))) {
             return;
         }
         let mut next = Map { version: map.version + 1, ranges: Vec::new() };
-        for Charge { first, last, address } in charges {
+        for SlotRange { first, last, address } in ranges {
             let known = next.ranges.iter().chain(&map.ranges).find(|range| range.node.address == *address);
             let node = known.map_or_else(|| Arc::new(Node::new(address.clone())), |range| Arc::clone(&range.node));
             next.ranges.push(Range { first: *first, last: *last, node });
         }
-        tracing::info!(redis.nodes = charges.len(), redis.version = next.version, "other Redis servers are in charge");
+        tracing::info!(redis.nodes = ranges.len(), redis.version = next.version, "other Redis servers are in charge");
         *map = Arc::new(next);
     }
 

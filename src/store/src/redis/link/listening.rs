@@ -11,12 +11,11 @@ use redis::{AsyncConnectionConfig, ProtocolVersion, PushInfo, PushKind, Value, c
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::Link;
+use super::api::Link;
 use super::failure::Failure;
 use super::request::slot_of;
-use super::topology::Address;
+use super::topology::{Address, RedisTopology};
 use crate::error::StoreError;
-use crate::redis::RedisTopology;
 
 /// Between two looks whether the connection is still one, and to a server that belongs to us.
 const LOOK: Duration = Duration::from_secs(1);
@@ -65,7 +64,7 @@ impl Link {
     }
 
     /// Who is in charge of the slots of these channels, as far as anybody knows.
-    pub(crate) async fn in_charge_of(&self, channels: &[String]) -> Vec<Shard> {
+    pub(crate) async fn shards_of(&self, channels: &[String]) -> Vec<Shard> {
         let mut shards: Vec<Shard> = Vec::new();
         let mut asked = false;
         for channel in channels {

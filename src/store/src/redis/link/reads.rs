@@ -11,8 +11,8 @@ use super::directory::Located;
 use super::failure::Failure;
 use super::health::Standing;
 use super::node::Traffic;
-use super::patience::Backoff;
 use super::request::{Form, Request};
+use super::retry::Backoff;
 use crate::error::StoreError;
 
 /// Commands of one round trip; more of them are more round trips, so that each is within its bound.

@@ -2,8 +2,8 @@
 
 use redis::{Arg, Cmd, Pipeline, cmd};
 
-use super::charges::SLOTS;
 use super::node::Traffic;
+use super::slot_ranges::SLOTS;
 use crate::redis::script::Script;
 
 /// A command, and what is needed to repeat it.

@@ -16,7 +16,19 @@ use std::str::FromStr;
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisConnectionInfo};
 
-use crate::redis::RedisTopology;
+/// How the servers are organised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RedisTopology {
+    /// One server.
+    Standalone,
+    /// Sentinels, which name the master of the service.
+    Sentinel {
+        /// The name of the service.
+        service: String,
+    },
+    /// A cluster.
+    Cluster,
+}
 
 /// Where the servers are, how they are organised, and how to log in to them.
 #[derive(Clone)]

@@ -11,7 +11,7 @@ use sakshi_domain::transaction::CredentialIdentity;
 use super::{Universe, universe};
 use crate::conformance::fixture::{WINDOW, client_with, completing, opened, opening};
 use crate::conformance::{World, run};
-use crate::transition::{CompleteOutcome, CompleteTransaction, OpenOutcome, PresentedCredential};
+use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, PresentedCredential};
 
 /// One of several answers under one of several transactions, of which the last has expired.
 #[derive(Clone, Copy, Debug)]
@@ -82,11 +82,11 @@ proptest! {
     #[test]
     fn a_credential_that_was_accepted_is_remembered_and_one_that_was_not_is_given_back(
         races in prop::collection::vec(prop::collection::vec(presentation(), 1..12), 1..20),
-        answers_are_lost in any::<bool>(),
+        replies_are_lost in any::<bool>(),
     ) {
         run(async {
             let world = universe();
-            world.store.shared.drill.answers_are_lost.store(answers_are_lost, Ordering::SeqCst);
+            world.store.shared.faults.replies_are_lost.store(replies_are_lost, Ordering::SeqCst);
             for (credential, presentations) in (1..).zip(&races) {
                 race(&world, credential, presentations).await;
             }

@@ -8,13 +8,13 @@ use sakshi_domain::time::Timestamp;
 use zeroize::Zeroizing;
 
 use super::server::{RedisServer, TIMEOUT};
+use crate::Store;
+use crate::Vault;
 use crate::conformance::fixture::{client_with, completing, created, event, opening, registered};
 use crate::conformance::guests::ALL;
 use crate::conformance::{World, run};
 use crate::redis::{NodeId, RedisClock, RedisOptions, RedisStore};
-use crate::store::Store;
-use crate::transition::{CompleteOutcome, CompleteTransaction, OpenOutcome, Retention};
-use crate::vault::Vault;
+use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, Retention};
 
 const SHORT: Duration = Duration::from_millis(300);
 

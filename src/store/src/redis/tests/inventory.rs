@@ -11,18 +11,18 @@ use sakshi_domain::transaction::{CredentialIdentity, Outcome};
 use uuid::Uuid;
 
 use super::{Universe, universe, universe_on};
+use crate::LapseFlowOutcome;
 use crate::conformance::fixture::{
     RESULT_TTL, RETENTION, WINDOW, app, client_with, completed, completing, created, event, kept, opened, opening, passing, patched,
     registered, scanned, url,
 };
 use crate::conformance::flow_fixture::{self, Told, accepted, loaded, locker, party, wealth};
 use crate::conformance::{World, run};
-use crate::flows::LapseFlowOutcome;
-use crate::redis::peers::Gone;
+use crate::redis::key_table::{KEYS, Lifetime};
+use crate::redis::nodes::heartbeats::DeadNode;
 use crate::redis::script;
-use crate::redis::{KEYS, Lifetime};
-use crate::session::{SessionDigest, SessionRecord};
-use crate::transition::{CompleteOutcome, CompleteTransaction, CreditOutcome, OpenOutcome, OrderLease, PageRequest, PresentedCredential};
+use crate::{CompleteOutcome, CompleteTransaction, CreditOutcome, OpenOutcome, OrderLease, PageRequest, PresentedCredential};
+use crate::{SessionDigest, SessionRecord};
 
 const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
 
@@ -200,13 +200,13 @@ fn a_used_store_has_run_every_script() {
         store.list_clients(ALL).await.unwrap();
         let nobody = crate::redis::NodeId::generate();
         let shared = &universe.store.shared;
-        shared.bury(&Gone { node: nobody, beat: Some("1".into()) }).await.unwrap();
-        shared.beat(false).await.unwrap();
+        shared.replace(&DeadNode { node: nobody, heartbeat: Some("1".into()) }).await.unwrap();
+        shared.heartbeat(false).await.unwrap();
         shared.holders().await.unwrap();
         let (pending, _) = completed(&universe, &client_with(&universe, 1).await).await;
         store.load_transaction(pending.id).await.unwrap();
     });
-    let called = universe.store.shared.drill.called.lock().unwrap().clone();
+    let called = universe.store.shared.faults.called.lock().unwrap().clone();
     // Beats and those who miss them have tests of their own.
     let of_nodes = ["beat", "forget_node", "holders"];
     let all: BTreeSet<_> = script::ALL.iter().map(|script| script.name).filter(|name| !of_nodes.contains(name)).collect();

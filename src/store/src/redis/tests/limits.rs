@@ -11,7 +11,7 @@ use crate::conformance::fixture::{
     scan, scanned,
 };
 use crate::conformance::{World, run};
-use crate::transition::{CompleteOutcome, CreditOutcome, OpenOutcome, PageRequest, Retention};
+use crate::{CompleteOutcome, CreditOutcome, OpenOutcome, PageRequest, Retention};
 
 fn adjust(amount: i64, reference: &str) -> CreditMove {
     CreditMove { kind: EntryKind::Adjust, amount, reference: reference.into() }

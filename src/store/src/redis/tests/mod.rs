@@ -1,20 +1,20 @@
 //! The Redis store under the properties of every store, and under what its keys and scripts promise,
 //! each on a real server of its own.
 
+mod canary;
 mod cluster;
 mod credentials;
-pub(super) mod drill;
 mod expiry;
 mod inventory;
-mod keyring;
 mod limits;
+pub(crate) mod lost_replies;
+mod membership;
 mod models;
 mod nodes;
 mod notices;
 mod outbox;
-mod presence;
 mod pressure;
-mod unattended;
+mod unpolled_futures;
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -27,11 +27,11 @@ use zeroize::Zeroizing;
 
 use self::server::RedisServer;
 use super::{NodeId, RedisClock, RedisOptions, RedisServers, RedisStore};
+use crate::Retention;
+use crate::Store;
+use crate::Vault;
 use crate::conformance::World;
 use crate::conformance::fixture::RETENTION;
-use crate::store::Store;
-use crate::transition::Retention;
-use crate::vault::Vault;
 
 pub(super) use sakshi_kit::redis as server;
 

@@ -11,11 +11,11 @@ use sakshi_domain::transaction::Pending;
 use zeroize::Zeroizing;
 
 use super::server::{RedisServer, TIMEOUT, eventually};
+use crate::Vault;
 use crate::conformance::World;
 use crate::conformance::fixture::{RETENTION, client_with, completed};
 use crate::redis::{NodeId, RedisClock, RedisOptions, RedisServers, RedisStore};
-use crate::store::Store;
-use crate::vault::Vault;
+use crate::{Outbox as _, Store};
 
 /// One node.
 pub(super) struct Node {
@@ -36,7 +36,7 @@ impl Node {
             max_waiting: 4_096,
             clock: RedisClock::Server,
         };
-        Self { store: RedisStore::open_beating(options, every).await.unwrap(), id }
+        Self { store: RedisStore::open_with_heartbeats(options, every).await.unwrap(), id }
     }
 
     /// A delivery that waits for this node.

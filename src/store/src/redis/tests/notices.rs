@@ -10,9 +10,9 @@ use tokio::time::timeout;
 use super::nodes::Node;
 use super::server::groups::RedisCluster;
 use super::server::{DURABLE, RedisServer, TIMEOUT, eventually};
+use crate::Transactions as _;
 use crate::conformance::fixture::{completing, opened, opening};
 use crate::redis::{RedisServers, RedisTopology};
-use crate::store::Store;
 
 const BEAT: Duration = Duration::from_millis(50);
 

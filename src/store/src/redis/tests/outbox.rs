@@ -7,13 +7,13 @@ use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome};
 use sakshi_domain::ids::{ClientId, TxnId};
 
 use super::{Universe, universe};
+use crate::CompleteOutcome;
+use crate::ReportFlowOutcome;
 use crate::conformance::fixture::{client_with, completed, completing, opened, opening_with_hook};
 use crate::conformance::flow_fixture::{self, Told};
 use crate::conformance::{World, run};
-use crate::flows::ReportFlowOutcome;
-use crate::redis::outbox::TakenOver;
-use crate::store::Store;
-use crate::transition::CompleteOutcome;
+use crate::redis::nodes::takeover::TakenOver;
+use crate::{Flows as _, Outbox as _, Store, Transactions as _};
 
 async fn of_many_clients(world: &Universe, count: usize) -> Vec<ClientId> {
     join_all((0..count).map(|_| client_with(world, 1_000))).await
@@ -154,7 +154,7 @@ fn the_webhooks_of_flows_of_a_dead_node_are_taken_over_as_those_of_transactions(
 }
 
 #[test]
-fn a_take_over_whose_answers_are_lost_moves_everything_once() {
+fn a_take_over_whose_replies_are_lost_moves_everything_once() {
     run(async {
         let world = &universe();
         let (dead, heir) = (world.another_node().await, world.another_node().await);
@@ -166,7 +166,7 @@ fn a_take_over_whose_answers_are_lost_moves_everything_once() {
             let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
             waiting.push(delivery.id);
         }
-        heir.shared.drill.answers_are_lost.store(true, Ordering::SeqCst);
+        heir.shared.faults.replies_are_lost.store(true, Ordering::SeqCst);
         heir.shared.take_over(&dead.shared.node).await.unwrap();
         assert_eq!(due(&heir, None, None, 1_000).await, waiting);
         assert_eq!(due(&dead, None, None, 1_000).await, []);
@@ -186,14 +186,14 @@ fn positions_rise_when_the_clock_is_set_back_and_when_a_millisecond_is_full() {
         let (_, second) = completed(world, &client).await;
         world.server.answer(&["XADD", &stream, &format!("{}-7", later + 1_000), "t", "x"]);
         let (_, third) = completed(world, &client).await;
-        let positions = [first, second, third].map(crate::redis::position::of);
+        let positions = [first, second, third].map(crate::redis::delivery_id::entry);
         assert_eq!(positions[1..], [format!("{}-0", later + 1), format!("{}-8", later + 1_000)]);
         assert!(first < second && second < third);
         // The clock arrives at a full millisecond.
         world.server.answer(&["XADD", &stream, &format!("{}-16383", later + 10_000), "t", "x"]);
         world.advance(std::time::Duration::from_millis(15_000));
         let (txn, fourth) = completed(world, &client).await;
-        assert_eq!(crate::redis::position::of(fourth), format!("{}-0", later + 10_001));
+        assert_eq!(crate::redis::delivery_id::entry(fourth), format!("{}-0", later + 10_001));
         assert!(world.store().claim_delivery(fourth, txn.id.into()).await.unwrap());
     });
 }

@@ -9,11 +9,11 @@ use sakshi_domain::transaction::CredentialIdentity;
 
 use super::server::{RedisServer, TIMEOUT};
 use super::{options, universe, universe_on};
+use crate::StoreError;
 use crate::conformance::fixture::{RETENTION, audited_balance, client_with, completed, completing, opened, opening};
 use crate::conformance::{World, run};
-use crate::error::StoreError;
 use crate::redis::RedisStore;
-use crate::transition::{CompleteOutcome, CompleteTransaction, OpenOutcome, PresentedCredential};
+use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, PresentedCredential};
 
 #[test]
 fn a_full_server_refuses_what_adds_to_it_whole_and_lets_deliveries_end() {

@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use redis::Value;
 
 use super::{Link, LinkOptions, RedisServers};
-use crate::error::StoreError;
+use crate::StoreError;
 use crate::redis::script::Script;
 use crate::redis::tests::server as harness;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::harness::{DURABLE, RedisServer, TIMEOUT, eventually};
 use super::{COUNT, Noting, SLACK, count, link, number, options, recovers, together};
-use crate::error::StoreError;
+use crate::StoreError;
 use crate::redis::link::Link;
 
 fn is_unavailable(outcome: &Result<i64, StoreError>) -> bool {

@@ -4,7 +4,7 @@ use redis::{Value, cmd};
 
 use super::harness::RedisServer;
 use super::{COUNT, count, link, number, options, together};
-use crate::error::StoreError;
+use crate::StoreError;
 use crate::redis::link::{Link, RedisServers};
 use crate::redis::script::Script;
 

@@ -6,7 +6,7 @@ use redis::cmd;
 
 use super::harness::groups::Sentinels;
 use super::{SLACK, count, options, recovers};
-use crate::error::StoreError;
+use crate::StoreError;
 use crate::redis::link::Link;
 
 #[tokio::test]

@@ -1,0 +1,87 @@
+//! Credits: balances, and the ledger that explains them.
+
+use sakshi_domain::credits::{CreditMove, EntryKind, LedgerEntry, balance_after};
+use sakshi_domain::ids::ClientId;
+
+use crate::error::StoreFuture;
+use crate::paging::{Page, PageRequest};
+
+/// Credits.
+pub trait Credits {
+    /// Grants or adjusts credits. Repeatable by kind and reference.
+    fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome>;
+
+    /// The balance, or `None` for an unknown client.
+    fn balance(&self, client: ClientId) -> StoreFuture<Option<u64>>;
+
+    /// The client's ledger, oldest entry first.
+    fn statement(&self, client: ClientId, page: PageRequest) -> StoreFuture<Page<LedgerEntry>>;
+
+    /// Recomputes every client's ledger and compares it with the balance.
+    fn audit(&self) -> StoreFuture<Vec<Audit>>;
+}
+
+/// The outcome of a grant or adjustment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CreditOutcome {
+    /// The entry of this movement, written now or by an earlier call under the same kind and reference.
+    Moved(LedgerEntry),
+    /// The same kind and reference were used before with another amount; nothing was written.
+    ReferenceReused,
+    /// The balance would leave its range; nothing was written.
+    OutOfRange,
+    /// There is no such client.
+    NotFound,
+}
+
+/// Whether a client's credits may be moved so. Debits come with a transaction and in no other way.
+pub(crate) const fn is_allowed(movement: &CreditMove) -> bool {
+    match movement.kind {
+        EntryKind::Grant => movement.amount > 0,
+        EntryKind::Adjust => true,
+        EntryKind::Debit => false,
+    }
+}
+
+/// What an audit of one client's ledger found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Audit {
+    /// Whose ledger.
+    pub client: ClientId,
+    /// The balance as kept.
+    pub balance: u64,
+    /// The sum of all entries.
+    pub sum: i64,
+    /// The number of entries.
+    pub entries: u64,
+    /// Entries whose number, balance or sign does not follow from the one before.
+    pub faults: u64,
+}
+
+impl Audit {
+    /// An audit that has read no entry yet.
+    pub(crate) const fn new(client: ClientId, balance: u64) -> Self {
+        Self { client, balance, sum: 0, entries: 0, faults: 0 }
+    }
+
+    /// Adds the next entry, which says its number, its amount and the balance after it.
+    pub(crate) fn add(&mut self, seq: u64, kind: EntryKind, amount: i64, after: u64) {
+        let before = u64::try_from(self.sum).unwrap_or(0);
+        let sign_is_right = amount >= 0 || kind == EntryKind::Adjust;
+        self.entries += 1;
+        self.sum = self.sum.saturating_add(kind.signed(amount));
+        self.faults += u64::from(seq != self.entries || balance_after(before, kind, amount) != Some(after) || !sign_is_right);
+    }
+
+    /// Compares the entries that were read with how many the client's record counts.
+    pub(crate) fn finish(mut self, counted: u64) -> Self {
+        self.faults += u64::from(self.entries != counted);
+        self
+    }
+
+    /// Whether the ledger adds up.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.faults == 0 && i64::try_from(self.balance) == Ok(self.sum)
+    }
+}

@@ -1,0 +1,71 @@
+//! Connections to the database file, and the settings that durability and latency depend on.
+
+use std::path::Path;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::embedded::errors::translate;
+use crate::error::StoreError;
+
+/// Pages kept in memory by the writer, in KiB.
+const WRITER_CACHE_KIB: i64 = 16 * 1_024;
+/// Pages kept in memory by each reader, in KiB.
+const READER_CACHE_KIB: i64 = 8 * 1_024;
+/// Prepared statements kept by each connection; more than there are.
+const STATEMENTS: usize = 96;
+/// How long a connection waits for the lock of another. Only checkpoints hold locks for long.
+const LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Writes. There is one such connection; the file may be limited to a number of pages.
+    Writer(Option<u32>),
+    /// Copies the log into the database file.
+    Checkpointer,
+    /// Reads.
+    Reader,
+}
+
+/// Opens the file for a purpose.
+///
+/// # Errors
+/// What SQLite says of the file.
+pub(crate) fn connect(path: &Path, role: Role) -> Result<Connection, StoreError> {
+    try_connect(path, role).map_err(|error| translate(&error))
+}
+
+fn try_connect(path: &Path, role: Role) -> rusqlite::Result<Connection> {
+    let access = if role == Role::Reader { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
+    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(LOCK_WAIT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Without it SQLite may compile a statement anew for every value that is bound to it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    let set = |name: &str, value: i64| connection.pragma_update_and_check(None, name, value, |_| Ok(())).or_else(ignore_no_answer);
+    if matches!(role, Role::Writer(_)) {
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    }
+    // 2 is FULL: the log is on the disk before a commit answers.
+    set("synchronous", 2)?;
+    set("foreign_keys", 1)?;
+    set("cell_size_check", 1)?;
+    set("temp_store", 2)?;
+    set("wal_autocheckpoint", 0)?;
+    match role {
+        Role::Writer(max_pages) => {
+            set("cache_size", -WRITER_CACHE_KIB)?;
+            if let Some(pages) = max_pages {
+                set("max_page_count", i64::from(pages))?;
+            }
+        }
+        Role::Reader => set("cache_size", -READER_CACHE_KIB)?,
+        Role::Checkpointer => {}
+    }
+    Ok(connection)
+}
+
+fn ignore_no_answer(error: rusqlite::Error) -> rusqlite::Result<()> {
+    if matches!(error, rusqlite::Error::QueryReturnedNoRows) { Ok(()) } else { Err(error) }
+}

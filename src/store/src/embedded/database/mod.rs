@@ -1,0 +1,8 @@
+//! The database file: its directory and lock, its connections, its schema, and the check that this
+//! node has the keys it was written under.
+
+mod canary;
+pub(crate) mod connection;
+pub(crate) mod files;
+pub(crate) mod schema;
+pub(crate) mod statements;

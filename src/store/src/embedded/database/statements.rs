@@ -1,0 +1,52 @@
+//! The database as an operation sees it: cached statements, rows, and the store's clock.
+
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
+use sakshi_domain::clock::Clock;
+use sakshi_domain::time::Timestamp;
+
+/// A connection and the clock that decides expiry.
+pub(crate) struct Database<'a> {
+    pub(crate) connection: &'a Connection,
+    pub(crate) clock: &'a dyn Clock,
+}
+
+impl Database<'_> {
+    /// The time by the store's clock.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) fn statement(&self, sql: &str) -> rusqlite::Result<CachedStatement<'_>> {
+        self.connection.prepare_cached(sql)
+    }
+
+    /// The first row, if there is one.
+    pub(crate) fn first<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Option<T>> {
+        self.statement(sql)?.query_row(params, read).optional()
+    }
+
+    /// Whether there is a row.
+    pub(crate) fn any(&self, sql: &str, params: impl Params) -> rusqlite::Result<bool> {
+        self.statement(sql)?.exists(params)
+    }
+
+    /// Every row.
+    pub(crate) fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Vec<T>> {
+        self.statement(sql)?.query_map(params, read)?.collect()
+    }
+
+    /// Changes rows, and returns how many.
+    pub(crate) fn change(&self, sql: &str, params: impl Params) -> rusqlite::Result<u64> {
+        self.statement(sql)?.execute(params).map(|rows| u64::try_from(rows).unwrap_or(u64::MAX))
+    }
+}

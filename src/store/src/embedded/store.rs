@@ -1,0 +1,212 @@
+//! [`EmbeddedStore`]: opening and closing it, and handing operations to its threads.
+
+use std::fmt;
+use std::future::ready;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::{Builder, JoinHandle};
+
+use sakshi_domain::clock::Clock;
+
+use super::database::connection::{Role, connect};
+use super::database::files::{self, LockedDirectory};
+use super::database::schema;
+use super::database::statements::Database;
+use super::errors::{Health, translate, unavailable};
+use super::threads::checkpoint;
+use super::threads::job::{Job, waiting};
+use super::threads::readers::{READERS, Reader, Reads};
+use super::threads::writer::{self, Writer};
+use crate::error::{StoreError, StoreFuture};
+use crate::vault::Vault;
+
+/// Where the store is, and its limits.
+#[derive(Clone, Debug)]
+pub struct EmbeddedOptions {
+    /// The directory of its files. It is created, for its owner alone, if it does not exist.
+    pub directory: PathBuf,
+    /// Decides expiry.
+    pub clock: Arc<dyn Clock>,
+    /// Seals what is personal or secret in terms, events and apps.
+    pub vault: Arc<Vault>,
+    /// How many writes and how many reads may wait; further ones are refused at once.
+    pub max_waiting: usize,
+    /// The most pages of 4 KiB that the file may have; `None` for no limit but the disk.
+    pub max_pages: Option<u32>,
+}
+
+/// The store in one file. Clones share it; dropping the last one stops its threads.
+#[derive(Clone)]
+pub struct EmbeddedStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    vault: Arc<Vault>,
+    queues: RwLock<Option<Queues>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Queues {
+    writes: SyncSender<Box<dyn Job>>,
+    reads: Arc<Reads>,
+}
+
+impl Queues {
+    fn write(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
+        self.writes.try_send(job).map_err(|error| match error {
+            TrySendError::Full(_) => StoreError::Overloaded,
+            TrySendError::Disconnected(_) => unavailable("it is closed"),
+        })
+    }
+
+    fn read(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
+        self.reads.push(job)
+    }
+}
+
+impl Drop for Queues {
+    fn drop(&mut self) {
+        self.reads.close();
+    }
+}
+
+impl EmbeddedStore {
+    /// Opens the store, or creates one in an empty directory.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`] when another process or handle has it open, [`StoreError::Corrupt`] when
+    /// its files are damaged, missing or not a store's, [`StoreError::Full`] when there is no room for
+    /// them, [`StoreError::WrongKey`] when they were written under keys that the vault does not
+    /// have, [`StoreError::Unavailable`] when they cannot be reached or a newer program has
+    /// written them. Nothing is removed or created in any of these cases.
+    pub fn open(options: EmbeddedOptions) -> Result<Self, StoreError> {
+        let EmbeddedOptions { directory, clock, vault, max_waiting, max_pages } = options;
+        let mut locked = LockedDirectory::lock(&directory)?;
+        locked.check_files()?;
+        let path = locked.database();
+        let mut main = connect(&path, Role::Writer(max_pages))?;
+        schema::migrate(&mut main, &*clock, &vault)?;
+        verify(&main, &locked)?;
+        locked.mark()?;
+
+        let health = Arc::new(Health::default());
+        let (writer_side, thread_side) = checkpoint::pair(&mut main, connect(&path, Role::Checkpointer)?, Arc::clone(&health))?;
+        let readers: Vec<_> = (0..READERS).map(|_| connect(&path, Role::Reader)).collect::<Result<_, _>>()?;
+        let (writes, write_jobs) = sync_channel(max_waiting.max(1));
+        let reads = Arc::new(Reads::new(max_waiting.max(1)));
+        // If anything fails from here on, the threads that were started end with the queues.
+        let queues = Queues { writes, reads: Arc::clone(&reads) };
+        let mut others = Vec::new();
+        for connection in readers {
+            let (reader, reads) = (Reader { connection, clock: Arc::clone(&clock), health: Arc::clone(&health) }, Arc::clone(&reads));
+            others.push(start("store-reader", move || reader.run(&reads))?);
+        }
+        others.push(start("store-checkpoint", move || thread_side.run())?);
+        let writer = Writer { connection: main, clock, health, checkpoints: writer_side, others };
+        let thread = start("store-writer", move || {
+            writer.run(&write_jobs);
+            // The lock is released last.
+            drop(locked);
+        })?;
+        Ok(Self { shared: Arc::new(Shared { vault, queues: RwLock::new(Some(queues)), writer: Mutex::new(Some(thread)) }) })
+    }
+
+    /// Finishes what waits, refuses later calls, and ends the threads. Blocks until the files are
+    /// closed; safe to call twice.
+    pub fn close(&self) {
+        self.shared.close();
+    }
+
+    pub(crate) fn vault(&self) -> &Arc<Vault> {
+        &self.shared.vault
+    }
+
+    /// Queues a write of about `weight` bytes; `finish` unseals its result on the caller's side.
+    pub(crate) fn write<T: Send + 'static, U: Send + 'static>(
+        &self,
+        weight: usize,
+        work: impl FnMut(&Database<'_>) -> rusqlite::Result<T> + Send + 'static,
+        finish: impl FnOnce(T, &Vault) -> Result<U, StoreError> + Send + 'static,
+    ) -> StoreFuture<U> {
+        self.submit(Queues::write, weight, work, finish)
+    }
+
+    /// Queues the write of a record that was sealed for it, or answers why it could not be sealed.
+    pub(crate) fn write_sealed<R: Send + 'static, T: Send + 'static>(
+        &self,
+        record: Result<R, StoreError>,
+        weight: fn(&R) -> usize,
+        write: fn(&Database<'_>, &R) -> rusqlite::Result<T>,
+    ) -> StoreFuture<T> {
+        match record {
+            Ok(record) => self.write(weight(&record), move |db| write(db, &record), |outcome, _| Ok(outcome)),
+            Err(error) => Box::pin(ready(Err(error))),
+        }
+    }
+
+    /// Queues a read; `finish` unseals its result on the caller's side.
+    pub(crate) fn read<T: Send + 'static, U: Send + 'static>(
+        &self,
+        work: impl FnMut(&Database<'_>) -> rusqlite::Result<T> + Send + 'static,
+        finish: impl FnOnce(T, &Vault) -> Result<U, StoreError> + Send + 'static,
+    ) -> StoreFuture<U> {
+        self.submit(Queues::read, 0, work, finish)
+    }
+
+    fn submit<T: Send + 'static, U: Send + 'static>(
+        &self,
+        queue: fn(&Queues, Box<dyn Job>) -> Result<(), StoreError>,
+        weight: usize,
+        work: impl FnMut(&Database<'_>) -> rusqlite::Result<T> + Send + 'static,
+        finish: impl FnOnce(T, &Vault) -> Result<U, StoreError> + Send + 'static,
+    ) -> StoreFuture<U> {
+        let (job, answer) = waiting(weight, work);
+        let queues = self.shared.queues.read().unwrap_or_else(PoisonError::into_inner);
+        let sent = queues.as_ref().map_or_else(|| Err(unavailable("it is closed")), |queues| queue(queues, job));
+        let vault = Arc::clone(&self.shared.vault);
+        Box::pin(async move {
+            sent?;
+            finish(answer.await.map_err(|_| unavailable("it closed before it could answer"))??, &vault)
+        })
+    }
+}
+
+/// Whether there is a store in this directory, damaged or not.
+#[must_use]
+pub fn exists(directory: &Path) -> bool {
+    files::database(directory).exists()
+}
+
+/// Copies a log that an earlier process left behind into the file, and checks the length of the file.
+fn verify(connection: &rusqlite::Connection, locked: &LockedDirectory) -> Result<(), StoreError> {
+    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(|error| translate(&error));
+    number("PRAGMA wal_checkpoint(TRUNCATE)")?;
+    let size = |number: i64| u64::try_from(number).unwrap_or(u64::MAX);
+    locked.check_length(size(number("PRAGMA page_count")?), size(number("PRAGMA page_size")?))
+}
+
+fn start(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
+    Builder::new().name(name.into()).spawn(body).map_err(|error| unavailable(format!("no thread: {error}")))
+}
+
+impl Shared {
+    fn close(&self) {
+        drop(self.queues.write().unwrap_or_else(PoisonError::into_inner).take());
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        writer::join(writer);
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for EmbeddedStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EmbeddedStore")
+    }
+}

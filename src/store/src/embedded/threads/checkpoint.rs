@@ -1,0 +1,128 @@
+//! Copying committed pages from the write-ahead log into the database file, without making the
+//! writer wait for it.
+//!
+//! A thread with a connection of its own copies most of the log while the writer goes on. The writer
+//! copies the few pages that it added meanwhile itself, and the log restarts. Only a log that has
+//! grown beyond a hard limit makes the writer wait for a whole checkpoint.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use rusqlite::Connection;
+use rusqlite::hooks::Wal;
+
+use crate::embedded::errors::{Health, translate};
+use crate::error::StoreError;
+
+/// Log pages (of 4 KiB) after which the thread is asked to copy. A checkpoint costs a few syncs, for
+/// which commits wait: a larger number delays fewer answers, and makes a start after a kill longer.
+const PAGES_SOFT: i64 = 4_096;
+/// Log pages at which the writer copies all of it before it goes on.
+const PAGES_HARD: i64 = 65_536;
+/// Pages that the writer may copy itself.
+const PAGES_REMAINDER: i64 = 256;
+/// How many passes the thread makes to leave no more than that.
+const PASSES: usize = 6;
+
+#[derive(Debug, Default)]
+struct Progress {
+    nearly_done: AtomicBool,
+    /// Pages in the log after the last commit, as SQLite counts them.
+    log_pages: AtomicI64,
+}
+
+/// What the writer holds.
+pub(crate) struct WriterSide {
+    nudge: SyncSender<()>,
+    progress: Arc<Progress>,
+    /// How many pages the log had when the thread was last asked; 0 since the log restarted.
+    asked_at: i64,
+}
+
+/// What the thread holds.
+pub(crate) struct ThreadSide {
+    nudges: Receiver<()>,
+    progress: Arc<Progress>,
+    connection: Connection,
+    health: Arc<Health>,
+}
+
+/// The two sides, for the writer's connection and one that only copies.
+///
+/// # Errors
+/// What SQLite says.
+pub(crate) fn pair(writer: &mut Connection, own: Connection, health: Arc<Health>) -> Result<(WriterSide, ThreadSide), StoreError> {
+    let (nudge, nudges) = sync_channel(1);
+    let progress = Arc::new(Progress::default());
+    let seen = Arc::clone(&progress);
+    let count = move |_: &mut Wal, pages: i32| {
+        seen.log_pages.store(i64::from(pages), Ordering::Release);
+        Ok(())
+    };
+    writer.wal_hook(Some(count)).map_err(|error| translate(&error))?;
+    let writer_side = WriterSide { nudge, progress: Arc::clone(&progress), asked_at: 0 };
+    Ok((writer_side, ThreadSide { nudges, progress, connection: own, health }))
+}
+
+/// Pages in the log, and how many of them are in the database file.
+fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<(i64, i64)> {
+    connection.prepare_cached(&format!("PRAGMA wal_checkpoint({mode})"))?.query_row([], |row| Ok((row.get(1)?, row.get(2)?)))
+}
+
+/// A failed checkpoint loses nothing and is tried again later, unless the file is damaged.
+fn try_checkpoint(connection: &Connection, health: &Health, mode: &str) -> Option<(i64, i64)> {
+    match checkpoint(connection, mode) {
+        Ok(pages) => Some(pages),
+        Err(error) => {
+            let error = health.judge(&error);
+            tracing::warn!(%error, "a checkpoint failed; the log keeps growing until one succeeds");
+            None
+        }
+    }
+}
+
+impl WriterSide {
+    /// Called after each group of jobs: asks for a checkpoint when the log has grown, and finishes one
+    /// that is nearly done.
+    pub(crate) fn after_group(&mut self, connection: &Connection, health: &Health) {
+        let pages = self.progress.log_pages.load(Ordering::Acquire);
+        if self.progress.nearly_done.swap(false, Ordering::AcqRel) {
+            let mode = if pages > PAGES_HARD { "RESTART" } else { "PASSIVE" };
+            try_checkpoint(connection, health, mode);
+        }
+        if pages < self.asked_at {
+            self.asked_at = 0;
+        }
+        if pages - self.asked_at >= PAGES_SOFT && self.nudge.try_send(()).is_ok() {
+            self.asked_at = pages;
+        }
+    }
+
+    /// Lets the thread end.
+    pub(crate) fn stop(self) {
+        drop(self.nudge);
+    }
+}
+
+/// Leaves no log behind when the store closes.
+pub(crate) fn last_checkpoint(connection: &Connection) {
+    if checkpoint(connection, "TRUNCATE").is_err() {
+        tracing::warn!("the last checkpoint failed; the next start reads the log");
+    }
+}
+
+impl ThreadSide {
+    /// Copies whenever asked, until the writer has ended.
+    pub(crate) fn run(self) {
+        while self.nudges.recv().is_ok() {
+            for _ in 0..PASSES {
+                let Some((log, copied)) = try_checkpoint(&self.connection, &self.health, "PASSIVE") else { break };
+                if log - copied <= PAGES_REMAINDER {
+                    break;
+                }
+            }
+            self.progress.nearly_done.store(true, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Threads that read, and the queue that they share. Each has a connection that cannot write.
+//!
+//! A reader that wakes up takes its share of all jobs that wait and reads them from one snapshot of
+//! the database, because waking up costs more than most reads. The snapshot is taken after the jobs
+//! were queued, so a caller that reads after an answered write sees what it wrote.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::Connection;
+use sakshi_domain::clock::Clock;
+
+use super::job::{Job, execute_all};
+use crate::embedded::database::statements::Database;
+use crate::embedded::errors::{Health, unavailable};
+use crate::error::StoreError;
+
+/// Number of reading threads, each with one connection.
+pub(crate) const READERS: usize = 2;
+
+/// Jobs that a reader takes at a time; few enough that a slow one delays little.
+const TOGETHER: usize = 16;
+
+/// The queue of reads.
+pub(crate) struct Reads {
+    waiting: Mutex<Waiting>,
+    queued: Condvar,
+    max: usize,
+}
+
+#[derive(Default)]
+struct Waiting {
+    jobs: VecDeque<Box<dyn Job>>,
+    /// Readers that sleep, and how many of them have been notified.
+    asleep: usize,
+    notified: usize,
+    closed: bool,
+}
+
+impl Reads {
+    /// A queue for at most `max` reads.
+    pub(crate) fn new(max: usize) -> Self {
+        Self { waiting: Mutex::default(), queued: Condvar::new(), max }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues a read, or refuses it at once when too many wait.
+    pub(crate) fn push(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
+        let mut waiting = self.waiting();
+        if waiting.closed {
+            return Err(unavailable("it is closed"));
+        }
+        if waiting.jobs.len() >= self.max {
+            return Err(StoreError::Overloaded);
+        }
+        waiting.jobs.push_back(job);
+        if waiting.asleep > waiting.notified {
+            waiting.notified += 1;
+            drop(waiting);
+            self.queued.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Refuses later reads, and lets the readers end when the queue is empty.
+    pub(crate) fn close(&self) {
+        self.waiting().closed = true;
+        self.queued.notify_all();
+    }
+
+    /// Waits for jobs and takes a reader's share of them; `None` when the queue is closed and empty.
+    fn take(&self) -> Option<Vec<Box<dyn Job>>> {
+        let mut waiting = self.waiting();
+        while waiting.jobs.is_empty() {
+            if waiting.closed {
+                return None;
+            }
+            waiting.asleep += 1;
+            waiting = self.queued.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            waiting.asleep -= 1;
+            waiting.notified = waiting.notified.saturating_sub(1);
+        }
+        let share = waiting.jobs.len().div_ceil(READERS).min(TOGETHER);
+        Some(waiting.jobs.drain(..share).collect())
+    }
+}
+
+pub(crate) struct Reader {
+    pub(crate) connection: Connection,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) health: Arc<Health>,
+}
+
+impl Reader {
+    /// Executes jobs until the queue is closed and empty.
+    pub(crate) fn run(self, reads: &Reads) {
+        let db = Database { connection: &self.connection, clock: &*self.clock };
+        while let Some(jobs) = reads.take() {
+            execute_all("BEGIN", &db, &self.health, jobs);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What is written of a flow, sealed on the caller's side.
+
+use std::io;
+
+use aws_lc_rs::digest::{Context, SHA256, digest};
+use sakshi_domain::flow::dedup::DedupDigest;
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::transition::ReportDigest;
+use sakshi_domain::ids::{AppId, ClientId};
+use sakshi_domain::time::Timestamp;
+use serde::Serialize;
+
+use super::OpenFlow;
+use super::record::owner;
+use crate::error::StoreError;
+use crate::idempotency::{IdempotentAnswer, weight};
+use crate::sealing::seal_of_flow;
+use crate::vault::Vault;
+
+/// The name of the latest report that queued no webhook. A webhook could have it only by a collision
+/// of SHA-256.
+pub(crate) const PROGRESS: DedupDigest = DedupDigest([0; 16]);
+
+/// The digest of a deduplication key, or of the name of a fetch.
+pub(crate) fn digest_of(text: &str) -> DedupDigest {
+    let mut first = [0; 16];
+    first.copy_from_slice(&digest(&SHA256, text.as_bytes()).as_ref()[..16]);
+    DedupDigest(first)
+}
+
+fn unwritable() -> StoreError {
+    StoreError::Unavailable("a payload cannot be written".into())
+}
+
+/// A writer that computes the digest and the length, and keeps nothing.
+struct Measure {
+    context: Context,
+    length: usize,
+}
+
+impl io::Write for Measure {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.context.update(bytes);
+        self.length += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The digest of a payload as it is sent, and its length.
+pub(crate) fn measured(payload: &impl Serialize) -> Result<(ReportDigest, usize), StoreError> {
+    let mut measure = Measure { context: Context::new(&SHA256), length: 0 };
+    serde_json::to_writer(&mut measure, payload).map_err(|_| unwritable())?;
+    let mut digest = [0; 32];
+    digest.copy_from_slice(measure.context.finish().as_ref());
+    Ok((ReportDigest(digest), measure.length))
+}
+
+/// Serialises and seals a payload of this length without a copy of it.
+pub(crate) fn sealed(
+    vault: &Vault,
+    flow: FlowId,
+    name: DedupDigest,
+    payload: &impl Serialize,
+    length: usize,
+) -> Result<Vec<u8>, StoreError> {
+    vault.seal_written(&owner(flow, name), length, |bytes| serde_json::to_writer(bytes, payload).map_err(|_| unwritable()))
+}
+
+/// A flow to be opened, sealed and ready to be written.
+pub(crate) struct Opening {
+    pub(crate) id: FlowId,
+    pub(crate) client: ClientId,
+    pub(crate) app: AppId,
+    pub(crate) standing: Vec<u8>,
+    pub(crate) payload: Option<Vec<u8>>,
+    pub(crate) until: Timestamp,
+    pub(crate) lapses_at: Option<Timestamp>,
+    pub(crate) idempotency: Option<IdempotentAnswer>,
+}
+
+impl Opening {
+    pub(crate) fn of(vault: &Vault, open: OpenFlow) -> Result<Self, StoreError> {
+        let OpenFlow { flow, payload, until, idempotency } = open;
+        let opened = flow.header();
+        let seal = |payload| {
+            let (_, length) = measured(&payload)?;
+            sealed(vault, opened.id, PROGRESS, &payload, length)
+        };
+        let payload = payload.map(seal).transpose()?;
+        let standing = seal_of_flow(vault, opened.id, &flow)?;
+        let (client, app, lapses_at) = (opened.client.clone(), opened.app.clone(), flow.deadline());
+        Ok(Self { id: opened.id, client, app, standing, payload, until, lapses_at, idempotency })
+    }
+
+    /// Bytes to be written, roughly.
+    pub(crate) fn weight(&self) -> usize {
+        self.standing.len() + self.payload.as_ref().map_or(0, Vec::len) + weight(self.idempotency.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_of_a_payload_is_that_of_the_bytes_that_are_sent() {
+        let payload = serde_json::json!({"documentId": "x", "signers": [1, 2, "é"]});
+        let written = serde_json::to_vec(&payload).unwrap();
+        let (measured, length) = measured(&payload).unwrap();
+        assert_eq!((measured.0.as_slice(), length), (digest(&SHA256, &written).as_ref(), written.len()));
+    }
+}

@@ -1,0 +1,86 @@
+//! Who is in charge of which slots, as sentinels and the nodes of a cluster say it.
+
+use redis::{Cmd, Value, cmd};
+
+use super::topology::{Address, RedisTopology};
+
+/// Slots of a Redis Cluster; other topologies have one range of them.
+pub(super) const SLOTS: u16 = 16_384;
+
+/// A server in charge of a range of slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SlotRange {
+    pub(super) first: u16,
+    pub(super) last: u16,
+    pub(super) address: Address,
+}
+
+impl SlotRange {
+    /// The one server that there is.
+    pub(super) const fn of_all(address: Address) -> Self {
+        Self { first: 0, last: SLOTS - 1, address }
+    }
+}
+
+/// What to ask those who know.
+pub(super) fn question(topology: &RedisTopology) -> Cmd {
+    let mut question;
+    match topology {
+        RedisTopology::Standalone => question = cmd("PING"),
+        RedisTopology::Sentinel { service } => {
+            question = cmd("SENTINEL");
+            question.arg("GET-MASTER-ADDR-BY-NAME").arg(service);
+        }
+        RedisTopology::Cluster => {
+            question = cmd("CLUSTER");
+            question.arg("SLOTS");
+        }
+    }
+    question
+}
+
+/// What they have answered, in the order of the slots.
+pub(super) fn read(topology: &RedisTopology, answer: &Value, asked: &Address) -> Option<Vec<SlotRange>> {
+    match topology {
+        RedisTopology::Standalone => Some(vec![SlotRange::of_all(asked.clone())]),
+        RedisTopology::Sentinel { .. } => read_master(answer),
+        RedisTopology::Cluster => read_slots(answer, asked),
+    }
+}
+
+/// `[host, port]`, or nothing for a name that the sentinel does not know.
+fn read_master(answer: &Value) -> Option<Vec<SlotRange>> {
+    match answer.as_sequence()? {
+        [host, port] => Some(vec![SlotRange::of_all(Address { host: text(host)?, port: text(port)?.parse().ok()? })]),
+        _ => None,
+    }
+}
+
+/// `[[first, last, [host, port, id, …], replica, …], …]`; a host that is empty or unknown is the
+/// one that was asked.
+fn read_slots(answer: &Value, asked: &Address) -> Option<Vec<SlotRange>> {
+    let mut ranges = Vec::new();
+    for range in answer.as_sequence()? {
+        let [first, last, master, ..] = range.as_sequence()? else { return None };
+        let [host, port, ..] = master.as_sequence()? else { return None };
+        let host = text(host).filter(|host| !host.is_empty() && host != "?").unwrap_or_else(|| asked.host.clone());
+        ranges.push(SlotRange { first: number(first)?, last: number(last)?, address: Address { host, port: number(port)? } });
+    }
+    ranges.sort_by_key(|charge| charge.first);
+    Some(ranges).filter(|ranges| !ranges.is_empty())
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::BulkString(bytes) => String::from_utf8(bytes.clone()).ok(),
+        Value::SimpleString(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn number(value: &Value) -> Option<u16> {
+    match value {
+        Value::Int(number) => u16::try_from(*number).ok(),
+        _ => None,
+    }
+}

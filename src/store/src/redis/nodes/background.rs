@@ -1,0 +1,59 @@
+//! The thread on which a node receives notices, sends heartbeats and follows the server's clock, whatever the callers'
+//! threads are busy with.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::{clock_sync, membership, notices};
+use crate::error::StoreError;
+use crate::redis::shared::Shared;
+
+/// The thread, which ends with the last clone of the store. If the store did not leave before, the
+/// other nodes treat this one as dead.
+#[derive(Debug)]
+pub(crate) struct Background {
+    leaving: Option<mpsc::Sender<membership::Leave>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Background {
+    /// Starts the thread.
+    pub(crate) fn start(shared: &Arc<Shared>, every: Duration) -> Result<Self, StoreError> {
+        let failed = |error: io::Error| StoreError::Unavailable(format!("no thread for heartbeats: {error}"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let (leaving, asked) = mpsc::channel(1);
+        let shared = Arc::clone(shared);
+        let run = move || {
+            runtime.block_on(async {
+                let notices = tokio::spawn(notices::follow(shared.link.clone(), shared.node, shared.ended_elsewhere.clone()));
+                let clock = tokio::spawn(clock_sync::follow(Arc::downgrade(&shared)));
+                membership::run(shared, every, asked).await;
+                notices.abort();
+                clock.abort();
+            });
+        };
+        let thread = Builder::new().name("store-presence".to_owned()).spawn(run).map_err(failed)?;
+        Ok(Self { leaving: Some(leaving), thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Leaves: other nodes take over at once. This node sends no further heartbeat.
+    pub(crate) async fn leave(&self) -> Result<(), StoreError> {
+        let gone = || StoreError::Unavailable("the store is closed".to_owned());
+        let (done, outcome) = oneshot::channel();
+        self.leaving.as_ref().ok_or_else(gone)?.send(done).await.map_err(|_| gone())?;
+        outcome.await.map_err(|_| gone())?
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        drop(self.leaving.take());
+        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        // A panic of the thread was logged when it happened.
+        let _ = thread.map(JoinHandle::join);
+    }
+}

@@ -1,0 +1,116 @@
+//! Which of the other nodes are dead, by their heartbeats and our own. No time is measured here, only
+//! our own heartbeats that reached Redis, so neither an outage of Redis nor a pause of this node makes
+//! another one look dead.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::redis::options::NodeId;
+
+/// Rounds that a node may miss until it is dead.
+const MISSED_MAX: u32 = 5;
+
+/// The heartbeat of a node that has left.
+const LEFT: &str = "0";
+
+/// The heartbeats seen so far.
+#[derive(Debug, Default)]
+pub(crate) struct Heartbeats {
+    latest: HashMap<NodeId, Latest>,
+    /// Nodes that had deliveries and no heartbeat at the last check.
+    missing: HashSet<NodeId>,
+}
+
+#[derive(Debug)]
+struct Latest {
+    heartbeat: String,
+    missed: u32,
+}
+
+/// A dead node, and its last heartbeat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DeadNode {
+    pub(crate) node: NodeId,
+    /// `None` for a node without one.
+    pub(crate) heartbeat: Option<String>,
+}
+
+impl Heartbeats {
+    /// Records a round of heartbeats, read with one of our own, and returns the nodes that are dead by
+    /// it: those that have left or have missed too many rounds.
+    pub(crate) fn record(&mut self, us: NodeId, round: Vec<(NodeId, String)>) -> Vec<DeadNode> {
+        let mut dead = Vec::new();
+        let mut latest = HashMap::with_capacity(round.len());
+        for (node, heartbeat) in round {
+            let missed = match self.latest.get(&node) {
+                Some(before) if before.heartbeat == heartbeat => before.missed + 1,
+                _ => 0,
+            };
+            if node != us && (missed >= MISSED_MAX || heartbeat == LEFT) {
+                dead.push(DeadNode { node, heartbeat: Some(heartbeat.clone()) });
+            }
+            latest.insert(node, Latest { heartbeat, missed });
+        }
+        self.latest = latest;
+        dead
+    }
+
+    /// Returns the nodes that have deliveries and no heartbeat, in this check as in the last one. Any
+    /// live node sends a heartbeat between two checks.
+    pub(crate) fn missing(&mut self, us: NodeId, holders: impl IntoIterator<Item = NodeId>) -> Vec<DeadNode> {
+        let now: HashSet<NodeId> = holders.into_iter().filter(|node| *node != us && !self.latest.contains_key(node)).collect();
+        let dead = now.intersection(&self.missing).map(|&node| DeadNode { node, heartbeat: None }).collect();
+        self.missing = now;
+        dead
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DeadNode, Heartbeats};
+    use crate::redis::options::NodeId;
+
+    fn round(of: &[(NodeId, u64)]) -> Vec<(NodeId, String)> {
+        of.iter().map(|(node, heartbeat)| (*node, heartbeat.to_string())).collect()
+    }
+
+    #[test]
+    fn a_node_is_dead_when_it_missed_five_rounds_and_not_before() {
+        let (us, other) = (NodeId::generate(), NodeId::generate());
+        let mut heartbeats = Heartbeats::default();
+        for beat in 1..=5 {
+            assert_eq!(heartbeats.record(us, round(&[(us, beat), (other, 100)])), []);
+        }
+        let dead = DeadNode { node: other, heartbeat: Some("100".into()) };
+        assert_eq!(heartbeats.record(us, round(&[(us, 6), (other, 100)])), [dead]);
+    }
+
+    #[test]
+    fn a_heartbeat_at_the_last_moment_keeps_a_node_alive() {
+        let (us, other) = (NodeId::generate(), NodeId::generate());
+        let mut heartbeats = Heartbeats::default();
+        for beat in 1..=40 {
+            assert_eq!(heartbeats.record(us, round(&[(us, beat), (other, 1 + beat / 5)])), []);
+        }
+    }
+
+    #[test]
+    fn a_node_that_has_left_is_dead_at_once_and_we_never_are() {
+        let (us, other) = (NodeId::generate(), NodeId::generate());
+        let mut heartbeats = Heartbeats::default();
+        assert_eq!(heartbeats.record(us, round(&[(us, 0), (other, 0)])), [DeadNode { node: other, heartbeat: Some("0".into()) }]);
+        for _ in 0..10 {
+            assert_eq!(heartbeats.record(us, round(&[(us, 7)])), []);
+        }
+    }
+
+    #[test]
+    fn a_node_that_holds_deliveries_without_a_heartbeat_in_two_checks_is_dead() {
+        let (us, alive, stray) = (NodeId::generate(), NodeId::generate(), NodeId::generate());
+        let mut heartbeats = Heartbeats::default();
+        heartbeats.record(us, round(&[(us, 1), (alive, 1)]));
+        assert_eq!(heartbeats.missing(us, [us, alive, stray]), []);
+        assert_eq!(heartbeats.missing(us, [us, alive, stray]), [DeadNode { node: stray, heartbeat: None }]);
+        assert_eq!(heartbeats.missing(us, [alive]), []);
+        assert_eq!(heartbeats.missing(us, [stray]), []);
+    }
+}

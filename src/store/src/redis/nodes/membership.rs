@@ -1,0 +1,160 @@
+//! Heartbeats of this node, and taking over from nodes that are dead.
+//!
+//! Every node writes its heartbeats into one sorted set, by the server's clock, and reads those of all
+//! nodes in the same step. This guarantees:
+//!
+//! - A node is dead when its heartbeat has not changed while ours changed five times, or at once when
+//!   it has left. During an outage of Redis nobody's heartbeat changes, and during a pause of this node
+//!   ours does not, so neither makes a node look dead.
+//! - A survivor takes over the waiting deliveries of a dead node, and records its unfinished attempts
+//!   as `unknown`. Several survivors may do this at the same time: every entry has one holder, and a
+//!   repetition finds nothing left.
+//! - A dead node is forgotten only after all of that is done, and not if it has sent a heartbeat
+//!   meanwhile. A node that has deliveries but no heartbeat (it died before its first, was forgotten
+//!   too early, or Redis lost its heartbeats) is found in the partitions themselves within some
+//!   heartbeats and treated the same.
+//! - A node that was declared dead by mistake, because it was paused for a minute, sends heartbeats
+//!   again under the same id. It makes no attempt that another node has begun, because a delivery is
+//!   claimed once; and it still settles the attempts that it had begun, which replaces their `unknown`.
+
+use std::collections::HashSet;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sakshi_domain::delivery::DeliveryOutcome;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::heartbeats::{DeadNode, Heartbeats};
+use crate::error::StoreError;
+use crate::redis::arguments::arguments;
+use crate::redis::keys;
+use crate::redis::options::NodeId;
+use crate::redis::reply::Fields;
+use crate::redis::script::{BEAT, FORGET_NODE};
+use crate::redis::shared::Shared;
+
+/// Between two heartbeats of a node.
+pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Heartbeats between two checks for nodes that have deliveries and no heartbeat.
+const CHECK_EVERY: u32 = 5;
+
+/// How long the set of heartbeats is kept after the last one.
+const KEEP: Duration = Duration::from_secs(24 * 3600);
+
+/// A request to leave, with the channel of its answer.
+pub(crate) type Leave = oneshot::Sender<Result<(), StoreError>>;
+
+impl Shared {
+    /// Sends a heartbeat, or the last one, and returns those of all nodes.
+    pub(crate) async fn heartbeat(&self, leaves: bool) -> Result<Vec<(NodeId, String)>, StoreError> {
+        let args = arguments![self.node.to_string(), if leaves { "1" } else { "0" }, KEEP];
+        let answer = self.call_at(None, &BEAT, vec![keys::beats()], args).await?;
+        let heartbeats = Fields::of("the heartbeats of the nodes", answer)?.pairs()?;
+        let read = |(node, at): (Vec<u8>, Vec<u8>)| Some((NodeId::from_bytes(&node)?, String::from_utf8(at).ok()?));
+        Ok(heartbeats.into_iter().filter_map(read).collect())
+    }
+
+    async fn forget(&self, dead: &DeadNode) -> Result<(), StoreError> {
+        let Some(heartbeat) = &dead.heartbeat else { return Ok(()) };
+        self.call(&FORGET_NODE, vec![keys::beats()], arguments![dead.node.to_string(), heartbeat.as_str()]).await.map(drop)
+    }
+
+    /// Takes over from a dead node, then forgets it.
+    pub(crate) async fn replace(&self, dead: &DeadNode) -> Result<(), StoreError> {
+        let taken = self.take_over(&dead.node).await?;
+        self.forget(dead).await?;
+        let (waiting, unknown) = (taken.deliveries, taken.unknown);
+        metrics::counter!("sakshi_webhook_attempts_total", "outcome" => DeliveryOutcome::Unknown.as_str()).increment(unknown);
+        metrics::counter!("sakshi_deliveries_taken_over_total").increment(waiting);
+        tracing::warn!(store.node = %dead.node, waiting, unknown, "a node is gone; this one has taken what waited for it");
+        Ok(())
+    }
+}
+
+/// Sends heartbeats until this node leaves or its store is dropped.
+pub(crate) async fn run(shared: Arc<Shared>, every: Duration, mut leaving: mpsc::Receiver<Leave>) {
+    let mut ticks = interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut monitor = Monitor {
+        shared: Arc::clone(&shared),
+        heartbeats: Heartbeats::default(),
+        until_check: CHECK_EVERY,
+        takeovers: JoinSet::new(),
+        under_way: HashSet::new(),
+    };
+    let left = loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            asked = leaving.recv() => break asked,
+        }
+        let mut tick = pin!(monitor.tick());
+        tokio::select! {
+            () = &mut tick => {}
+            asked = leaving.recv() => {
+                // A heartbeat that is under way must not arrive after the last one.
+                if asked.is_some() {
+                    tick.await;
+                }
+                break asked;
+            }
+        }
+    };
+    let mut asked = left;
+    while let Some(reply) = asked {
+        let outcome = shared.heartbeat(true).await.map(drop);
+        // The caller may have stopped waiting; to leave again changes nothing.
+        let _ = reply.send(outcome);
+        asked = leaving.recv().await;
+    }
+}
+
+/// What this node knows and does about the others.
+struct Monitor {
+    shared: Arc<Shared>,
+    heartbeats: Heartbeats,
+    until_check: u32,
+    takeovers: JoinSet<NodeId>,
+    under_way: HashSet<NodeId>,
+}
+
+impl Monitor {
+    /// Sends a heartbeat and takes over from nodes that are dead by it. A heartbeat that does not
+    /// arrive shows nothing.
+    async fn tick(&mut self) {
+        while let Some(ended) = self.takeovers.try_join_next() {
+            match ended {
+                Ok(node) => {
+                    self.under_way.remove(&node);
+                }
+                // A task that panicked does not name its node, so all are tried again.
+                Err(_) => self.under_way.clear(),
+            }
+        }
+        let us = self.shared.node;
+        let Ok(round) = self.shared.heartbeat(false).await else { return };
+        let mut dead = self.heartbeats.record(us, round);
+        self.until_check -= 1;
+        if self.until_check == 0 {
+            self.until_check = CHECK_EVERY;
+            if let Ok(holders) = self.shared.holders().await {
+                dead.extend(self.heartbeats.missing(us, holders));
+            }
+        }
+        for dead in dead {
+            // In a task of its own: while it goes on, this node must not stop its heartbeats.
+            if self.under_way.insert(dead.node) {
+                let shared = Arc::clone(&self.shared);
+                self.takeovers.spawn(async move {
+                    if let Err(error) = shared.replace(&dead).await {
+                        tracing::warn!(store.node = %dead.node, %error, "what waited for a node that is gone is not taken over yet");
+                    }
+                    dead.node
+                });
+            }
+        }
+    }
+}

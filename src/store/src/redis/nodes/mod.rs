@@ -1,0 +1,9 @@
+//! The other nodes: heartbeats, taking over from dead nodes, notices between nodes, and the thread
+//! that does all of this.
+
+pub(crate) mod background;
+pub(crate) mod clock_sync;
+pub(crate) mod heartbeats;
+pub(crate) mod membership;
+mod notices;
+pub(crate) mod takeover;

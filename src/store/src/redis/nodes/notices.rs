@@ -1,0 +1,112 @@
+//! Notices of transactions that other nodes have ended: received on a channel of this node and forwarded to those who
+//! wait here.
+//!
+//! Notices that are published while the connection is lost are missed, and a slow receiver may miss some. Whoever waits
+//! also reads the transaction from time to time.
+
+use std::time::Duration;
+
+use sakshi_domain::ids::TxnId;
+use tokio::sync::broadcast::Sender;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::sleep;
+
+use crate::error::StoreError;
+use crate::redis::keys;
+use crate::redis::link::{Backoff, Link, Shard};
+use crate::redis::options::NodeId;
+
+/// Between two checks that every channel of a cluster is subscribed to.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Receives notices for as long as it is polled, and subscribes again after every loss.
+pub(crate) async fn follow(link: Link, node: NodeId, ended: Sender<TxnId>) {
+    if link.is_cluster() {
+        let channels: Vec<String> = keys::partitions().map(|partition| format!("{}:{node}", keys::notices_of(partition))).collect();
+        return follow_shards(&link, &channels, &ended).await;
+    }
+    let channel = format!("{}:{node}", keys::NOTICES);
+    let mut backoff = Backoff::default();
+    for turn in 0_usize.. {
+        let mut subscribed = false;
+        let lost = link.listen(&channel, turn, forward_to(&ended), || subscribed = true).await;
+        if subscribed {
+            warn(&lost);
+            backoff = Backoff::default();
+        }
+        sleep(backoff.pause()).await;
+    }
+}
+
+/// Keeps one connection to each server that owns some of the channels, and replaces it when its channels change.
+async fn follow_shards(link: &Link, channels: &[String], ended: &Sender<TxnId>) {
+    let mut tasks = JoinSet::new();
+    let mut listeners: Vec<Listener> = Vec::new();
+    loop {
+        let shards = link.shards_of(channels).await;
+        listeners.retain(|listener| {
+            let stays = !listener.task.is_finished() && shards.contains(&listener.shard);
+            if !stays {
+                listener.task.abort();
+            }
+            stays
+        });
+        while tasks.try_join_next().is_some() {}
+        for shard in shards {
+            if !listeners.iter().any(|listener| listener.shard == shard) {
+                let (link, on_message, (address, channels)) = (link.clone(), forward_to(ended), shard.clone());
+                let task = tasks.spawn(async move {
+                    let mut subscribed = false;
+                    let lost = link.listen_to_shard(&address, &channels, on_message, || subscribed = true).await;
+                    if subscribed {
+                        warn(&lost);
+                    }
+                });
+                listeners.push(Listener { shard, task });
+            }
+        }
+        sleep(CHECK_INTERVAL).await;
+    }
+}
+
+/// A task that listens to a server, and the channels.
+struct Listener {
+    shard: Shard,
+    task: AbortHandle,
+}
+
+fn forward_to(ended: &Sender<TxnId>) -> impl Fn(&[u8]) + Send + Sync + 'static {
+    let ended = ended.clone();
+    move |message| {
+        if let Some(id) = read(message) {
+            // There may be no receiver now.
+            let _ = ended.send(id);
+        }
+    }
+}
+
+fn warn(lost: &StoreError) {
+    tracing::warn!(error = %lost, "notices of other nodes are not heard until Redis answers again");
+}
+
+/// Reads `t` and a transaction's id.
+fn read(message: &[u8]) -> Option<TxnId> {
+    std::str::from_utf8(message).ok()?.strip_prefix('t')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_domain::ids::{ClientId, TxnId};
+
+    use super::read;
+
+    #[test]
+    fn a_notice_names_a_transaction_and_anything_else_is_ignored() {
+        let id = TxnId::generate(ClientId::generate().partition(), 1);
+        assert_eq!(read(format!("t{id}").as_bytes()), Some(id));
+        for other in ["", "t", "x", "t1", "é", &format!("e{id}"), &format!("{id}")] {
+            assert_eq!(read(other.as_bytes()), None, "{other}");
+        }
+        assert_eq!(read(&[0xff, 0xfe]), None);
+    }
+}

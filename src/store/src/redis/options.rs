@@ -1,0 +1,63 @@
+//! The settings of the Redis store.
+
+use std::fmt;
+use std::sync::Arc;
+
+use sakshi_domain::clock::Clock;
+use uuid::Uuid;
+
+use super::link::RedisServers;
+use crate::upkeep::Retention;
+use crate::vault::Vault;
+
+/// A running node. Each start of a node gets a new id: when a node ends, other nodes take over its
+/// deliveries, whatever is started in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NodeId(Uuid);
+
+impl NodeId {
+    /// A fresh id.
+    #[must_use]
+    pub fn generate() -> Self {
+        Self(Uuid::new_v4())
+    }
+
+    /// Reads an id; `None` when the text is not one.
+    pub(crate) fn from_bytes(text: &[u8]) -> Option<Self> {
+        Uuid::try_parse_ascii(text).ok().map(Self)
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.simple().fmt(f)
+    }
+}
+
+/// The clock that decides expiry.
+#[derive(Clone, Debug)]
+pub enum RedisClock {
+    /// The Redis server's.
+    Server,
+    /// A given one, for tests that let time pass.
+    Given(Arc<dyn Clock>),
+}
+
+/// Where Redis is, and how it is used.
+#[derive(Clone, Debug)]
+pub struct RedisOptions {
+    /// Where the servers are and how they are organised.
+    pub servers: RedisServers,
+    /// Replicas that must confirm a write before it is answered.
+    pub wait_replicas: u32,
+    /// This node.
+    pub node: NodeId,
+    /// Seals what is personal or secret.
+    pub vault: Arc<Vault>,
+    /// How long records are kept beyond their use.
+    pub retention: Retention,
+    /// Calls that may be under way; further ones are refused at once.
+    pub max_waiting: usize,
+    /// The clock that decides expiry.
+    pub clock: RedisClock,
+}

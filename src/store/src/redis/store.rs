@@ -1,0 +1,96 @@
+//! [`RedisStore`]: opening it, and running operations on it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use sakshi_domain::clock::Clock;
+use tokio::sync::broadcast;
+
+use super::link::{Link, LinkFigures, LinkOptions};
+use super::nodes::background::Background;
+use super::nodes::membership::HEARTBEAT_INTERVAL;
+use super::options::RedisOptions;
+use super::shared::Shared;
+use crate::error::{StoreError, StoreFuture};
+
+/// Notices that a slow receiver may fall behind by before it misses some.
+const NOTICES_HELD: usize = 4_096;
+
+/// The store in Redis. Clones share it.
+#[derive(Clone)]
+pub struct RedisStore {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) background: Arc<Background>,
+}
+
+impl RedisStore {
+    /// Connects to Redis.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when it cannot be reached, is older than Redis 7, or evicts keys
+    /// when its memory is full; [`StoreError::WrongKey`] when it was written under other keys.
+    pub async fn open(options: RedisOptions) -> Result<Self, StoreError> {
+        Self::open_with_heartbeats(options, HEARTBEAT_INTERVAL).await
+    }
+
+    /// The same with another interval between two heartbeats.
+    pub(crate) async fn open_with_heartbeats(options: RedisOptions, every: Duration) -> Result<Self, StoreError> {
+        let RedisOptions { servers, wait_replicas, node, vault, retention, max_waiting, clock } = options;
+        let link = Link::new(LinkOptions { max_waiting, wait_replicas, ..LinkOptions::new(servers) });
+        let (ended_elsewhere, _) = broadcast::channel(NOTICES_HELD);
+        let shared = Arc::new(Shared {
+            link,
+            vault,
+            node,
+            retention,
+            clock,
+            server_clock: Arc::default(),
+            ended_elsewhere,
+            left: AtomicBool::new(false),
+            #[cfg(test)]
+            faults: super::tests::lost_replies::Faults::default(),
+        });
+        shared.check_server().await?;
+        shared.check_keys().await?;
+        // A node sends a heartbeat before it has any delivery.
+        shared.heartbeat(false).await?;
+        shared.read_clock(true).await?;
+        let background = Arc::new(Background::start(&shared, every)?);
+        Ok(Self { shared, background })
+    }
+
+    /// Tells the time of the server, which decides expiry.
+    #[must_use]
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        self.shared.clock()
+    }
+
+    /// The counters of the link to the servers.
+    #[must_use]
+    pub fn figures(&self) -> LinkFigures {
+        self.shared.link.figures()
+    }
+
+    /// Runs an operation in a task of its own from the first poll of its future. An operation may hold
+    /// what others wait for, such as a connection that is being opened, and an actor polls no other
+    /// future while it waits for one.
+    pub(crate) fn run<T, F>(&self, operation: impl FnOnce(Arc<Shared>) -> F) -> StoreFuture<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let work = operation(Arc::clone(&self.shared));
+        Box::pin(async move {
+            let ended = tokio::spawn(work).await;
+            ended.unwrap_or_else(|_| Err(StoreError::Unavailable("the runtime of the caller is shutting down".to_owned())))
+        })
+    }
+}
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RedisStore({})", self.shared.node)
+    }
+}

@@ -1,0 +1,128 @@
+//! Nodes that die, leave, seem dead and come back.
+
+use std::time::Duration;
+
+use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
+
+use super::nodes::Node;
+use super::server::{DURABLE, RedisServer, TIMEOUT, eventually};
+use crate::StoreError;
+use crate::redis::RedisServers;
+use crate::{Outbox as _, Upkeep as _};
+
+const FAST: Duration = Duration::from_millis(100);
+
+/// As good as never, within a test.
+const ONCE: Duration = Duration::from_secs(3_600);
+
+fn servers(server: &RedisServer) -> RedisServers {
+    server.url().parse().unwrap()
+}
+
+const fn attempt(outcome: DeliveryOutcome) -> Attempt {
+    Attempt { outcome, status: None, duration_ms: 1 }
+}
+
+async fn becomes_due(node: &Node, count: usize) {
+    let deadline = tokio::time::Instant::now() + TIMEOUT;
+    while node.due().await.len() != count {
+        assert!(tokio::time::Instant::now() < deadline, "{:?} are due", node.due().await);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_survivor_takes_what_waits_for_a_dead_node_and_records_its_attempts_as_unknown() {
+    let server = RedisServer::start(&[]);
+    let (dying, survivor) = (Node::start(servers(&server), FAST).await, Node::start(servers(&server), FAST).await);
+    let client = dying.client().await;
+    let (waiting, under_way) = (dying.queue(&client).await, dying.queue(&client).await);
+    assert_eq!(dying.store.claim_delivery(under_way.1, under_way.0.id.into()).await, Ok(true));
+    assert_eq!((dying.due().await, survivor.due().await), (vec![waiting.1], vec![]));
+
+    let id = dying.id.to_string();
+    drop(dying);
+    becomes_due(&survivor, 1).await;
+    assert_eq!(survivor.due().await, [waiting.1]);
+    let record = survivor.store.load_delivery(under_way.0.id.into()).await.unwrap().unwrap();
+    assert_eq!(record.attempt.map(|attempt| attempt.outcome), Some(DeliveryOutcome::Unknown));
+    assert_eq!(survivor.store.claim_delivery(waiting.1, waiting.0.id.into()).await, Ok(true));
+    let forgotten = || server.answer(&["ZSCORE", "{nodes}beats", &id]).text().is_none();
+    eventually("the dead node to be forgotten", TIMEOUT, || forgotten().then_some(()));
+}
+
+#[tokio::test]
+async fn who_leaves_begins_no_attempt_and_others_need_not_wait_for_its_silence() {
+    let server = RedisServer::start(&[]);
+    // Its beat would be as good as new for an hour.
+    let (leaving, survivor) = (Node::start(servers(&server), ONCE).await, Node::start(servers(&server), FAST).await);
+    let client = leaving.client().await;
+    let (pending, delivery) = leaving.queue(&client).await;
+    assert_eq!(leaving.store.leave().await, Ok(()));
+    assert_eq!(leaving.store.leave().await, Ok(()));
+    assert_eq!(leaving.due().await, []);
+    assert_eq!(leaving.store.claim_delivery(delivery, pending.id.into()).await, Ok(false));
+    becomes_due(&survivor, 1).await;
+
+    // What it ends after it has left is not stranded either.
+    leaving.queue(&client).await;
+    becomes_due(&survivor, 2).await;
+}
+
+#[tokio::test]
+async fn while_redis_is_away_nobody_dies() {
+    let server = RedisServer::start(DURABLE);
+    let (one, other) = (Node::start(servers(&server), FAST).await, Node::start(servers(&server), FAST).await);
+    let client = one.client().await;
+    let (_, delivery) = one.queue(&client).await;
+    server.kill9();
+    for node in [&one, &other] {
+        assert!(matches!(node.store.check().await, Err(StoreError::Unavailable(_))));
+    }
+    server.restart();
+    other.await_beats(&server, 12);
+    assert_eq!((one.due().await, other.due().await), (vec![delivery], vec![]));
+}
+
+#[tokio::test]
+async fn a_node_that_was_given_up_by_mistake_comes_back_and_nothing_is_attempted_twice() {
+    let server = RedisServer::start(&[]);
+    // It beats when it opens, and then as if it were stopped.
+    let (stopped, survivor) = (Node::start(servers(&server), ONCE).await, Node::start(servers(&server), FAST).await);
+    let client = stopped.client().await;
+    let (waiting, under_way) = (stopped.queue(&client).await, stopped.queue(&client).await);
+    assert_eq!(stopped.store.claim_delivery(under_way.1, under_way.0.id.into()).await, Ok(true));
+    becomes_due(&survivor, 1).await;
+    assert_eq!(stopped.due().await, []);
+
+    assert_eq!(survivor.store.claim_delivery(waiting.1, waiting.0.id.into()).await, Ok(true));
+    assert_eq!(stopped.store.claim_delivery(waiting.1, waiting.0.id.into()).await, Ok(false));
+    stopped.store.settle_delivery(under_way.1, under_way.0.id.into(), attempt(DeliveryOutcome::Delivered)).await.unwrap();
+    let record = survivor.store.load_delivery(under_way.0.id.into()).await.unwrap().unwrap();
+    assert_eq!(record.attempt, Some(attempt(DeliveryOutcome::Delivered)));
+
+    stopped.store.shared.heartbeat(false).await.unwrap();
+    assert!(stopped.beat(&server).is_some());
+    let (_, new) = stopped.queue(&client).await;
+    let deadline = tokio::time::Instant::now() + TIMEOUT;
+    while [stopped.due().await, survivor.due().await].concat() != [new] {
+        assert!(tokio::time::Instant::now() < deadline, "the new delivery waits for nobody");
+    }
+}
+
+#[tokio::test]
+async fn what_a_node_without_a_beat_has_left_is_found_in_the_partitions() {
+    let server = RedisServer::start(&[]);
+    let stray = Node::start(servers(&server), ONCE).await;
+    let client = stray.client().await;
+    let (waiting, under_way) = (stray.queue(&client).await, stray.queue(&client).await);
+    assert_eq!(stray.store.claim_delivery(under_way.1, under_way.0.id.into()).await, Ok(true));
+    drop(stray);
+    server.answer(&["DEL", "{nodes}beats"]);
+
+    let survivor = Node::start(servers(&server), FAST).await;
+    becomes_due(&survivor, 1).await;
+    assert_eq!(survivor.due().await, [waiting.1]);
+    let record = survivor.store.load_delivery(under_way.0.id.into()).await.unwrap().unwrap();
+    assert_eq!(record.attempt.map(|attempt| attempt.outcome), Some(DeliveryOutcome::Unknown));
+}

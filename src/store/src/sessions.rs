@@ -1,0 +1,85 @@
+//! Sessions of people who have signed in with a key.
+//!
+//! A store keeps a session under the digest of its id, and the key's digest and the app sealed. It
+//! knows neither the id nor the key, so nobody can sign in with what it stores.
+
+use std::fmt;
+
+use sakshi_domain::ids::AppId;
+use sakshi_domain::tenancy::KeyDigest;
+use sakshi_domain::time::Timestamp;
+
+use crate::error::{StoreError, StoreFuture};
+use crate::vault::{Sealed, Vault};
+
+/// Sessions.
+pub trait Sessions {
+    /// Keeps a session. Repeatable by its digest; its key and app never change.
+    fn open_session(&self, session: SessionRecord) -> StoreFuture<()>;
+
+    /// The session, unless its time has passed by the store's clock.
+    fn load_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>>;
+
+    /// Keeps a session until then, at most until its own end; `false` when it has ended before.
+    fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool>;
+
+    /// Ends a session. Repeatable.
+    fn end_session(&self, digest: SessionDigest) -> StoreFuture<()>;
+}
+
+/// SHA-256 of the id that the browser holds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SessionDigest(pub [u8; 32]);
+
+impl fmt::Debug for SessionDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionDigest([not shown])")
+    }
+}
+
+/// A session. Its key and app are checked again at every use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRecord {
+    /// The digest of its id.
+    pub digest: SessionDigest,
+    /// The key that it was opened with.
+    pub key: KeyDigest,
+    /// The app that it acts for.
+    pub app: AppId,
+    /// When it ends unless it is used; at most `ends_at`.
+    pub idle_until: Timestamp,
+    /// When it ends in any case.
+    pub ends_at: Timestamp,
+}
+
+/// A session as a store keeps it.
+pub(crate) struct SealedSession {
+    pub(crate) digest: SessionDigest,
+    pub(crate) grant: Vec<u8>,
+    pub(crate) idle_until: Timestamp,
+    pub(crate) ends_at: Timestamp,
+}
+
+impl SealedSession {
+    pub(crate) fn of(vault: &Vault, session: &SessionRecord) -> Self {
+        let grant = [&session.key.0[..], session.app.as_str().as_bytes()].concat();
+        Self {
+            digest: session.digest,
+            grant: vault.seal(&session.digest.0, &grant).to_bytes(),
+            idle_until: session.idle_until.min(session.ends_at),
+            ends_at: session.ends_at,
+        }
+    }
+
+    /// # Errors
+    /// [`StoreError::Corrupt`] when the vault cannot open it, or it holds something else.
+    pub(crate) fn unsealed(&self, vault: &Vault) -> Result<SessionRecord, StoreError> {
+        let unreadable = || StoreError::Corrupt("a session cannot be read".into());
+        let sealed = Sealed::from_bytes(&self.grant).ok_or_else(unreadable)?;
+        let grant = vault.open(&self.digest.0, &sealed).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        let (key, app) = grant.split_first_chunk::<32>().ok_or_else(unreadable)?;
+        let app = std::str::from_utf8(app).ok().and_then(|app| app.parse().ok()).ok_or_else(unreadable)?;
+        let Self { digest, idle_until, ends_at, .. } = *self;
+        Ok(SessionRecord { digest, key: KeyDigest(*key), app, idle_until, ends_at })
+    }
+}

@@ -1,0 +1,199 @@
+//! Transactions: opening, completing and reading them. What is personal in a record is sealed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sakshi_domain::delivery::QueuedDelivery;
+use sakshi_domain::event::EventRefusal;
+use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::tenancy::App;
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Pending};
+use tokio::sync::broadcast;
+
+use crate::error::StoreFuture;
+use crate::idempotency::IdempotentAnswer;
+use crate::vault::Sealed;
+
+/// Transactions.
+pub trait Transactions {
+    /// Checks that the event, if there is one, takes guests now; checks and debits the balance,
+    /// writes the transaction with its ledger entry, counts the scan, and keeps the answer for its
+    /// idempotency key, or does none of it. Repeatable by transaction id.
+    fn open_transaction(&self, open: OpenTransaction) -> StoreFuture<OpenOutcome>;
+
+    /// Ends a pending transaction that is in time by the store's clock, remembers its credential
+    /// and queues its webhook if it has a URL. A guest who passed is registered if the event has a
+    /// place *now*, and ends as refused otherwise; only a registration queues the event's webhook,
+    /// to its URL of the moment. Repeatable by transaction id and answer.
+    fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome>;
+
+    /// The transaction, while it is retained.
+    fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>>;
+
+    /// As [`Transactions::load_transaction`], for a node that keeps a copy of a pending transaction:
+    /// [`Transactions::ended_elsewhere`] tells it when another node has ended it.
+    fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
+        self.load_transaction(id)
+    }
+
+    /// The transaction with its app, whose settings decide how a webhook is written.
+    fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>>;
+
+    /// Transactions that this node opened or watches and that another node ends, from now on; `None`
+    /// when there are no other nodes. A notice may be lost, so a caller that waits for one must also
+    /// read the transaction from time to time.
+    fn ended_elsewhere(&self) -> Option<broadcast::Receiver<TxnId>>;
+}
+
+/// Opens a transaction and debits its credit.
+#[derive(Clone, Debug)]
+pub struct OpenTransaction {
+    /// The transaction; its id makes the operation repeatable.
+    pub pending: Arc<Pending>,
+    /// Credits to debit.
+    pub cost: u64,
+    /// What to replay when the client repeats the request under its `Idempotency-Key`.
+    pub idempotency: Option<IdempotentAnswer>,
+}
+
+/// The outcome of [`OpenTransaction`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum OpenOutcome {
+    /// Opened and paid for, now or by an earlier call under the same transaction id.
+    Opened {
+        /// The client's balance afterwards; for a repeated call, the current balance.
+        balance: u64,
+    },
+    /// The balance does not cover it; nothing was written.
+    InsufficientCredits,
+    /// The idempotency key was used before with this body; nothing was written.
+    Replayed(Sealed),
+    /// The idempotency key was used before with another body; nothing was written.
+    KeyReused,
+    /// The event takes no guest now; nothing was written.
+    EventRefused(EventRefusal),
+    /// There is no such event; nothing was written.
+    EventNotFound,
+}
+
+/// Completes a transaction and queues its webhook.
+#[derive(Clone, Debug)]
+pub struct CompleteTransaction {
+    /// The transaction.
+    pub id: TxnId,
+    /// The guest's event as far as the caller knows; the store goes by what it has stored.
+    pub event: Option<EventId>,
+    /// Whether the verification passed.
+    pub passed: bool,
+    /// The sealed outcome.
+    pub outcome: Sealed,
+    /// Identifies the answer; a repeated call is recognised by it.
+    pub answer: AnswerDigest,
+    /// The credential that was presented; `None` when the answer carried none.
+    pub credential: Option<PresentedCredential>,
+    /// How long a credential is remembered.
+    pub replay_window: Duration,
+    /// How long the result can be fetched.
+    pub result_ttl: Duration,
+    /// For a guest who passed: the outcomes to store instead when the event has no place now.
+    /// A guest without them is refused all the same, and `outcome` is stored as it is.
+    pub guest: Option<GuestOutcomes>,
+}
+
+/// Sealed outcomes for a guest who passed and cannot be registered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GuestOutcomes {
+    /// The event is full.
+    pub full: Sealed,
+    /// The event was disabled.
+    pub disabled: Sealed,
+    /// The event has ended.
+    pub expired: Sealed,
+}
+
+impl GuestOutcomes {
+    /// The outcome to store for a refusal.
+    pub(crate) const fn of(&self, refusal: EventRefusal) -> &Sealed {
+        match refusal {
+            EventRefusal::Disabled => &self.disabled,
+            EventRefusal::Expired => &self.expired,
+            EventRefusal::Full => &self.full,
+        }
+    }
+}
+
+/// A credential, remembered so that it is recognised under another transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PresentedCredential {
+    /// Identifies the credential in all its presentations.
+    pub digest: CredentialIdentity,
+    /// Whether its holder bound it to this transaction. It is then no replay, even if the same
+    /// credential was accepted under another one.
+    pub holder_bound: bool,
+}
+
+/// The outcome of [`CompleteTransaction`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum CompleteOutcome {
+    /// It is completed by this answer.
+    Completed {
+        /// The record as stored.
+        record: CompletedRecord,
+        /// Its delivery, when this call queued a webhook.
+        queued: Option<QueuedDelivery>,
+        /// Whether an earlier call with the same answer completed it.
+        repeated: bool,
+    },
+    /// Another answer completed it before, and that one stands.
+    AlreadyCompleted(CompletedRecord),
+    /// Its window has passed by the store's clock; nothing was written.
+    Expired,
+    /// The credential was accepted under another transaction; nothing was written.
+    CredentialReplayed,
+    /// There is no such transaction, or not any more.
+    NotFound,
+}
+
+/// A stored transaction.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TransactionRecord {
+    /// It waits, or its window has passed without an answer.
+    Pending(Pending),
+    /// It has ended with an answer.
+    Completed(CompletedRecord),
+}
+
+/// A completed transaction with its outcome sealed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompletedRecord {
+    /// The transaction as it was opened.
+    pub opened: Pending,
+    /// When the answer was accepted.
+    pub verified_at: Timestamp,
+    /// Whether the verification passed and, for a guest, was registered.
+    pub passed: bool,
+    /// Why a guest who passed was not registered.
+    pub refused: Option<EventRefusal>,
+    /// Identifies the answer that completed it.
+    pub answer: AnswerDigest,
+    /// The sealed JSON of a [`sakshi_domain::transaction::Outcome`].
+    pub outcome: Sealed,
+}
+
+impl TransactionRecord {
+    /// The transaction as it was opened.
+    #[must_use]
+    pub const fn opened(&self) -> &Pending {
+        match self {
+            Self::Pending(pending) => pending,
+            Self::Completed(record) => &record.opened,
+        }
+    }
+}
+
+impl From<CompletedRecord> for TransactionRecord {
+    fn from(record: CompletedRecord) -> Self {
+        Self::Completed(record)
+    }
+}

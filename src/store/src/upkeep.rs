@@ -1,0 +1,47 @@
+//! Upkeep: removing records after their time, the health check, and leaving.
+
+use std::time::Duration;
+
+use crate::error::StoreFuture;
+
+/// Upkeep of the store itself.
+pub trait Upkeep {
+    /// Removes at most `limit` records of each kind whose time has passed: completed transactions
+    /// after their result's, expired ones and events as the retention says, flows and their reports
+    /// after their own; never a record whose delivery has not ended, and no event before its
+    /// transactions.
+    fn sweep(&self, retention: Retention, limit: usize) -> StoreFuture<Swept>;
+
+    /// Whether a write would succeed now.
+    fn check(&self) -> StoreFuture<()>;
+
+    /// Takes this node out of service: it begins no further attempt, and other nodes take over its
+    /// waiting deliveries.
+    fn leave(&self) -> StoreFuture<()>;
+}
+
+/// How long records are kept beyond their use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Expired transactions, after their window.
+    pub expired: Duration,
+    /// Events with their registrations, after their end.
+    pub events: Duration,
+}
+
+/// How many records a sweep removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Transactions, with their deliveries.
+    pub transactions: u64,
+    /// Idempotency records.
+    pub idempotency: u64,
+    /// Credential digests.
+    pub credentials: u64,
+    /// Events and registrations.
+    pub events: u64,
+    /// Flows, and reports with their deliveries.
+    pub flows: u64,
+    /// Sessions.
+    pub sessions: u64,
+}
