@@ -9,8 +9,6 @@ pub mod capacity;
 pub mod cli;
 pub mod device;
 pub mod engine;
-pub mod journal;
-pub mod judge;
 pub mod operator;
 pub mod phone;
 pub mod plan;

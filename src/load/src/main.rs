@@ -5,10 +5,10 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use sakshi_judge::Verdict;
 use sakshi_load::capacity::cli::PlanOptions;
 use sakshi_load::capacity::document::{fill, printed};
 use sakshi_load::cli::Options;
-use sakshi_load::judge::Verdict;
 use sakshi_load::report::{Summary, html, table};
 use sakshi_load::run::run;
 

@@ -41,7 +41,7 @@ impl Operator {
     ///
     /// # Errors
     /// When the service does not.
-    pub async fn backend(&self, base: &Url, credits: u64) -> Result<Backend, Error> {
+    pub async fn backend(&self, base: &Url, credits: i64) -> Result<Backend, Error> {
         let client = self.api.send(internal::create_client("Load test")).await?.client_id;
         let app = self.api.send(internal::create_app(&client, "Load test")).await?.app_id;
         let key = self.api.send(internal::issue_key(&client, &json!({ "label": "load" }))).await?.api_key.into();

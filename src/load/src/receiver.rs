@@ -1,10 +1,8 @@
 //! The client's webhook receiver: answers 200 at once and counts what arrives, by transaction.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -13,33 +11,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use serde_json::Value;
+use sakshi_judge::webhooks::Arrivals;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// A longer body is counted as one that cannot be read.
 const BODY_BYTES_MAX: usize = 4 * 1_024 * 1_024;
-
-/// The webhooks of one transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
-    /// How many.
-    pub count: u32,
-    /// When the first came, since the beginning of the run.
-    pub first: Duration,
-    /// What it said of the verification.
-    pub passed: bool,
-}
-
-/// Everything that arrived.
-#[derive(Clone, Debug, Default)]
-pub struct Arrivals {
-    /// By transaction.
-    pub by_txn: HashMap<String, Arrival>,
-    /// Bodies without a transaction.
-    pub unreadable: u64,
-}
 
 /// A listening receiver; it ends when it is dropped.
 #[derive(Debug)]
@@ -103,29 +81,17 @@ async fn listen(listener: TcpListener, arrivals: Arc<Mutex<Arrivals>>, origin: I
 async fn take(request: Request<Incoming>, arrivals: &Mutex<Arrivals>, origin: Instant) -> Result<Response<Full<Bytes>>, Infallible> {
     let body = Limited::new(request.into_body(), BODY_BYTES_MAX).collect().await.map(http_body_util::Collected::to_bytes);
     let at = Instant::now() - origin;
-    let read = body.ok().and_then(|body| serde_json::from_slice::<Value>(&body).ok()).and_then(|body| subject(&body["data"]));
-    let mut arrivals = lock(arrivals);
-    match read {
-        Some((txn, passed)) => {
-            arrivals.by_txn.entry(txn).and_modify(|arrival| arrival.count += 1).or_insert(Arrival { count: 1, first: at, passed });
-        }
-        None => arrivals.unreadable += 1,
-    }
-    drop(arrivals);
+    // What cannot be read is counted as such.
+    lock(arrivals).add(&body.unwrap_or_default(), at);
     let mut response = Response::new(Full::new(Bytes::new()));
     *response.status_mut() = StatusCode::OK;
     Ok(response)
 }
 
-/// The transaction and its outcome, in either spelling.
-fn subject(data: &Value) -> Option<(String, bool)> {
-    let txn = data["txn_id"].as_str().or(data["txnId"].as_str())?;
-    let passed = data["verification_passed"].as_bool().or(data["verificationPassed"].as_bool())?;
-    Some((txn.to_owned(), passed))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[tokio::test]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::judge::{Finding, Verdict, WebhookCounts};
 use crate::record::{Latencies, Step, StepRecord};
+use sakshi_judge::{Finding, Verdict, WebhookCounts};
 
 pub mod html;
 mod plot;
@@ -185,24 +185,6 @@ impl StepSummary {
             outcomes: record.outcomes.iter().map(|(outcome, count)| (outcome.to_string(), *count)).collect(),
             over_time: over_time.collect(),
             curve: CURVE.iter().map(|percentile| (*percentile, at(&record.due, *percentile))).collect(),
-        }
-    }
-}
-
-impl Verdict {
-    /// Whether it is the good one.
-    #[must_use]
-    pub const fn is_held(self) -> bool {
-        matches!(self, Self::Held)
-    }
-
-    /// In words.
-    #[must_use]
-    pub const fn sentence(self) -> &'static str {
-        match self {
-            Self::Held => "Every invariant held.",
-            Self::Broken => "The service broke an invariant.",
-            Self::Tester => "The tester contradicts itself; this run proves nothing.",
         }
     }
 }

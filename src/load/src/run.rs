@@ -12,8 +12,6 @@ use url::Url;
 
 use crate::cli::Options;
 use crate::engine::{self, Gate};
-use crate::journal::{Journal, Pages, Visit};
-use crate::judge::{Evidence, Verdict, judge, owed, webhooks};
 use crate::operator::{Backend, Operator};
 use crate::phone::{PhoneError, Phones};
 use crate::plan::{Model, Plan, PlanError};
@@ -27,6 +25,8 @@ use crate::target::{TargetRefusal, admit};
 use crate::visit::{Place, Site};
 use crate::watch;
 use crate::wire::Wire;
+use sakshi_judge::journal::{Journal, Pages, Visit};
+use sakshi_judge::{Evidence, Verdict, judge, owed, webhooks};
 
 /// How often the last webhooks are looked for.
 const LOOK: Duration = Duration::from_millis(20);
@@ -82,7 +82,7 @@ pub async fn run(options: &Options) -> Result<Summary, Unable> {
         rehearse(options, &plan, &http, &operator, base).await?;
     }
 
-    let backend = operator.backend(base, plan.guests + 1).await?;
+    let backend = operator.backend(base, granted(&plan)).await?;
     let (began, origin) = (SystemClock.now(), Instant::now());
     let receiver = Receiver::start(options.webhook_host, origin).await?;
     let place = place(&plan, &backend, &receiver).await?;
@@ -123,6 +123,11 @@ pub async fn run(options: &Options) -> Result<Summary, Unable> {
     let verdict = Verdict::of(&findings);
     let ended = Ended { began, took, steps: recorder.snapshot(), strain, memory, processes, findings, counts, verdict };
     Ok(summarise(&plan, &evidence, ended))
+}
+
+/// Credits for every guest and one more.
+fn granted(plan: &Plan) -> i64 {
+    i64::try_from(plan.guests).unwrap_or(i64::MAX).saturating_add(1)
 }
 
 /// One guest alone at each listener, of another client: whatever fails here is a wrong target, key or tester, not load.
@@ -214,7 +219,10 @@ async fn gather(
         balance: operator.api.send(internal::balance(&site.backend.client)).await?.balance,
         webhooks: receiver.with(Clone::clone),
         event,
-        max_guests: plan.max_guests,
+        deliveries: None,
+        granted: granted(plan),
+        polled: !plan.has_event(),
+        max_guests: Some(plan.max_guests),
         read_at,
         all_expired: options.until_expired,
         late: Duration::from_secs_f64(options.late),
@@ -222,7 +230,7 @@ async fn gather(
 }
 
 /// Adds to the examples of lost and doubled webhooks what the service kept about them.
-async fn explain(findings: &mut [crate::judge::Finding], evidence: &mut Evidence, operator: &Operator) {
+async fn explain(findings: &mut [sakshi_judge::Finding], evidence: &mut Evidence, operator: &Operator) {
     let of_webhooks = findings.iter_mut().filter(|finding| !finding.held && finding.rule.contains("webhook"));
     for example in of_webhooks.flat_map(|finding| &mut finding.examples) {
         let txn = evidence.journal.entries.keys().find(|txn| example.contains(txn.as_str()));

@@ -15,17 +15,15 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::device::user_agent;
-use crate::journal::{Answered, Entry, Journal, Posted, Reply, Visit};
 use crate::operator::Backend;
 use crate::phone::{CLAIMS, Phones, REDELIVERIES};
 use crate::record::{Due, Outcome, Step};
 use crate::schedule::{Fate, Guest};
 use crate::wire::{Exchange, Wire};
+use sakshi_judge::journal::{Answered, Entry, Journal, Polled, Posted, REJECTED, Reply, Visit};
 
 const HTML: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
 const INTENT: &str = "application/jwt";
-/// The code of a person who rejects (authority protocol, section 5).
-const REJECTED: &str = "301";
 /// How often a finished result is asked for before it counts as missing.
 const POLLS: u32 = 20;
 const POLL_GAP: Duration = Duration::from_millis(100);
@@ -136,8 +134,8 @@ impl Site {
         let intent = self.intent(txn, jwt)?;
         let due = self.think(guest, due).await;
         let polled = self.poll(guest, Step::Pending, due, txn).await;
-        if !matches!(polled, Ok(None)) {
-            return Err(Stuck(format!("the result of an open transaction was {}", polled.err().unwrap_or("a finished one".to_owned()))));
+        if polled != Ok(Polled::Pending) {
+            return Err(Stuck(format!("the result of an open transaction was {polled:?}")));
         }
         let due = self.think(guest, due).await;
         let visit = self.answer(guest, due, &intent).await?;
@@ -146,24 +144,24 @@ impl Site {
         }
         for _ in 0..POLLS {
             match self.poll(guest, Step::Result, soon(due), txn).await {
-                Ok(Some(passed)) => {
-                    self.journal.polled(txn, passed);
+                Ok(Polled::Pending) => sleep(POLL_GAP).await,
+                Ok(polled) => {
+                    self.journal.polled(txn, polled);
                     return Ok(visit);
                 }
-                Ok(None) => sleep(POLL_GAP).await,
                 Err(outcome) => return Err(Stuck(format!("the result was {outcome}"))),
             }
         }
         Err(Stuck("the result stayed pending although the answer was accepted".to_owned()))
     }
 
-    /// Whether the transaction was passed, once it is finished.
-    async fn poll(&self, guest: &Guest, step: Step, due: Due, txn: &str) -> Result<Option<bool>, String> {
+    /// The transaction's result.
+    async fn poll(&self, guest: &Guest, step: Step, due: Due, txn: &str) -> Result<Polled, String> {
         let request = self.sign(self.wire.request(guest.number, Method::GET, &result_path(txn)));
         let polled = self.wire.exchange(step, due, request).await;
         let (Outcome::Status(200), Some(answer)) = (polled.outcome, &polled.answer) else { return Err(polled.outcome.to_string()) };
         let body: Value = serde_json::from_slice(&answer.body).map_err(|_| "no JSON".to_owned())?;
-        Ok((body["data"]["pending"] == false).then(|| body["data"]["verification_passed"] == true))
+        Ok(Polled::read(&body))
     }
 
     /// What the person does with the intent.

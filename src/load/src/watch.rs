@@ -9,13 +9,13 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::engine::Gate;
-use crate::journal::{Posted, Reply};
 use crate::operator::Operator;
 use crate::plan::Plan;
 use crate::receiver::Receiver;
 use crate::record::{Outcome, Recorder};
 use crate::strain::{Watched, resident_bytes};
 use crate::visit::Site;
+use sakshi_judge::journal::{Posted, Reply};
 
 /// What is watched.
 #[derive(Clone, Copy, Debug)]

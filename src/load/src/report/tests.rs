@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::*;
-use crate::judge::Blame;
 use crate::record::{Due, Outcome, Recorder};
+use sakshi_judge::Blame;
 
 fn summary() -> Summary {
     let origin = Instant::now();

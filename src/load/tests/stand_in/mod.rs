@@ -47,6 +47,7 @@ struct Event {
 #[derive(Default)]
 struct State {
     clients: usize,
+    granted: BTreeMap<usize, usize>,
     transactions: usize,
     events: BTreeMap<usize, Event>,
 }
@@ -127,15 +128,19 @@ fn told(
         }
         ("POST", ["admin", "v1", "clients", client, "apps"]) => json_of(200, &json!({ "app_id": format!("a{}", number(client)) })),
         ("POST", ["admin", "v1", "clients", _, "keys"]) => json_of(200, &json!({ "key_id": "k", "api_key": "key" })),
-        ("POST", ["admin", "v1", "clients", _, "credits"]) => json_of(200, &json!({ "balance": 1_000 })),
+        ("POST", ["admin", "v1", "clients", client, "credits"]) => {
+            state.granted.insert(number(client), usize::try_from(body["amount"].as_u64().unwrap()).unwrap());
+            json_of(200, &json!({ "balance": body["amount"] }))
+        }
         ("GET", ["admin", "v1", "clients", client, what]) => {
             let debits = state.events.get(&number(client)).map_or(&[][..], |event| &event.debits);
-            let balance = 1_000 - debits.len();
+            let granted = state.granted[&number(client)];
+            let balance = granted - debits.len();
             if *what == "credits" {
                 return json_of(200, &json!({ "balance": balance }));
             }
-            let grant = json!({ "seq": 1, "kind": "grant", "amount": 1_000, "balance_after": 1_000, "reference": "start" });
-            let debit = |(number, txn): (usize, &String)| json!({ "seq": number + 2, "kind": "debit", "amount": 1, "balance_after": 999 - number, "reference": txn });
+            let grant = json!({ "seq": 1, "kind": "grant", "amount": granted, "balance_after": granted, "reference": "start" });
+            let debit = |(number, txn): (usize, &String)| json!({ "seq": number + 2, "kind": "debit", "amount": 1, "balance_after": granted - 1 - number, "reference": txn });
             let entries: Vec<Value> = std::iter::once(grant).chain(debits.iter().enumerate().map(debit)).collect();
             json_of(200, &json!({ "total": entries.len(), "entries": entries }))
         }

@@ -3,9 +3,10 @@
 
 use std::collections::HashSet;
 
-use super::{Blame, EXAMPLES, Evidence, Finding, Sides, debited};
-use crate::journal::{Entry, Posted, Reply};
 use sakshi_client::answers::Event;
+
+use super::{Blame, Deliveries, EXAMPLES, Evidence, Finding, Sides, debited};
+use crate::journal::{Entry, Polled, Posted, REJECTED, Reply};
 
 /// The service's clock and ours may differ so much, and an intent may end so much before its transaction, in seconds.
 const EXPIRY_SLACK: i64 = 15;
@@ -73,10 +74,12 @@ pub(super) fn debits(evidence: &Evidence) -> Finding {
 }
 
 pub(super) fn ledger(evidence: &Evidence) -> Finding {
-    let mut sum = 0;
+    let (mut sum, mut granted) = (0, 0);
     let mut wrong = Vec::new();
     for (line, number) in evidence.ledger.iter().zip(1..) {
-        sum += if line.kind == "debit" { -line.amount } else { line.amount };
+        let is_debit = line.kind == "debit";
+        sum += if is_debit { -line.amount } else { line.amount };
+        granted += if is_debit { 0 } else { line.amount };
         if line.balance_after != sum || line.seq != number || sum < 0 {
             wrong.push(format!("entry {}: {} {} leaves {}, by the entries {sum}", line.seq, line.kind, line.amount, line.balance_after));
         }
@@ -84,19 +87,18 @@ pub(super) fn ledger(evidence: &Evidence) -> Finding {
     if evidence.balance != sum {
         wrong.push(format!("balance {} instead of {sum}", evidence.balance));
     }
+    if evidence.granted != granted {
+        wrong.push(format!("{granted} credits granted instead of {}", evidence.granted));
+    }
     let figures = format!("{} entries, balance {}", evidence.ledger.len(), evidence.balance);
     finding("the ledger adds up to the balance", figures, wrong)
 }
 
 pub(super) fn places(evidence: &Evidence, event: &Event, list: &[String]) -> Finding {
     let registered = event.registration_count.max(list.len() as u64);
-    let wrong = outside("registered", registered, 0, evidence.max_guests).into_iter().chain(outside(
-        "places",
-        event.max_guests,
-        evidence.max_guests,
-        evidence.max_guests,
-    ));
-    finding("never more guests than places", format!("{registered} registered, {} places", evidence.max_guests), wrong)
+    let places = evidence.max_guests.unwrap_or(event.max_guests);
+    let wrong = outside("registered", registered, 0, places).into_iter().chain(outside("places", event.max_guests, places, places));
+    finding("never more guests than places", format!("{registered} registered, {places} places"), wrong)
 }
 
 pub(super) fn registered(evidence: &Evidence, sides: &Sides<'_>, event: &Event, list: &[String]) -> Finding {
@@ -120,8 +122,10 @@ pub(super) fn registered(evidence: &Evidence, sides: &Sides<'_>, event: &Event, 
 
 pub(super) fn scans(evidence: &Evidence, event: &Event) -> Finding {
     let (least, most) = opened(evidence);
-    let figures = format!("{} opened, {} scans counted", range(least, most), event.scan_count);
-    finding("each scan is counted", figures, outside("scans", event.scan_count, least, most))
+    let (scans, debits) = (event.scan_count, evidence.ledger.iter().filter(|line| line.kind == "debit").count() as u64);
+    let figures = format!("{} opened, {scans} scans counted", range(least, most));
+    let wrong = outside("scans", scans, least, most).into_iter().chain(outside("scans by the debits", debits, scans, scans));
+    finding("each scan is counted", figures, wrong)
 }
 
 pub(super) fn abandoned(evidence: &Evidence, event: &Event) -> Finding {
@@ -141,14 +145,14 @@ const fn pending(answered: crate::journal::Answered) -> bool {
     matches!(answered.reply, Reply::Unknown | Reply::Refused(_))
 }
 
-pub(super) fn full(evidence: &Evidence) -> Finding {
+pub(super) fn full(evidence: &Evidence, places: u64) -> Finding {
     let entries = &evidence.journal.entries;
     let consents = entries.values().filter_map(|entry| entry.answered.filter(|it| it.posted == Posted::Consent));
     let taking = consents.filter(|it| matches!(it.reply, Reply::Accepted | Reply::Unknown));
     let mut sent: Vec<_> = taking.map(|it| it.sent).collect();
     sent.sort_unstable();
     // The event can have been full only when as many credentials as places had been sent.
-    let earliest = usize::try_from(evidence.max_guests).ok().and_then(|places| sent.get(places.checked_sub(1)?)).copied();
+    let earliest = usize::try_from(places).ok().and_then(|places| sent.get(places.checked_sub(1)?)).copied();
     let early = |told: std::time::Duration| earliest.is_none_or(|earliest| told < earliest);
     let turned_away = &evidence.journal.turned_away;
     let at_door = turned_away.iter().filter(|guest| early(guest.told));
@@ -162,17 +166,49 @@ pub(super) fn full(evidence: &Evidence) -> Finding {
 
 pub(super) fn results(evidence: &Evidence) -> Finding {
     let entries = &evidence.journal.entries;
-    let polled = entries.iter().filter_map(|(txn, entry)| Some((txn, entry.answered?, entry.polled?)));
-    let wrong = polled.clone().filter(|(_, answered, passed)| *passed != (answered.posted == Posted::Consent));
-    let missing =
-        entries.iter().filter(|(_, entry)| entry.polled.is_none() && entry.answered.is_some_and(|it| it.reply == Reply::Accepted));
-    let wrong = wrong.map(|(txn, ..)| txn).chain(missing.map(|(txn, _)| txn)).map(|txn| evidence.journal.line(txn));
-    finding("polling says what was answered", format!("{} results read", polled.clone().count()), wrong)
+    let read = entries.values().filter(|entry| entry.polled.is_some()).count();
+    let wrong = entries.iter().filter(|(_, entry)| match (&entry.polled, expected(entry)) {
+        (Some(polled), Some(expected)) => *polled != expected,
+        (None, _) => entry.answered.is_some_and(|it| it.reply == Reply::Accepted),
+        (Some(_), None) => false,
+    });
+    let wrong = wrong.map(|(txn, entry)| format!("{}, polled {:?}", evidence.journal.line(txn), entry.polled));
+    finding("polling says what was answered", format!("{read} results read"), wrong)
+}
+
+/// The result of a transaction, if its answer determines it.
+fn expected(entry: &Entry) -> Option<Polled> {
+    let failed = |code: &str| Polled::Finished { passed: false, code: Some(code.to_owned()) };
+    match entry.answered.map(|it| (it.posted, it.reply)) {
+        None => Some(Polled::Pending),
+        Some((Posted::Consent, Reply::Accepted)) => Some(Polled::Finished { passed: true, code: None }),
+        Some((Posted::Refusal, Reply::Accepted)) => Some(failed(REJECTED)),
+        Some((Posted::Consent, Reply::Full)) => Some(failed("event_full")),
+        Some(_) => None,
+    }
+}
+
+/// Each webhook that was owed has a record, no other has, and what is recorded as delivered has arrived.
+pub(super) fn deliveries(evidence: &Evidence, deliveries: &Deliveries, sides: &Sides<'_>) -> Finding {
+    let (owed, arrived) = (sides.owed(), &evidence.webhooks.by_txn);
+    let unknown = deliveries.outcomes.values().filter(|outcome| *outcome == "unknown").count() as u64;
+    let unrecorded = owed.iter().filter(|txn| !deliveries.outcomes.contains_key(**txn)).map(|txn| format!("{txn} has no record"));
+    let wrong = deliveries.outcomes.iter().filter_map(|(txn, outcome)| match outcome.as_str() {
+        _ if !owed.contains(txn.as_str()) => Some(format!("{txn} has nothing to report and is recorded as {outcome}")),
+        "delivered" if arrived.contains_key(txn) => None,
+        "delivered" => Some(format!("{txn} is recorded as delivered and never came")),
+        "unknown" => None,
+        _ => Some(format!("{txn} ended as {outcome}")),
+    });
+    let figures = format!("{} recorded, {unknown} of them as unknown", deliveries.outcomes.len());
+    let wrong = outside("recorded as unknown", unknown, 0, deliveries.unknown_max).into_iter().chain(unrecorded).chain(wrong);
+    finding("the records of webhooks agree with what arrived", figures, wrong)
 }
 
 pub(super) fn reported(evidence: &Evidence, sides: &Sides<'_>) -> Finding {
     let (owed, arrived) = (sides.owed(), &evidence.webhooks.by_txn);
-    let lost = owed.iter().copied().filter(|txn| !arrived.contains_key(*txn));
+    let excused = |txn: &str| evidence.deliveries.as_ref().and_then(|it| it.outcomes.get(txn)).is_some_and(|outcome| outcome == "unknown");
+    let lost = owed.iter().copied().filter(|txn| !arrived.contains_key(*txn) && !excused(txn));
     let figures = format!("{} had to come, {} did", owed.len(), owed.iter().filter(|txn| arrived.contains_key(**txn)).count());
     finding("each outcome is reported by a webhook", figures, lines(evidence, lost))
 }

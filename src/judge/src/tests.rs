@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::journal::{Answered, Entry, Journal, TurnedAway, Visit};
-use crate::receiver::Arrival;
+use crate::journal::{Answered, Entry, Journal, Polled, REJECTED, TurnedAway, Visit};
+use crate::webhooks::Arrival;
 
 const RULES_OF_AN_EVENT: usize = 14;
 
@@ -54,7 +54,10 @@ fn honest() -> Evidence {
         ledger,
         balance: 89,
         event: Some((counts, list)),
-        max_guests: 8,
+        deliveries: None,
+        granted: 100,
+        polled: false,
+        max_guests: Some(8),
         read_at: 500,
         all_expired: false,
         late: at(1_000),
@@ -120,13 +123,14 @@ fn overspent_and_unspent_credits_are_seen() {
         evidence.ledger.push(again);
         evidence.balance = 88;
     });
-    assert_eq!(twice, ["each transaction opened costs one credit"]);
+    assert_eq!(twice, ["each transaction opened costs one credit", "each scan is counted"]);
     let free = broken(|evidence| {
         evidence.ledger.pop();
         evidence.balance = 90;
     });
-    assert_eq!(free, ["each transaction opened costs one credit"]);
+    assert_eq!(free, ["each transaction opened costs one credit", "each scan is counted"]);
     assert_eq!(broken(|evidence| evidence.balance -= 1), ["the ledger adds up to the balance"]);
+    assert_eq!(broken(|evidence| evidence.granted += 1), ["the ledger adds up to the balance"]);
 }
 
 #[test]
@@ -169,7 +173,7 @@ fn a_409_before_the_event_was_full_is_seen() {
     assert_eq!(turned_away(950), Vec::<&str>::new());
     assert_eq!(turned_away(300), ["nobody is turned away before the event is full"]);
     let roomy = broken(|evidence| {
-        evidence.max_guests = 9;
+        evidence.max_guests = Some(9);
         event(evidence).0.max_guests = 9;
     });
     assert_eq!(roomy, ["nobody is turned away before the event is full"]);
@@ -228,7 +232,7 @@ fn late_webhooks_are_counted_and_break_nothing() {
 fn of_a_backend_every_answer_is_reported_and_polled() {
     let api = || {
         let mut evidence = honest();
-        evidence.event = None;
+        (evidence.event, evidence.polled) = (None, true);
         for (txn, entry) in &mut evidence.journal.entries {
             match entry.answered.as_mut() {
                 Some(answered) if matches!(answered.reply, Reply::Full) => answered.reply = Reply::Accepted,
@@ -236,7 +240,7 @@ fn of_a_backend_every_answer_is_reported_and_polled() {
             }
             if let Some(answered) = entry.answered.filter(|it| it.reply == Reply::Accepted) {
                 let passed = answered.posted == Posted::Consent;
-                entry.polled = Some(passed);
+                entry.polled = Some(Polled::Finished { passed, code: (!passed).then(|| REJECTED.to_owned()) });
                 evidence.webhooks.by_txn.insert(txn.clone(), Arrival { count: 1, first: at(5_000), passed });
             }
         }
@@ -245,9 +249,48 @@ fn of_a_backend_every_answer_is_reported_and_polled() {
     let rules = |evidence: &Evidence| judge(evidence).into_iter().filter(|it| !it.held).map(|it| it.rule).collect::<Vec<_>>();
     assert_eq!(rules(&api()), Vec::<&str>::new());
     let mut evidence = api();
-    evidence.journal.entries.get_mut("txn-00").unwrap().polled = Some(true);
-    assert_eq!(rules(&evidence), ["polling says what was answered"]);
+    for wrong in [Polled::Pending, Polled::Refused(404), Polled::Finished { passed: true, code: None }] {
+        evidence.journal.entries.get_mut("txn-00").unwrap().polled = Some(wrong);
+        assert_eq!(rules(&evidence), ["polling says what was answered"]);
+    }
     evidence = api();
     evidence.webhooks.by_txn.remove("txn-00");
     assert_eq!(rules(&evidence), ["each outcome is reported by a webhook"]);
+}
+
+#[test]
+fn what_the_service_recorded_of_webhooks_must_agree_with_what_arrived() {
+    let recorded = |plant: fn(&mut Evidence, &mut Deliveries)| {
+        broken(|evidence| {
+            let owed = evidence.webhooks.by_txn.keys().map(|txn| (txn.clone(), "delivered".to_owned()));
+            let mut deliveries = Deliveries { outcomes: owed.collect(), unknown_max: 1 };
+            plant(evidence, &mut deliveries);
+            evidence.deliveries = Some(deliveries);
+        })
+    };
+    const RULE: &str = "the records of webhooks agree with what arrived";
+    assert_eq!(recorded(|_, _| ()), Vec::<&str>::new());
+    let killed = recorded(|evidence, deliveries| {
+        evidence.webhooks.by_txn.remove("txn-05");
+        deliveries.outcomes.insert("txn-05".to_owned(), "unknown".to_owned());
+    });
+    assert_eq!(killed, Vec::<&str>::new(), "an attempt that was under way at a kill may have been lost");
+    let wrong: [fn(&mut Evidence, &mut Deliveries); 5] = [
+        |_, deliveries| drop(deliveries.outcomes.remove("txn-05")),
+        |_, deliveries| drop(deliveries.outcomes.insert("txn-00".to_owned(), "delivered".to_owned())),
+        |_, deliveries| drop(deliveries.outcomes.insert("txn-05".to_owned(), "failed".to_owned())),
+        |_, deliveries| {
+            for txn in ["txn-05", "txn-06"] {
+                deliveries.outcomes.insert(txn.to_owned(), "unknown".to_owned());
+            }
+        },
+        |_, deliveries| (deliveries.unknown_max, _) = (0, deliveries.outcomes.insert("txn-05".to_owned(), "unknown".to_owned())),
+    ];
+    for (number, plant) in wrong.into_iter().enumerate() {
+        assert_eq!(recorded(plant), [RULE], "{number}");
+    }
+    let lost = recorded(|evidence, _| {
+        evidence.webhooks.by_txn.remove("txn-05");
+    });
+    assert_eq!(lost, [RULE, "each outcome is reported by a webhook"]);
 }

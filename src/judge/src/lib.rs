@@ -1,18 +1,22 @@
-//! Holds what the service says at the end against what the tester wrote down: one finding for each
-//! thing that is promised. Pure: it asks nobody.
+//! The invariants of the service, checked from outside: what it says at the end is compared with what
+//! clients and guests were told, one [`Finding`] for each promise.
+//!
+//! The load tester uses it after every run, and tests use it after storms of kills. It does no I/O.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use sakshi_client::answers::{Event, LedgerEntry};
 use serde::Serialize;
 
 use crate::journal::{Pages, Posted, Reply};
-use crate::receiver::Arrivals;
-use sakshi_client::answers::{Event, LedgerEntry};
+use crate::webhooks::Arrivals;
 
+pub mod journal;
 mod rules;
 #[cfg(test)]
 mod tests;
+pub mod webhooks;
 
 /// Everything that is known at the end of a run.
 #[derive(Clone, Debug, Default)]
@@ -23,20 +27,35 @@ pub struct Evidence {
     pub let_in: u64,
     /// What the receiver got.
     pub webhooks: Arrivals,
+    /// What the service recorded of its webhooks, if it was asked.
+    pub deliveries: Option<Deliveries>,
+    /// Credits that the client was granted.
+    pub granted: i64,
+    /// Whether the result of every transaction that was answered was read.
+    pub polled: bool,
     /// The client's ledger.
     pub ledger: Vec<LedgerEntry>,
     /// The client's balance.
     pub balance: i64,
     /// The event and the transactions of its registered guests; none for the API.
     pub event: Option<(Event, Vec<String>)>,
-    /// The places that the tester asked for.
-    pub max_guests: u64,
+    /// The places of the event, unless their number was changed during the run.
+    pub max_guests: Option<u64>,
     /// When the service's counts were read, in seconds since the Unix epoch.
     pub read_at: i64,
     /// Whether those who left were given the time to expire.
     pub all_expired: bool,
     /// From when on a webhook is late.
     pub late: Duration,
+}
+
+/// What the service recorded of its webhooks.
+#[derive(Clone, Debug, Default)]
+pub struct Deliveries {
+    /// How the attempt ended, by transaction.
+    pub outcomes: HashMap<String, String>,
+    /// Attempts that can have been under way when the service was killed; these end as `unknown`.
+    pub unknown_max: u64,
 }
 
 /// Whose fault a broken rule would be.
@@ -106,7 +125,7 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Whose webhook must come: registered guests, or everybody whom a backend asked and who answered.
+    /// Whose webhook must be sent: registered guests, or everybody whom a backend asked and who answered.
     fn owed(&self) -> HashSet<&'a str> {
         match &self.registered {
             Some(registered) => registered.union(&self.accepted).copied().collect(),
@@ -160,11 +179,13 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
             rules::registered(evidence, &sides, event, list),
             rules::scans(evidence, event),
             rules::abandoned(evidence, event),
-            rules::full(evidence),
         ]);
-    } else {
+        findings.extend(evidence.max_guests.map(|places| rules::full(evidence, places)));
+    }
+    if evidence.polled {
         findings.push(rules::results(evidence));
     }
+    findings.extend(evidence.deliveries.as_ref().map(|deliveries| rules::deliveries(evidence, deliveries, &sides)));
     findings.extend([
         rules::reported(evidence, &sides),
         rules::once(evidence),
@@ -188,6 +209,22 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Whether it is the good one.
+    #[must_use]
+    pub const fn is_held(self) -> bool {
+        matches!(self, Self::Held)
+    }
+
+    /// In words.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::Held => "Every invariant held.",
+            Self::Broken => "The service broke an invariant.",
+            Self::Tester => "The tester contradicts itself; this run proves nothing.",
+        }
+    }
+
     /// Of these findings.
     #[must_use]
     pub fn of(findings: &[Finding]) -> Self {

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
+
 /// What the service said to the answer that was posted for a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
@@ -40,6 +42,38 @@ pub struct Answered {
     pub reply: Reply,
 }
 
+/// The code of a person who declines (authority protocol, section 5).
+pub const REJECTED: &str = "301";
+
+/// A transaction's result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Polled {
+    /// There is none yet.
+    Pending,
+    /// It has ended.
+    Finished {
+        /// Whether the verification was passed.
+        passed: bool,
+        /// Why not.
+        code: Option<String>,
+    },
+    /// The service answered with this status, or with 200 and no result.
+    Refused(u16),
+}
+
+impl Polled {
+    /// Reads the body of an answer with 200.
+    #[must_use]
+    pub fn read(body: &Value) -> Self {
+        let data = &body["data"];
+        if data["pending"] == true || body["pending"] == true {
+            return Self::Pending;
+        }
+        let code = data["error_code"].as_str().map(str::to_owned);
+        data["verification_passed"].as_bool().map_or(Self::Refused(200), |passed| Self::Finished { passed, code })
+    }
+}
+
 /// One transaction. Times count from the beginning of the run.
 #[derive(Clone, Debug)]
 pub struct Entry {
@@ -53,8 +87,8 @@ pub struct Entry {
     pub expires: Option<i64>,
     /// The person's answer, unless they left.
     pub answered: Option<Answered>,
-    /// What the result said at last: whether it was passed.
-    pub polled: Option<bool>,
+    /// What its result said at last.
+    pub polled: Option<Polled>,
 }
 
 /// A guest who was told that the event is full.
@@ -121,8 +155,8 @@ impl Journal {
     }
 
     /// The result was read.
-    pub fn polled(&self, txn: &str, passed: bool) {
-        self.change(txn, |entry| entry.polled = Some(passed));
+    pub fn polled(&self, txn: &str, polled: Polled) {
+        self.change(txn, |entry| entry.polled = Some(polled));
     }
 
     /// The answer to an opening never came.
