@@ -1,5 +1,5 @@
-//! The bodies of the seven webhooks as they are written: the smallest of each kind, and those that
-//! carry a file with one of a million bytes.
+//! Writing the bodies of the seven webhooks: the smallest of each kind, and those with a file of a
+//! million bytes.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const FILE_BYTES: usize = 1_000_000;
 
-/// An example that the domain's own tests hold against the specification.
+/// An example that the domain's tests compare with the specification.
 macro_rules! golden {
     ($name:literal) => {
         include_str!(concat!("../../src/domain/tests/golden/", $name, ".json"))
@@ -77,8 +77,7 @@ fn encode(criterion: &mut Criterion, name: &str, payload: &impl Serialize) -> Re
     Ok(())
 }
 
-/// The webhook of a verification: not verified, with eight claims, and with a photo as large as the
-/// others' file.
+/// The webhook of a verification: not verified, with eight claims, and with a photo of a million bytes.
 fn verification(criterion: &mut Criterion, file: &str) -> Result<(), Failure> {
     let declined = Outcome::NotVerified(Declined::new("User Reject", Some("301")));
     encode(criterion, "verification, not verified", &OvsePayload::new(&completed(declined), KeyCase::SnakeCase))?;

@@ -14,7 +14,7 @@ use crate::bare_redis::redis;
 use crate::completion::Forgery;
 use crate::node::Service;
 use crate::process::{Server, process_tree, processor_time};
-use crate::report::{Report, Table, median};
+use crate::report::{Report, median, table};
 use crate::scale::Scale;
 use crate::steps::{Cost, Deployment, Steps};
 use crate::{Failure, load, requests};
@@ -91,7 +91,7 @@ fn report(measured: &[Measured], scale: Scale) -> Report {
     }
     report.note(format!(
         "Processor time of a verification, + that of Redis where there is one:\n\n{}",
-        Table(&HEAD.map(str::to_owned), &rows)
+        table(&HEAD.map(str::to_owned), rows.iter().map(<[String; 6]>::as_slice))
     ));
     report.note(format!(
         "{} verifications a turn with RS256 intents, eight claims, holder binding, webhooks over plain HTTP; {} connections. \

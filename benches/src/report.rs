@@ -116,30 +116,22 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let head = ["", "median", "least – most", "target", ""].map(str::to_owned);
-        write!(f, "## {}\n\n{}", self.title, Table(&head, &self.rows))?;
+        write!(f, "## {}\n\n{}", self.title, table(&head, self.rows.iter().map(<[String; 5]>::as_slice)))?;
         self.notes.iter().try_for_each(|note| writeln!(f, "\n{note}"))
     }
 }
 
-/// A Markdown table: its head and its rows.
-pub(crate) struct Table<'a, const COLUMNS: usize>(pub(crate) &'a [String; COLUMNS], pub(crate) &'a [[String; COLUMNS]]);
-
-impl<const COLUMNS: usize> fmt::Display for Table<'_, COLUMNS> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(head, rows) = self;
-        let width = |column: usize| rows.iter().chain([*head]).map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..COLUMNS).map(width).collect();
-        for (index, row) in std::iter::once(*head).chain(*rows).enumerate() {
-            for (cell, width) in row.iter().zip(&widths) {
-                write!(f, "| {cell:width$} ")?;
-            }
-            writeln!(f, "|")?;
-            if index == 0 {
-                writeln!(f, "|{}", widths.iter().map(|width| format!("{}|", "-".repeat(width + 2))).collect::<String>())?;
-            }
-        }
-        Ok(())
+/// A Markdown table of cells; every row has as many as the head.
+pub(crate) fn table<'a>(head: &'a [String], rows: impl IntoIterator<Item = &'a [String]>) -> String {
+    let rows: Vec<&[String]> = std::iter::once(head).chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let mut lines: Vec<String> = Vec::with_capacity(rows.len() + 1);
+    for row in rows {
+        lines.push(row.iter().zip(&widths).map(|(cell, width)| format!("| {cell:width$} ")).collect::<String>() + "|\n");
     }
+    lines.insert(1, format!("|{}\n", widths.iter().map(|width| format!("{}|", "-".repeat(width + 2))).collect::<String>()));
+    lines.concat()
 }
 
 #[cfg(test)]

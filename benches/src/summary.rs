@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::load::Measured;
-use crate::report::{Table, Target, median, number};
+use crate::report::{Target, median, number, table};
 
 const HEAD: [&str; 7] = ["Work", "measured", "limit it is held against", "limit measured", "ratio", "target", ""];
 
@@ -63,7 +63,7 @@ pub(crate) struct Summary<'a> {
 impl fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows: Vec<[String; 7]> = self.lines.iter().map(Line::cells).collect();
-        write!(f, "## summary\n\n{}\n{}\n", Table(&HEAD.map(str::to_owned), &rows), self.measured)
+        write!(f, "## summary\n\n{}\n{}\n", table(&HEAD.map(str::to_owned), rows.iter().map(<[String; 7]>::as_slice)), self.measured)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Credentials to verify: signed and bound as an issuer and a holder would, of any size.
+//! Credentials of any size, signed by an issuer and bound by a holder.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
@@ -16,14 +16,14 @@ use crate::Failure;
 
 const ISSUER: &str = "https://issuer.example";
 const AUDIENCE: &str = "https://verify.example";
-/// Bytes of a photo before its Base64.
+/// Bytes of a photo before Base64.
 const PHOTO: usize = 30 * 1_024;
 
-/// What a credential discloses, and in which order.
+/// The disclosed claims, in order.
 pub(crate) const EIGHT: [Claim; 8] =
     [Claim::Name, Claim::Dob, Claim::Gender, Claim::Address, Claim::Pincode, Claim::State, Claim::District, Claim::CareOf];
 
-/// An issuer, a holder, a transaction, and the verifier that expects its credential.
+/// An issuer, a holder, a transaction, and a verifier.
 pub(crate) struct Fixture {
     issuer: SigningKey,
     holder: SigningKey,
@@ -52,7 +52,7 @@ impl Fixture {
         self.issue_as(ISSUER, "issuer-1", claims)
     }
 
-    /// One that names this issuer and key.
+    /// A credential with this issuer and key id.
     pub(crate) fn issue_as(&self, issuer: &str, kid: &str, claims: &[Claim]) -> Result<String, Failure> {
         let disclosures: Vec<String> = claims.iter().map(|claim| disclosure(*claim)).collect();
         let mut digests: Vec<String> = disclosures.iter().map(|text| sha256(text)).collect();
@@ -66,7 +66,7 @@ impl Fixture {
         Ok(format!("{token}~{}", disclosures.iter().map(|text| format!("{text}~")).collect::<String>()))
     }
 
-    /// Appends the holder's proof.
+    /// Appends a key binding.
     pub(crate) fn bind(&self, credential: &str) -> Result<String, Failure> {
         let payload = json!({ "iat": self.now.seconds(), "aud": AUDIENCE, "nonce": self.txn.to_string(), "sd_hash": sha256(credential) });
         Ok(format!("{credential}{}", self.holder.sign(&json!({ "alg": "ES256", "typ": "kb+jwt" }), &payload)?))

@@ -1,5 +1,5 @@
-//! What is done to a credential and to an intent: the whole verification, refusals that come
-//! before any signature is looked at, the claim bitmap, the QR value.
+//! The work on a credential and on an intent: the whole verification, refusals before and after a
+//! signature check, the claim bitmap, the QR value.
 
 mod issued;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::open_loop::Turn;
-use crate::report::median;
+use crate::report::{median, table};
 
 /// Processor time at the last size ÷ at the first that still counts as flat. A hundred times as many rows
 /// make a tree one level deeper, and no longer fit into the processor's caches.
@@ -105,18 +105,7 @@ impl fmt::Display for Table {
         let mut head = vec![String::new()];
         head.extend(self.sizes.iter().cloned());
         head.extend(["last ÷ first", "bound", ""].map(str::to_owned));
-        let width = |column: usize| self.rows.iter().chain([&head]).map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..head.len()).map(width).collect();
-        writeln!(f, "## growth: {}\n", self.title)?;
-        for (index, row) in std::iter::once(&head).chain(&self.rows).enumerate() {
-            for (cell, width) in row.iter().zip(&widths) {
-                write!(f, "| {cell:width$} ")?;
-            }
-            writeln!(f, "|")?;
-            if index == 0 {
-                writeln!(f, "|{}", widths.iter().map(|width| format!("{}|", "-".repeat(width + 2))).collect::<String>())?;
-            }
-        }
+        write!(f, "## growth: {}\n\n{}", self.title, table(&head, self.rows.iter().map(Vec::as_slice)))?;
         self.notes.iter().try_for_each(|note| writeln!(f, "\n{note}"))
     }
 }
