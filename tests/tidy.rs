@@ -97,6 +97,10 @@ fn names_in(manifest: &str, section: &str) -> BTreeSet<String> {
 
 #[test]
 fn crates_depend_on_each_other_in_one_direction() {
+    let below_service: &[&str] = &["sakshi-domain", "sakshi-authority", "sakshi-store", "sakshi-outbound", "sakshi-actors"];
+    let edge = [below_service, &["sakshi-service", "sakshi-web"]].concat();
+    let portal = [&edge[..], &["sakshi-api", "sakshi-pages"]].concat();
+    let operator = [&edge[..], &["sakshi-api"]].concat();
     let allowed: &[(&str, &[&str])] = &[
         ("src/domain", &[]),
         ("src/wire", &["sakshi-domain"]),
@@ -109,6 +113,12 @@ fn crates_depend_on_each_other_in_one_direction() {
         ("src/load", &["sakshi-client", "sakshi-judge", "sakshi-domain", "sakshi-authority", "sakshi-sandbox"]),
         ("actors/supervision", &[]),
         ("actors", &["sakshi-domain", "sakshi-authority", "sakshi-store", "sakshi-outbound", "sakshi-supervision"]),
+        ("src/service", below_service),
+        ("src/web", &edge[..edge.len() - 1]),
+        ("src/api", &edge),
+        ("src/pages", &edge),
+        ("src/portal", &portal),
+        ("src/operator", &operator),
         ("tests/kit", &["sakshi-domain", "sakshi-authority", "sakshi-sandbox"]),
     ];
     for (folder, allowed) in allowed {

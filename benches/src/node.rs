@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use sakshi::first_client::{self, FirstClient};
 use sakshi::node::Node;
+use sakshi::sandbox::first_client::{self, FirstClient};
 use sakshi::settings::{Sources, load};
 use sakshi::{serve, telemetry};
 use sakshi_actors::Transactions;

@@ -87,7 +87,7 @@ stop() {
 }
 volume() { install -d -m 0700 -o "${user%:*}" -g "${user#*:}" "$1"; }
 
-# A sandbox, as the image is.
+# A sandbox, as the image is when it is built with that feature.
 volume "$work/sandbox"
 start "$work/sandbox"
 grep -q "^Uid:	${user%:*}	" "/proc/$inner/status" || fail "it does not run as ${user%:*}"

@@ -1,15 +1,12 @@
 //! What the probes are told: does every arbiter turn, has every shard started, does the store
 //! take writes, is the process about to end?
 
+use sakshi_actors::Tree;
+use sakshi_service::drain::Drain;
+use sakshi_store::{Store, StoreError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-use sakshi_actors::Tree;
-use sakshi_store::{Store, StoreError};
 use tokio::time::{sleep, timeout};
-
-use crate::drain::Drain;
-use crate::internal;
 
 /// How often the store is asked whether it takes writes.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -50,7 +47,7 @@ impl Health {
     }
 }
 
-impl internal::Health for Health {
+impl sakshi_operator::Health for Health {
     fn livez(&self) -> Result<(), String> {
         self.tree.hung_arbiter().map_or(Ok(()), |name| Err(format!("arbiter {name} does not turn")))
     }

@@ -1,47 +1,47 @@
 //! One running node: store, tree and listeners, wired in the order in which they need each other,
 //! and taken down in the opposite one.
 
+use actix_web::App;
+use futures_util::future::LocalBoxFuture;
+use sakshi_actors::{ByteBounds, DispatchBounds, Escalation, Flows, Handles, MoveCredits, Tree, TreeBounds, TreeConfig};
+use sakshi_api::polls::Polls;
+use sakshi_authority::callback_address::CallbackAddressError;
+use sakshi_domain::credits::CreditMove;
+use sakshi_domain::flow::reported::FlowReport;
+use sakshi_domain::ids::ClientId;
+use sakshi_domain::profile::Profile;
+use sakshi_operator::{CreditDesk, FlowDesk, InternalDeps};
+use sakshi_outbound::ClientError;
+use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use sakshi_outbound::guard::AddressPolicy;
+use sakshi_service::drain::Drain;
+use sakshi_service::idempotency_locks::IdempotencyLocks;
+use sakshi_service::service::{Rules, Service};
+use sakshi_service::url_policy::UrlPolicy;
+use sakshi_store::{CreditOutcome, ReportFlowOutcome, Retention, Store, StoreError, StoreFuture};
+use sakshi_web::budget::{CpuBudget, Memory};
+use sakshi_web::error::ApiError;
+use sakshi_web::listener::{Listener, Plan};
+use sakshi_web::rate::{Rate, Rates};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-use actix_web::App;
-use futures_util::future::LocalBoxFuture;
-use sakshi_actors::{ByteBounds, DispatchBounds, Escalation, Flows, Handles, MoveCredits, Tree, TreeBounds, TreeConfig};
-use sakshi_domain::credits::CreditMove;
-use sakshi_domain::flow::reported::FlowReport;
-use sakshi_domain::ids::ClientId;
-use sakshi_domain::profile::Profile;
-use sakshi_outbound::ClientError;
-use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
-use sakshi_outbound::guard::AddressPolicy;
-use sakshi_store::{CreditOutcome, ReportFlowOutcome, Retention, Store, StoreError, StoreFuture};
 use tokio::net::TcpSocket;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use crate::agreement::{self, AgreementError};
-use crate::budget::{CpuBudget, Memory};
-use crate::descriptors::Shares;
-use crate::drain::Drain;
+use crate::fd_budget::FdBudget;
 use crate::health::Health;
-use crate::http::error::ApiError;
-use crate::http::flows::turns::Turns;
-use crate::http::polls::Polls;
-use crate::http::rate::{Rate, Rates};
-use crate::internal::{self, CreditDesk, FlowDesk, InternalDeps};
-use crate::listener::{Listener, Plan};
-use crate::material::{self, MaterialError};
+use crate::keys::{self, KeyError};
 use crate::public;
-use crate::sandbox::Sandbox;
-use crate::service::{GivenAddresses, Rules, Service};
+use crate::sandbox::{self, StandIns};
 use crate::settings::{Settings, StoreKind};
 use crate::storage::Storage;
 use crate::store_path;
 use crate::telemetry::Figures;
-use crate::upstreams::Upstreams;
+use crate::{authority, upstreams};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4_096;
@@ -55,12 +55,12 @@ const EXPIRED_GRACE: Duration = Duration::from_secs(24 * 3_600);
 /// Why a node does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Keys or trust are missing or unreadable.
+    /// Keys are missing or unreadable.
     #[error(transparent)]
-    Material(#[from] MaterialError),
-    /// The agreement with the authority cannot be carried out.
+    Keys(#[from] KeyError),
+    /// No callback address can be made.
     #[error(transparent)]
-    Agreement(#[from] AgreementError),
+    Authority(#[from] CallbackAddressError),
     /// The store's directory is none that can be written to.
     #[error("store.path {path} cannot be used: {error}")]
     StorePath {
@@ -75,12 +75,9 @@ pub enum StartError {
     /// The client for webhooks or the one for upstreams cannot be built.
     #[error(transparent)]
     Outbound(#[from] ClientError),
-    /// The sandbox identity app cannot be set up.
+    /// The sandbox's stand-ins cannot be set up.
     #[error(transparent)]
-    Sandbox(#[from] sakshi_sandbox::app::SetupError),
-    /// The sandbox upstreams cannot be set up.
-    #[error(transparent)]
-    SandboxUpstreams(#[from] sakshi_sandbox::upstreams::SetupError),
+    Sandbox(#[from] sandbox::SetupError),
     /// An address cannot be listened on.
     #[error("cannot listen on {address}: {error}")]
     Listen {
@@ -106,7 +103,7 @@ pub struct Node {
     pub internal_addr: SocketAddr,
     /// The URL under which the public sees the node.
     pub public_base: String,
-    /// The truth.
+    /// The durable store.
     pub store: Arc<dyn Store>,
     /// Failures that the tree could not mend.
     pub escalations: mpsc::UnboundedReceiver<Escalation>,
@@ -131,8 +128,8 @@ impl Node {
             let path = &settings.store.path;
             store_path::prepare(path).map_err(|error| StartError::StorePath { path: path.clone(), error })?;
         }
-        let shares = Shares::claim(workers(settings), settings.webhooks.max_in_flight);
-        let material = material::gather(settings)?;
+        let fds = FdBudget::claim(workers(settings), settings.webhooks.max_in_flight);
+        let keys = keys::read_all(settings)?;
         let (public, public_addr) = listen(settings.server.public_addr)?;
         let (internal, internal_addr) = listen(settings.server.internal_addr)?;
         let public_base = match &settings.server.public_base_url {
@@ -140,7 +137,7 @@ impl Node {
             None => format!("http://{}", reachable(public_addr)),
         };
 
-        let storage = Storage::open(settings, Arc::clone(&material.vault), retention(settings)).await?;
+        let storage = Storage::open(settings, Arc::clone(&keys.vault), retention(settings)).await?;
         let (store, clock) = (Arc::clone(&storage.store), Arc::clone(&storage.clock));
         let client = WebhookClient::new(&WebhookClientOptions {
             allow_private: settings.webhooks.allow_private_targets,
@@ -148,16 +145,16 @@ impl Node {
             total_timeout: settings.webhooks.timeout,
             extra_roots_pem: None,
         })?;
-        let config = TreeConfig { store: Arc::clone(&store), vault: Arc::clone(&material.vault), clock: Arc::clone(&clock), client };
-        let (tree, escalations) = Tree::start(config, bounds(settings, &shares)).await?;
+        let ground = TreeConfig { store: Arc::clone(&store), vault: Arc::clone(&keys.vault), clock: Arc::clone(&clock), client };
+        let (tree, escalations) = Tree::start(ground, bounds(settings, &fds)).await?;
 
         let internal_at = reachable(internal_addr);
-        let sandbox = Sandbox::of(settings, material.sandbox_issuer.as_ref(), (&public_base, internal_at), &clock)?;
+        let stand_ins = StandIns::of(settings, keys.sandbox_issuer.as_ref(), (&public_base, internal_at), &clock)?;
         let Handles { transactions, events, flows } = tree.handles(0);
         let drain = Drain::new();
         let (memory, cpu) = (Memory::new(), CpuBudget::of_this_machine());
-        let vault = Arc::clone(&material.vault);
-        let agreement = Arc::new(agreement::reach(settings, material, public_base.clone())?);
+        let vault = Arc::clone(&keys.vault);
+        let authority = Arc::new(authority::build(settings, keys, public_base.clone())?);
         let shared = public::Shared {
             service: Service {
                 transactions,
@@ -166,11 +163,11 @@ impl Node {
                 store: Arc::clone(&store),
                 vault,
                 clock: Arc::clone(&clock),
-                agreement,
+                authority,
                 rules: rules(settings),
                 drain: drain.clone(),
-                upstreams: Upstreams::reach(settings, internal_at, shares.orders_of_a_kind)?,
-                turns: Turns::new(settings.upstreams.timeout),
+                upstreams: upstreams::build(settings, internal_at, fds.orders_of_a_kind)?,
+                idempotency_locks: IdempotencyLocks::new(settings.upstreams.timeout),
             },
             tree: tree.clone(),
             rates: rates(settings),
@@ -179,11 +176,11 @@ impl Node {
             cpu: cpu.clone(),
             profile: settings.profile,
             body_bytes: settings.limits.body_bytes,
-            sandbox: sandbox.clone(),
+            stand_ins: stand_ins.clone(),
         };
         let answers = memory.answers.clone();
         let plan = |name, workers, connections_per_worker| Plan { name, workers, connections_per_worker, answers: answers.clone() };
-        let plan_of_public = plan("public", workers(settings), shares.public_per_worker);
+        let plan_of_public = plan("public", workers(settings), fds.public_per_worker);
         let public = Listener::start(plan_of_public, public, move || public::app(&shared))?;
         let deps = InternalDeps {
             store: Arc::clone(&store),
@@ -196,20 +193,19 @@ impl Node {
                 let tree = tree.clone();
                 Arc::new(move || serde_json::to_value(tree.view()).unwrap_or_default())
             },
-            metrics,
-            figures: figures(&storage, tree.clone(), memory, cpu),
+            metrics: figures(metrics, &storage, tree.clone(), memory, cpu),
             admin_token: settings.admin.token.clone(),
             connector_token: settings.admin.connector_token.clone(),
-            addresses: rules(settings).addresses,
+            urls: rules(settings).urls,
             body_bytes: settings.limits.body_bytes,
         };
-        let internal = Listener::start(plan("internal", 1, shares.internal), internal, move || {
-            let (deps, sandbox) = (deps.clone(), sandbox.clone());
-            App::new().wrap(actix_web::middleware::from_fn(crate::http::request_id::edge)).configure(move |config| {
-                if let Some(sandbox) = sandbox {
-                    sandbox.configure_orders(config);
+        let internal = Listener::start(plan("internal", 1, fds.internal), internal, move || {
+            let (deps, stand_ins) = (deps.clone(), stand_ins.clone());
+            App::new().wrap(actix_web::middleware::from_fn(sakshi_web::edge::edge)).configure(move |config| {
+                sakshi_operator::configure(config, deps);
+                if let Some(stand_ins) = stand_ins {
+                    stand_ins.configure_orders(config);
                 }
-                internal::configure(config, deps);
             })
         })?;
         let (drain_notice, drain_timeout) = (settings.server.drain_notice, settings.server.drain_timeout);
@@ -295,18 +291,19 @@ fn workers(settings: &Settings) -> usize {
     .min(256)
 }
 
-/// What brings the figures of the store, of the tree and of the budgets up to date.
-fn figures(storage: &Storage, tree: Tree, memory: Memory, cpu: CpuBudget) -> Arc<dyn Fn() + Send + Sync> {
+/// Renders all metrics, with those of the store, of the tree and of the budgets up to date.
+fn figures(metrics: Figures, storage: &Storage, tree: Tree, memory: Memory, cpu: CpuBudget) -> Arc<dyn Fn() -> String + Send + Sync> {
     let store = storage.figures();
     Arc::new(move || {
         store();
         tree.show_figures();
         memory.show_figures();
         cpu.show_figures();
+        metrics.render()
     })
 }
 
-fn bounds(settings: &Settings, shares: &Shares) -> TreeBounds {
+fn bounds(settings: &Settings, fds: &FdBudget) -> TreeBounds {
     TreeBounds {
         shards: workers(settings),
         live_transactions: settings.limits.max_live_transactions,
@@ -314,8 +311,8 @@ fn bounds(settings: &Settings, shares: &Shares) -> TreeBounds {
         mailbox_depth: settings.limits.mailbox_depth,
         patience: ASK_PATIENCE,
         webhooks: DispatchBounds {
-            in_flight: shares.webhooks,
-            in_flight_per_host: settings.webhooks.max_in_flight_per_host.min(shares.webhooks),
+            in_flight: fds.webhooks,
+            in_flight_per_host: settings.webhooks.max_in_flight_per_host.min(fds.webhooks),
             outcome_bytes: ByteBounds::OUTCOMES,
             flow_bytes: ByteBounds::FLOWS,
         },
@@ -336,7 +333,7 @@ fn rules(settings: &Settings) -> Rules {
         result_ttl: settings.ovse.result_ttl,
         replay_window: settings.authority.credential_replay_window,
         has_one_name: settings.server.public_base_url.is_some(),
-        addresses: GivenAddresses {
+        urls: UrlPolicy {
             schemes: settings.webhooks.schemes,
             targets: AddressPolicy { allow_private: settings.webhooks.allow_private_targets },
         },

@@ -1,7 +1,5 @@
 //! The public listener's app, built once per worker together with that worker's registry shard.
 
-use std::sync::Arc;
-
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::http::ConnectionType;
@@ -9,26 +7,31 @@ use actix_web::middleware::{Next, from_fn};
 use actix_web::web::{self, Data};
 use actix_web::{App, Error};
 use sakshi_actors::{Handles, Tree};
+use sakshi_api::openapi::document_of;
+use sakshi_api::polls::Polls;
 use sakshi_domain::profile::Profile;
+use sakshi_pages::PosterApi;
+use sakshi_pages::intents::PageIntents;
+use sakshi_portal::docs;
+use sakshi_service::key_gate::KeyGate;
+use sakshi_service::service::Service;
+use sakshi_web::body::BodyLimit;
+use sakshi_web::budget::{CpuBudget, Memory};
+use sakshi_web::edge::edge;
+use sakshi_web::rate::Rates;
+use sakshi_web::routing::{RouteMeter, Row, configure, unknown_path};
+use std::sync::Arc;
+use utoipa::OpenApi as _;
 
-use crate::budget::{CpuBudget, Memory};
-use crate::http::body::BodyLimit;
-use crate::http::key_cache::KeyGate;
-use crate::http::openapi::Document;
-use crate::http::polls::Polls;
-use crate::http::rate::Rates;
-use crate::http::request_id::edge;
-use crate::http::routes;
-use crate::http::routing::{RouteMeter, unknown_path};
-use crate::pages::intents::PageIntents;
-use crate::portal::docs;
-use crate::sandbox::Sandbox;
-use crate::service::Service;
+use crate::sandbox::StandIns;
+
+/// Every route of the public listener, by the edge that offers it.
+pub const ROUTES: [&[Row]; 3] = [sakshi_api::ROUTES, sakshi_pages::ROUTES, sakshi_portal::ROUTES];
 
 /// What all workers share.
 #[derive(Clone)]
 pub struct Shared {
-    /// The service, with a door that is replaced by each worker's own.
+    /// The service, with handles that are replaced by each worker's own.
     pub service: Service,
     /// Where each worker starts its shard.
     pub tree: Tree,
@@ -45,7 +48,7 @@ pub struct Shared {
     /// Bytes of a JSON body.
     pub body_bytes: usize,
     /// The stand-ins; in the sandbox profile only.
-    pub sandbox: Option<Sandbox>,
+    pub stand_ins: Option<StandIns>,
 }
 
 /// One worker's app. Called on the worker's arbiter, where its registry shard is to live.
@@ -62,9 +65,9 @@ pub fn app(
         service.flows = flows;
     }
     let gate = KeyGate::new(Arc::clone(&service.store), Arc::clone(&service.clock), shared.profile);
-    let sandbox = shared.sandbox.clone();
+    let stand_ins = shared.stand_ins.clone();
     App::new()
-        .app_data(Data::new(Document::of(&service.agreement.public_base)))
+        .app_data(Data::new(document_of(&service.authority.public_base, PosterApi::openapi())))
         .app_data(Data::new(docs::Page::default()))
         .app_data(Data::new(service))
         .app_data(Data::new(shared.rates.clone()))
@@ -75,10 +78,14 @@ pub fn app(
         .app_data(BodyLimit(shared.body_bytes))
         .app_data(RouteMeter::unmatched())
         .app_data(PageIntents::default())
-        .configure(routes::configure)
+        .configure(|config| {
+            for table in ROUTES {
+                configure(config, table);
+            }
+        })
         .configure(move |config| {
-            if let Some(sandbox) = sandbox {
-                sandbox.configure_pages(config);
+            if let Some(stand_ins) = stand_ins {
+                stand_ins.configure_pages(config);
             }
         })
         .default_service(web::to(unknown_path))
@@ -89,7 +96,7 @@ pub fn app(
 /// Counts requests under way, and closes connections once the process is about to end.
 async fn count<B: MessageBody>(request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<B>, Error> {
     let drain = request.app_data::<Data<Service>>().map(|service| service.drain.clone());
-    let _under_way = drain.as_ref().map(crate::drain::Drain::enter);
+    let _under_way = drain.as_ref().map(sakshi_service::drain::Drain::enter);
     let mut response = next.call(request).await?;
     if drain.is_some_and(|drain| drain.is_announced()) {
         response.response_mut().head_mut().set_connection_type(ConnectionType::Close);

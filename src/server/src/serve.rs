@@ -1,17 +1,16 @@
 //! `sakshi serve`: runs a node until it is told to stop or cannot go on.
 
-use std::io::Write;
-use std::process::ExitCode;
-
-use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::profile::Profile;
 use serde_json::json;
+use std::io::Write;
+use std::process::ExitCode;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::first_client::{self, FirstClient};
 use crate::node::Node;
+use crate::sandbox;
 use crate::settings::Settings;
-use crate::telemetry::{self, Figures};
+use crate::telemetry;
+use crate::telemetry::Figures;
 
 /// The supervision tree gave up (`EX_SOFTWARE` of sysexits.h); the init system should restart us.
 const GAVE_UP: u8 = 70;
@@ -47,11 +46,8 @@ async fn begin(settings: &Settings, err: &mut dyn Write) -> Result<(Node, Signal
     let metrics = recorder()?;
     let signals = Signals::listen()?;
     let node = Node::start(settings, metrics).await?;
-    if settings.profile == Profile::Sandbox
-        && let Some(FirstClient { app, key, .. }) = first_client::ensure(&*node.store, SystemClock.now()).await?
-    {
-        let (key, base) = (key.reveal(), &node.public_base);
-        writeln!(err, "sandbox client, shown once:\n  X-API-KEY: {key}\n  X-API-APP-ID: {app}\nto try it in a browser: {base}/portal")?;
+    if settings.profile == Profile::Sandbox {
+        sandbox::announce_first_client(&*node.store, &node.public_base, err).await?;
     }
     Ok((node, signals))
 }

@@ -21,21 +21,21 @@ const WRONG_KEY: &str = "the service does not take this API key with this app id
                          --internal must name the two listeners of one service";
 
 /// Who asks.
-pub(super) enum Identity {
+pub(crate) enum Identity {
     Nobody,
     Operator(SecretString),
     Client { key: SecretString, app: String },
 }
 
 /// A connection to a listener.
-pub(super) struct Api {
+pub(crate) struct Api {
     client: Client,
     base: Url,
     identity: Identity,
 }
 
 impl Api {
-    pub(super) fn new(base: Url, identity: Identity) -> Result<Self, CliError> {
+    pub(crate) fn new(base: Url, identity: Identity) -> Result<Self, CliError> {
         let mut builder = Client::builder().no_proxy().timeout(TIMEOUT);
         if base.scheme() == "http" {
             // Otherwise an image without root certificates could not check its own health.
@@ -45,23 +45,23 @@ impl Api {
         Ok(Self { client, base, identity })
     }
 
-    pub(super) async fn get(&self, path: &str) -> Result<Value, CliError> {
+    pub(crate) async fn get(&self, path: &str) -> Result<Value, CliError> {
         self.send(self.request(Method::GET, path)?).await
     }
 
-    pub(super) async fn delete(&self, path: &str) -> Result<Value, CliError> {
+    pub(crate) async fn delete(&self, path: &str) -> Result<Value, CliError> {
         self.send(self.request(Method::DELETE, path)?).await
     }
 
-    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, CliError> {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, CliError> {
         self.send(self.request(Method::POST, path)?.json(body)).await
     }
 
-    pub(super) async fn put(&self, path: &str, body: &Value) -> Result<Value, CliError> {
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Result<Value, CliError> {
         self.send(self.request(Method::PUT, path)?.json(body)).await
     }
 
-    pub(super) async fn patch(&self, path: &str, body: &Value) -> Result<Value, CliError> {
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Result<Value, CliError> {
         self.send(self.request(Method::PATCH, path)?.json(body)).await
     }
 

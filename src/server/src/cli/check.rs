@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use super::{CheckConfig, CliError, SETTINGS_REFUSED};
-use crate::material;
+use crate::keys;
 use crate::settings::{Sources, load};
 
 /// The exit code is the one with which `serve` would end for the same reason.
@@ -17,7 +17,7 @@ pub(super) fn run(options: CheckConfig, sources: &Sources, out: &mut dyn Write) 
             return Ok(ExitCode::from(SETTINGS_REFUSED));
         }
     };
-    let lacking = material::examine(&loaded.settings);
+    let lacking = keys::examine(&loaded.settings);
     if !lacking.is_empty() {
         refuse(&lacking, out)?;
         return Ok(ExitCode::FAILURE);

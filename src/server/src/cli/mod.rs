@@ -5,13 +5,11 @@
 //! would: with 2 when the settings are not good, with 1 when a file that they name is not.
 
 mod admin;
-mod api;
+pub(crate) mod api;
 mod check;
 mod health;
-mod listen;
 mod manual;
-mod paint;
-mod trigger;
+pub(crate) mod paint;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -20,12 +18,9 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::settings::{Loaded, Problems, Sources, load};
-
-use crate::{demo, serve};
+use crate::{sandbox, serve};
 
 pub use admin::Admin;
-pub use listen::Listen;
-pub use trigger::Trigger;
 
 /// The settings are not good, or the service cannot be asked; starting again helps nobody.
 const SETTINGS_REFUSED: u8 = 2;
@@ -47,17 +42,9 @@ pub struct Cli {
 pub enum Command {
     /// Run the service.
     Serve,
-    /// Walk one verification on a fresh store, tell what happens, and keep serving.
-    Demo(Demo),
-    /// Drive one flow on a running sandbox, from its order to its outcome, and tell what happens; a tool for developers.
-    ///
-    /// The sandbox's own upstreams play the outcome. What is told comes from the interfaces that clients and operators have.
-    Trigger(Trigger),
-    /// Receive webhooks and show them; a tool for developers, for webhooks of sandboxes only.
-    ///
-    /// Prints each webhook with the flow that it reports and its deduplication key, and tells loudly when one comes twice. It
-    /// answers 200 unless it is told to misbehave. Ctrl-C ends it with a summary; the exit code is 1 when a webhook came twice.
-    Listen(Listen),
+    /// The commands for developers.
+    #[command(flatten)]
+    Sandbox(sandbox::Command),
     /// Manage clients, apps, keys and credits of a running service.
     Admin(Admin),
     /// Report every problem of the settings and of the files they name; ends with the code that `serve` would end with.
@@ -68,17 +55,6 @@ pub enum Command {
     Completions(Completions),
     /// Print the manual page, or write one for each command into a directory.
     Man(Man),
-}
-
-/// Options of `demo`.
-#[derive(Args, Clone, Copy, Debug, Default)]
-pub struct Demo {
-    /// Port of the public listener on 127.0.0.1; 0 takes any that is free. Default: as the settings say (8080), or any when that is taken.
-    #[arg(long, value_name = "PORT")]
-    pub port: Option<u16>,
-    /// Port of the internal listener on 127.0.0.1; 0 takes any that is free. Default: as the settings say (8081), or any when that is taken.
-    #[arg(long, value_name = "PORT")]
-    pub internal_port: Option<u16>,
 }
 
 /// Options of `check-config`.
@@ -162,10 +138,8 @@ pub async fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> ExitCod
             Ok(loaded) => return serve::run(&loaded.settings, out, err).await,
             Err(error) => Err(error),
         },
-        Command::Demo(options) => return demo::run(*options, &cli.sources(), out, err).await,
+        Command::Sandbox(command) => return sandbox::run(command, cli, out, err).await,
         Command::Admin(admin) => admin::run(admin, &cli.sources(), out).await,
-        Command::Trigger(options) => trigger::run(options, &cli.sources(), out).await,
-        Command::Listen(options) => listen::run(options, out).await,
         Command::CheckConfig(options) => match check::run(*options, &cli.sources(), out) {
             Ok(code) => return code,
             Err(error) => Err(error),
@@ -190,6 +164,3 @@ pub fn conclude(done: Result<bool, CliError>, err: &mut dyn Write) -> ExitCode {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

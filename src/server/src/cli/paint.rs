@@ -18,7 +18,7 @@ pub(super) fn pairs(value: &Value, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Rows under their columns; a sentence when there are none.
-pub(super) fn table(rows: &[Value], columns: &[&str], out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn table(rows: &[Value], columns: &[&str], out: &mut dyn Write) -> io::Result<()> {
     if rows.is_empty() {
         return writeln!(out, "none");
     }

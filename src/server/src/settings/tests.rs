@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use secrecy::ExposeSecret;
 
-use super::*;
+use crate::settings::*;
 
 const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 

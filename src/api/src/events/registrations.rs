@@ -1,0 +1,110 @@
+//! `GET /api/v1/nationalid-ovse/events/{eventId}/registrations`: the guests with their claims.
+
+use actix_web::body::SizedStream;
+use actix_web::http::header::ContentType;
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::VerifiedClaims;
+use sakshi_service::events::own_event;
+use sakshi_service::service::Service;
+use sakshi_store::{PageRequest, Rows};
+use sakshi_web::authenticated::Authenticated;
+use sakshi_web::budget::{CpuBudget, Memory, Owners, Stage};
+use sakshi_web::error::ApiError;
+use sakshi_web::listener::ConnectionState;
+use sakshi_web::query::Query;
+use serde::Serialize;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::guest_list::{Document, GuestList};
+
+/// A page of registered guests.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct RegistrationsPage {
+    /// The event.
+    #[schema(value_type = String)]
+    event_id: EventId,
+    /// From 1.
+    page: u32,
+    /// Rows of a page.
+    page_size: u32,
+    /// Guests on all pages.
+    pub(crate) total: u64,
+    /// Oldest first; a guest's place never changes.
+    pub(crate) registrations: Vec<RegistrationRow>,
+    /// Path and query of the rest of the page, when it is too large for one answer; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// A registered guest.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct RegistrationRow {
+    /// The guest's transaction.
+    #[schema(value_type = String)]
+    pub txn_id: TxnId,
+    /// When the guest was verified.
+    #[schema(value_type = String, format = DateTime)]
+    pub verified_at: Timestamp,
+    /// Always true.
+    verification_passed: bool,
+    /// The claims by their credential names.
+    #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
+    pub verified_claims: Arc<VerifiedClaims>,
+}
+
+impl RegistrationRow {
+    pub(super) const fn new(txn_id: TxnId, verified_at: Timestamp, verified_claims: Arc<VerifiedClaims>) -> Self {
+        Self { txn_id, verified_at, verification_passed: true, verified_claims }
+    }
+}
+
+/// The registered guests of an event.
+///
+/// # Errors
+/// 404 unless the app has such an event, 400 when the page is out of bounds.
+#[utoipa::path(
+    get, path = "/api/v1/nationalid-ovse/events/{eventId}/registrations", tag = "Events",
+    params(("eventId" = String, Path), ("page" = Option<u32>, Query, minimum = 1),
+           ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100),
+           ("after" = Option<u32>, Query, maximum = 99, description = "Rows of the page that are left out because they are known.")),
+    responses((status = 200, body = RegistrationsPage, description = "Oldest first; stable while guests are added."),
+              (status = 404, description = "No such event of this app.")),
+    security(("api_key" = [], "app_id" = []))
+)]
+pub async fn list(
+    Authenticated(caller): Authenticated,
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    memory: Data<Memory>,
+    cpu: Data<CpuBudget>,
+) -> Result<HttpResponse, ApiError> {
+    let mut query = Query::of(request.query_string());
+    let page = query.page();
+    let after = query.number(&["after"], 0..=page.page_size - 1, 0);
+    query.finish()?;
+    let event = own_event(&service, &caller.app.app_id, &path).await?;
+    let owners = Owners::app(&caller.client, &caller.app.app_id);
+    let permit = memory.answers.permit(owners.clone(), Stage::Leaving);
+    let mut list = guests(&service, &cpu, owners, event.id, page);
+    list.skip(after);
+    let connection = request.conn_data::<Rc<ConnectionState>>().cloned();
+    let document = Document::begin(list, page, permit, connection).await?;
+    let mut response = HttpResponse::Ok();
+    response.content_type(ContentType::json());
+    Ok(match document.size() {
+        Some(bytes) => response.body(SizedStream::new(bytes, document.into_stream())),
+        None => response.streaming(document.into_stream()),
+    })
+}
+
+/// The guests of a page of an event.
+pub fn guests(service: &Service, cpu: &CpuBudget, owners: Owners, event: EventId, page: PageRequest) -> GuestList {
+    let Rows { after, most: left, .. } = page.into();
+    let (store, vault) = (Arc::clone(&service.store), Arc::clone(&service.vault));
+    GuestList { store, vault, cpu: cpu.clone(), owners, event, after, left }
+}

@@ -1,0 +1,20 @@
+//! The API of client backends: its routes, and the OpenAPI document that describes them.
+//!
+//! Handlers decide nothing: they read the request, call a use case, and write its result.
+
+pub mod credits;
+pub mod events;
+pub mod flow_requests;
+pub mod flow_schema;
+pub mod flows;
+pub mod openapi;
+pub mod ovse;
+pub mod pan;
+pub mod polls;
+pub mod requests;
+mod routes;
+pub mod schema;
+pub mod webhook_schema;
+pub mod webhook_urls;
+
+pub use self::routes::ROUTES;

@@ -1,0 +1,138 @@
+//! Examples in the document. Outcomes are written by the code that writes the real ones.
+
+use sakshi_domain::channel::Channel;
+use sakshi_domain::claims::{Claim, ClaimSet};
+use sakshi_domain::ids::{AppId, ClientId, TxnId};
+use sakshi_domain::language::Language;
+use sakshi_domain::pan::{Pan, PanResult, PanStatus, SeedingStatus};
+use sakshi_domain::payload::envelope::Answer;
+use sakshi_domain::payload::{OvsePayload, PendingStub};
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::tenancy::KeyCase;
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::{AnswerDigest, Completed, Failure, OptionalTerms, Outcome, Pending, Terms, VerifiedClaims};
+use sakshi_service::error::ServiceError;
+use sakshi_web::error::ApiError;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use uuid::Uuid;
+
+use super::{flow_examples, refusals};
+
+const TXN: Uuid = Uuid::from_u128(0x3f0f_6c0e_9a3e_4c55_8d2a_0b8c_5e0e_7f11);
+/// 2026-01-15T10:00:00Z in milliseconds.
+const OPENED_AT: i64 = 1_768_471_200_000;
+const WINDOW: i64 = 900_000;
+
+/// Puts examples beside the bodies that have none of their own.
+pub(super) fn attach(document: &mut Value) {
+    let ovse = "/api/v1/nationalid-ovse";
+    let named = |summary: &str, value: Value| json!({ "summary": summary, "value": value });
+    let (claims, hook) = (json!(["name", "dob", "gender", "address", "pincode"]), "https://client.example/hooks/ovse");
+    let init = json!({
+        "web": named("A page on a phone.", json!({ "claims": claims, "channel": "web", "language": "hindi", "face_auth": true, "webhook_url": hook })),
+        "qr": named("A QR code at a counter.", json!({ "claims": ["name", "photo", "age_above_18"], "channel": "qr", "client_reference_id": "order-42" })),
+        "android": named("A native app on Android.", json!({ "claims": ["name"], "channel": "app", "app_id": "com.client.example",
+            "app_signature": "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=" })),
+        "ios": named("A native app on iOS.", json!({ "claims": ["name"], "channel": "app" })),
+    });
+    let times = [OPENED_AT, OPENED_AT + WINDOW].map(Timestamp::from_millis);
+    let opened = json!({ "txnId": TXN, "intentJwt": "eyJhbGciOiJSUzI1NiIs…", "expiresAt": times[1],
+        "requestUrl": format!("https://verify.example/v/{TXN}") });
+    let qr = json!({ "qrPayload": "https://qr.example/getIntent?value=3141592653589793" });
+    let entries = json!([
+        { "seq": 1, "kind": "grant", "amount": 1_000, "balance_after": 1_000, "reference": "invoice-7", "at": times[0] },
+        { "seq": 2, "kind": "debit", "amount": 1, "balance_after": 999, "reference": TXN, "at": times[1] },
+    ]);
+    let mut polled = outcomes();
+    polled["pending"] = named("Nobody has consented yet.", json!(PendingStub(TxnId::from_uuid(TXN))));
+
+    let mut put = |path: &str, method: &str, place: &[&str], key: &str, value: Value| {
+        let mut at = &mut document["paths"][path][method];
+        for step in place {
+            at = &mut at[step];
+        }
+        at["content"]["application/json"][key] = value;
+    };
+    let answer = ["responses", "200"];
+    put(&format!("{ovse}/init"), "post", &["requestBody"], "examples", init);
+    put(&format!("{ovse}/init"), "post", &answer, "example", opened);
+    put(&format!("{ovse}/qr-intent"), "post", &["requestBody"], "example", json!({ "txnId": TXN }));
+    put(&format!("{ovse}/qr-intent"), "post", &answer, "example", qr);
+    put(&format!("{ovse}/result/{{txnId}}"), "get", &answer, "examples", polled);
+    put("/api/v1/credits", "get", &answer, "example", json!({ "balance": 999 }));
+    let page = json!({ "page": 1, "page_size": 20, "total": 2, "entries": entries });
+    put("/api/v1/credits/statement", "get", &answer, "example", page);
+    for (path, request, opened) in flow_examples::openings() {
+        put(path, "post", &["requestBody"], "example", request);
+        put(path, "post", &answer, "example", opened);
+    }
+    put("/api/v1/esign/status", "post", &["requestBody"], "example", json!({ "documentId": TXN }));
+    put("/api/v1/esign/status", "post", &answer, "examples", flow_examples::esign_polls());
+    put("/api/v1/doclocker/details/{transactionId}", "get", &answer, "examples", flow_examples::doclocker_polls());
+    let setting = json!({ "apiType": "ESign", "webhookUrl": "https://client.example/hooks/esign" });
+    put("/api/v1/user/webhook", "put", &["requestBody"], "example", setting.clone());
+    put("/api/v1/user/webhook", "put", &answer, "example", json!({ "success": true, "data": setting }));
+    put("/api/v1/user/webhook", "get", &answer, "example", json!({ "success": true, "data": [setting] }));
+    let asked =
+        json!({ "pan": "ABCPE1234F", "consent": "Y", "consent_text": "I agree that my PAN is verified.", "name_as_per_pan": "Asha Rao" });
+    put("/api/v1/pan/verify", "post", &["requestBody"], "example", asked);
+    put("/api/v1/pan/verify", "post", &answer, "examples", pan_answers());
+    put("/api/v1/pan/verify", "post", &["responses", "422"], "example", refusals::rendered(&ApiError::Service(ServiceError::MalformedPan)));
+    put("/api/ping", "get", &answer, "example", json!({ "success": true, "message": "pong" }));
+}
+
+/// Outcomes as the webhook and a finished result carry them.
+pub(super) fn outcomes() -> Value {
+    let claims = json!({ "residentName": "Asha Rao", "dob": "1990-02-14", "gender": "F",
+        "address": "12 Sample Apartments, First Example Street, Demopura", "pincode": "560000" });
+    let claims = claims.as_object().cloned().unwrap_or_default();
+    let passed = completed(Outcome::Verified(Arc::new(VerifiedClaims::new(claims))));
+    let failed = completed(Outcome::NotVerified(Failure::new("User Reject", Some("301"))));
+    let named =
+        |summary: &str, completed: &Completed, spelling| json!({ "summary": summary, "value": OvsePayload::new(completed, spelling) });
+    json!({
+        "passed": named("The person was verified.", &passed, KeyCase::SnakeCase),
+        "passed_camel_case": named("The same for an app that is set to camelCase.", &passed, KeyCase::CamelCase),
+        "failed": named("The person rejected the request.", &failed, KeyCase::SnakeCase),
+    })
+}
+
+fn pan_answers() -> Value {
+    // The number is well-formed, as a test holds.
+    let Ok(pan) = Pan::parse("ABCPE1234F") else { return Value::Null };
+    let request_id = RequestId::parse("order-42-try-1").unwrap_or_else(|_| RequestId::mint());
+    let unknown = PanResult::not_found(pan.clone());
+    let known = PanResult {
+        status: PanStatus::Valid,
+        category: pan.category(),
+        name_as_per_pan_match: Some(true),
+        nationalid_seeding_status: Some(SeedingStatus::Linked),
+        ..unknown.clone()
+    };
+    let named = |summary: &str, message, result| json!({ "summary": summary, "value": Answer::ok(message, &request_id, result) });
+    json!({ "valid": named("It is in use, and the name is the one on record.", "PAN verified", known),
+        "not_found": named("The source does not know it.", "PAN not found", unknown) })
+}
+
+fn completed(outcome: Outcome) -> Completed {
+    let terms = Terms {
+        claims: ClaimSet::from_iter([Claim::Name, Claim::Dob, Claim::Gender, Claim::Address, Claim::Pincode]),
+        channel: Channel::Web,
+        language: Language::ENGLISH,
+        face_auth: true,
+        webhook_url: None,
+        request_id: RequestId::parse("order-42-try-1").unwrap_or_else(|_| RequestId::mint()),
+        extras: Some(Box::new(OptionalTerms { client_reference_id: Some("order-42".to_owned()), ..OptionalTerms::default() })),
+    };
+    let opened = Pending {
+        id: TxnId::from_uuid(TXN),
+        client: ClientId::generate(),
+        app: AppId::generate(),
+        event: None,
+        opened_at: Timestamp::from_millis(OPENED_AT),
+        expires_at: Timestamp::from_millis(OPENED_AT + WINDOW),
+        terms,
+    };
+    Completed { opened, verified_at: Timestamp::from_millis(OPENED_AT + 90_000), outcome, answer: AnswerDigest([0; 32]) }
+}

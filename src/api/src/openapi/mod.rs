@@ -1,0 +1,160 @@
+//! `GET /openapi.json`: the API's document (OpenAPI 3.1), made from the routes' own declarations.
+//!
+//! What every operation shares (refusals, common headers, security, examples) is added here, so
+//! that a handler declares only what is its own. Tests hold the document against the route table,
+//! against the specification, and every example in it against its schema.
+
+mod examples;
+mod flow_examples;
+mod refusals;
+mod webhook;
+
+use actix_web::HttpResponse;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use actix_web::web::Data;
+use sakshi_domain::limits::IDEMPOTENCY_KEY_CHARS_MAX;
+use sakshi_web::api_document::ApiDocument;
+use serde_json::{Map, Value, json};
+use utoipa::OpenApi;
+
+use crate::{credits, events, flows, ovse, pan, polls, routes, schema, webhook_schema, webhook_urls};
+
+const DESCRIPTION: &str = "\
+Verifies identities on behalf of a client application: open a transaction, let the person consent in the identity app, and get the \
+outcome by webhook or by polling.
+
+Request fields of more than one word are read in `snake_case` and in `camelCase`; a field in both spellings, or one that is not listed, is a 400. \
+Times are RFC 3339 in UTC with milliseconds. Every answer that is neither 2xx nor 3xx has the body `Refusal`, unknown paths and malformed \
+JSON included; its `code` for what is not there is `transaction_not_found` for a transaction and `not_found` for everything else, an event \
+and a path among it. What is kept for an `Idempotency-Key` is the answer to the first request that succeeded; \
+it is given again only to a request with the same body byte for byte.";
+
+const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
+
+/// What the handlers declare.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "sakshi", description = DESCRIPTION, license(name = "Apache-2.0", identifier = "Apache-2.0")),
+    paths(
+        ovse::init::init,
+        ovse::qr_intent::qr_intent,
+        ovse::result::result,
+        events::create::create,
+        events::read::list,
+        events::read::show,
+        events::patch::patch,
+        events::registrations::list,
+        credits::balance,
+        credits::statement,
+        flows::esign::request,
+        flows::doclocker::init,
+        flows::estamp::init,
+        flows::wealth::consents,
+        polls::esign::status,
+        polls::doclocker::details,
+        pan::verify,
+        webhook_urls::register,
+        webhook_urls::list,
+        routes::ping,
+        document,
+    ),
+    components(schemas(schema::Refusal,
+        webhook_schema::EStampOutcome,
+        webhook_schema::WealthConsentChange,
+        webhook_schema::WealthDataNotice,
+        webhook_schema::WealthHistoricalNotice,
+    )),
+    tags(
+        (name = "OVSE", description = "Offline verification: one person, one transaction, one credit."),
+        (name = "Events", description = "One printed QR code, many guests; each scan is a verification of its own."),
+        (name = "eSign", description = "Documents that are signed upstream."),
+        (name = "Document locker", description = "Documents that a person shares from the locker."),
+        (name = "E-stamp", description = "E-stamps of the registry and on paper."),
+        (name = "Wealth data", description = "A consent, and what becomes available under it."),
+        (name = "PAN", description = "What is known of a PAN, answered at once."),
+        (name = "Webhook configuration", description = "Where the webhooks of flows other than OVSE go."),
+        (name = "Credits", description = "What verifications cost."),
+        (name = "Service", description = "The service itself.")
+    )
+)]
+struct Declared;
+
+/// The document of a service that the public reaches under this URL; `more` are routes that other edges offer to clients.
+#[must_use]
+pub fn document_of(public_base: &str, more: utoipa::openapi::OpenApi) -> ApiDocument {
+    ApiDocument::new(&describe(public_base, more))
+}
+
+/// Answers with this document.
+#[utoipa::path(
+    get, path = "/openapi.json", tag = "Service", operation_id = "openapi",
+    responses((status = 200, body = Object, description = "This document; `/docs` shows it as a page."))
+)]
+pub async fn document(document: Data<ApiDocument>) -> HttpResponse {
+    HttpResponse::Ok().insert_header((CONTENT_TYPE, "application/json")).insert_header((CACHE_CONTROL, "no-cache")).body(document.bytes())
+}
+
+/// Puts the document together.
+fn describe(public_base: &str, more: utoipa::openapi::OpenApi) -> Value {
+    let mut declared = Declared::openapi();
+    declared.merge(more);
+    // The derived document is plain data; that it cannot be written as JSON is not possible.
+    let mut document = serde_json::to_value(declared).unwrap_or_default();
+    document["servers"] = json!([{ "url": public_base, "description": "This service." }]);
+    document["webhooks"] = webhook::describe();
+    let components = &mut document["components"];
+    components["securitySchemes"] = json!({
+        "api_key": { "type": "apiKey", "in": "header", "name": "X-API-KEY",
+            "description": "The client's secret key, issued by the operator. For servers only, never for a browser or an app." },
+        "app_id": { "type": "apiKey", "in": "header", "name": "X-API-APP-ID", "description": "The application of that client." },
+    });
+    components["parameters"] = json!({ "RequestId": {
+        "name": "X-Request-ID", "in": "header", "required": false,
+        "description": "A correlation id of your own. It is echoed, stands in `errorId` of a refusal, and is the `request_id` of the \
+            webhook of what this request starts. Absent: one is made.",
+        "schema": { "type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[!-~]+$" }, "example": "order-42-try-1",
+    }, "IdempotencyKey": {
+        "name": IDEMPOTENCY_KEY, "in": "header", "required": false,
+        "description": "Repeats of the request under this key get the first answer for 24 hours; nothing is opened or debited again.",
+        "schema": { "type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARS_MAX, "pattern": "^[!-~]+$" },
+    } });
+    components["headers"] = json!({
+        "RequestId": { "description": "The request's id: yours, or one that was made.", "schema": { "type": "string" } },
+        "Replayed": { "description": "`true` on an answer that was given before.", "schema": { "type": "string" } },
+        "RetryAfter": { "description": "Whole seconds after which it is worth coming again.", "schema": { "type": "integer", "minimum": 1 } },
+        "Allow": { "description": "The methods that the path takes; with 405.", "schema": { "type": "string" } },
+    });
+    components["responses"] = refusals::shared();
+    for operation in operations(&mut document) {
+        common(operation);
+        refusals::complete(operation);
+    }
+    examples::attach(&mut document);
+    document
+}
+
+/// The operations of all paths.
+fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let paths = document["paths"].as_object_mut().into_iter().flat_map(Map::values_mut);
+    paths.filter_map(Value::as_object_mut).flat_map(Map::values_mut)
+}
+
+/// What every operation takes and gives.
+fn common(operation: &mut Value) {
+    // What a handler tells its readers about errors, the responses tell the client.
+    if let Some((description, _)) = operation["description"].as_str().and_then(|text| text.split_once("# Errors")) {
+        operation["description"] = json!(description.trim());
+    }
+    if operation["security"].is_null() {
+        operation["security"] = json!([]);
+    }
+    let mut headers = json!({ "X-Request-ID": { "$ref": "#/components/headers/RequestId" } });
+    let mut parameters = operation["parameters"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    for parameter in parameters.iter_mut().filter(|parameter| parameter["name"] == IDEMPOTENCY_KEY) {
+        *parameter = json!({ "$ref": "#/components/parameters/IdempotencyKey" });
+        headers["Idempotency-Replayed"] = json!({ "$ref": "#/components/headers/Replayed" });
+    }
+    parameters.push(json!({ "$ref": "#/components/parameters/RequestId" }));
+    operation["parameters"] = json!(parameters);
+    operation["responses"]["200"]["headers"] = headers;
+}

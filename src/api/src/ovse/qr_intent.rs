@@ -1,0 +1,54 @@
+//! `POST /api/v1/nationalid-ovse/qr-intent`: a QR value for the identity app's own scanner.
+
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use sakshi_domain::ids::TxnId;
+use sakshi_service::error::ServiceError;
+use sakshi_service::service::Service;
+use sakshi_service::transactions::{OwnTransaction, own_transaction};
+use sakshi_web::authenticated::AuthenticatedWith;
+use sakshi_web::body::Body;
+use sakshi_web::error::ApiError;
+use sakshi_web::fields::text;
+use sakshi_web::rate::Rates;
+use serde::Serialize;
+
+use crate::requests::QrIntentRequest;
+
+/// The value to draw.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QrIntentResponse {
+    /// `{qr_host}/getIntent?value=<digits>`.
+    qr_payload: String,
+}
+
+/// Signs the intent of a pending transaction afresh and encodes it for a QR code.
+///
+/// # Errors
+/// 404 unless the app has such a transaction, 409 when it is completed, 410 when it has expired.
+#[utoipa::path(
+    post, path = "/api/v1/nationalid-ovse/qr-intent", tag = "OVSE", request_body = QrIntentRequest,
+    responses((status = 200, body = QrIntentResponse, description = "Render the value as a QR code."),
+              (status = 404, description = "No such transaction of this app."),
+              (status = 409, description = "The transaction is completed."),
+              (status = 410, description = "The transaction has expired.")),
+    security(("api_key" = [], "app_id" = []))
+)]
+pub async fn qr_intent(
+    AuthenticatedWith { caller, body }: AuthenticatedWith<Body>,
+    service: Data<Service>,
+    rates: Data<Rates>,
+) -> Result<HttpResponse, ApiError> {
+    rates.polls.take(&caller.app.app_id)?;
+    let mut fields = body.fields;
+    let id = fields.required("txnId", text(str::parse::<TxnId>));
+    let id = fields.finish(id)?;
+    match own_transaction(&service, &caller.app, id).await? {
+        OwnTransaction::Pending(pending) => {
+            let intent = service.authority.intent(&pending, service.clock.now()).map_err(ApiError::internal)?;
+            Ok(HttpResponse::Ok().json(QrIntentResponse { qr_payload: service.authority.qr_payload(&intent) }))
+        }
+        OwnTransaction::Completed(_) => Err(ServiceError::AlreadyCompleted.into()),
+    }
+}

@@ -1,0 +1,131 @@
+//! The internal listener: the operator's API, probes and metrics.
+//!
+//! Everything under `/admin/v1` takes the admin bearer token, what connectors report theirs. Probes and metrics take none: the
+//! listener is not reachable from outside. What is live (actors, tree, health) is handed in behind
+//! small traits, so that this module knows neither actors nor their wiring.
+
+mod apps;
+mod bearer;
+mod clients;
+mod credits;
+mod events;
+mod fields;
+mod flows;
+mod keys;
+mod probes;
+mod reports;
+mod views;
+
+use actix_web::http::Method;
+use actix_web::web::{self, ServiceConfig};
+use futures_util::future::LocalBoxFuture;
+use sakshi_domain::clock::Clock;
+use sakshi_domain::credits::CreditMove;
+use sakshi_domain::flow::reported::FlowReport;
+use sakshi_domain::ids::ClientId;
+use sakshi_service::url_policy::UrlPolicy;
+use sakshi_store::{CreditOutcome, ReportFlowOutcome, Store, StoreFuture};
+use sakshi_web::body::BodyLimit;
+use sakshi_web::budget::Memory;
+use sakshi_web::error::ApiError;
+use sakshi_web::routing::{RouteMeter, resource, unknown_path};
+use secrecy::SecretString;
+use std::fmt;
+use std::sync::Arc;
+
+pub use bearer::{Connector, Operator};
+
+/// Where credits are moved: the ledger actor, which keeps the order per client.
+pub trait CreditDesk: Send + Sync + 'static {
+    /// Grants or adjusts credits. Repeatable by kind and reference.
+    fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome>;
+}
+
+/// Where reports of upstreams go: the flow actors, one for each flow.
+pub trait FlowDesk: Send + Sync + 'static {
+    /// Takes in a report. Repeatable by its content.
+    fn report(&self, report: FlowReport) -> LocalBoxFuture<'static, Result<ReportFlowOutcome, ApiError>>;
+}
+
+/// What the probes ask. Answers must be at hand: a probe does not wait.
+pub trait Health: Send + Sync + 'static {
+    /// Whether the process can still do anything at all.
+    ///
+    /// # Errors
+    /// One sentence on what hangs; the init system then restarts the process.
+    fn livez(&self) -> Result<(), String>;
+
+    /// Whether requests should be sent here.
+    ///
+    /// # Errors
+    /// One sentence on what is missing.
+    fn readyz(&self) -> Result<(), String>;
+}
+
+/// The live supervision tree as JSON.
+pub type TreeView = Arc<dyn Fn() -> serde_json::Value + Send + Sync>;
+
+/// What the internal listener needs.
+#[derive(Clone)]
+pub struct InternalDeps {
+    /// Clients, apps, keys, statements, deliveries.
+    pub store: Arc<dyn Store>,
+    /// Where "now" comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Where credits are moved.
+    pub credits: Arc<dyn CreditDesk>,
+    /// Where reports of upstreams go.
+    pub flows: Arc<dyn FlowDesk>,
+    /// What bodies hold.
+    pub memory: Memory,
+    /// What the probes ask.
+    pub health: Arc<dyn Health>,
+    /// The live supervision tree.
+    pub tree: TreeView,
+    /// Renders the metrics of this process, all of them up to date.
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// The operator's bearer token.
+    pub admin_token: SecretString,
+    /// The connectors' bearer token.
+    pub connector_token: SecretString,
+    /// The URLs that webhooks may go to.
+    pub urls: UrlPolicy,
+    /// Bytes of a JSON body.
+    pub body_bytes: usize,
+}
+
+impl fmt::Debug for InternalDeps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InternalDeps").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+/// Declares the routes of the internal listener; the app wraps them in [`sakshi_web::edge::edge`].
+pub fn configure(cfg: &mut ServiceConfig, deps: InternalDeps) {
+    cfg.app_data(RouteMeter::unmatched()).app_data(BodyLimit(deps.body_bytes)).app_data(web::Data::new(deps.memory.clone()));
+    cfg.app_data(web::Data::new(deps));
+    cfg.service(resource("/livez", vec![(Method::GET, web::to(probes::livez))]));
+    cfg.service(resource("/readyz", vec![(Method::GET, web::to(probes::readyz))]));
+    cfg.service(resource("/metrics", vec![(Method::GET, web::to(probes::metrics))]));
+    cfg.service(resource("/internal/v1/flows/{kind}", vec![(Method::POST, web::to(reports::receive))]));
+    cfg.service(resource("/admin/v1/tree", vec![(Method::GET, web::to(views::tree))]));
+    cfg.service(resource("/admin/v1/transactions/{txn_id}/delivery", vec![(Method::GET, web::to(views::delivery))]));
+    cfg.service(resource("/admin/v1/flows/{flow_id}/deliveries", vec![(Method::GET, web::to(flows::deliveries))]));
+    cfg.service(resource("/admin/v1/apps/{app_id}/webhook-urls", vec![(Method::GET, web::to(flows::webhook_urls))]));
+    cfg.service(resource("/admin/v1/credits/audit", vec![(Method::GET, web::to(credits::audit))]));
+    let clients = vec![(Method::GET, web::to(clients::list)), (Method::POST, web::to(clients::create))];
+    cfg.service(resource("/admin/v1/clients", clients));
+    let apps = vec![(Method::GET, web::to(apps::list)), (Method::POST, web::to(apps::create))];
+    cfg.service(resource("/admin/v1/clients/{client_id}/apps", apps));
+    let app = vec![(Method::GET, web::to(apps::show)), (Method::PATCH, web::to(apps::patch))];
+    cfg.service(resource("/admin/v1/apps/{app_id}", app));
+    cfg.service(resource("/admin/v1/apps/{app_id}/events", vec![(Method::GET, web::to(events::list))]));
+    let keys = vec![(Method::GET, web::to(keys::list)), (Method::POST, web::to(keys::issue))];
+    cfg.service(resource("/admin/v1/clients/{client_id}/keys", keys));
+    cfg.service(resource("/admin/v1/keys/{key_id}", vec![(Method::DELETE, web::to(keys::revoke))]));
+    cfg.service(resource("/admin/v1/keys/{key_id}/rotate", vec![(Method::POST, web::to(keys::rotate))]));
+    let credits = vec![(Method::GET, web::to(credits::balance)), (Method::POST, web::to(credits::change))];
+    cfg.service(resource("/admin/v1/clients/{client_id}/credits", credits));
+    cfg.service(resource("/admin/v1/clients/{client_id}/statement", vec![(Method::GET, web::to(credits::statement))]));
+    cfg.default_service(web::to(unknown_path));
+}

@@ -1,0 +1,39 @@
+//! `/livez`, `/readyz` and `/metrics`.
+
+use actix_web::{HttpResponse, web};
+use metrics::gauge;
+use sakshi_web::error::ApiError;
+
+use super::InternalDeps;
+
+pub(super) async fn livez(deps: web::Data<InternalDeps>) -> Result<HttpResponse, ApiError> {
+    answer(deps.health.livez())
+}
+
+pub(super) async fn readyz(deps: web::Data<InternalDeps>) -> Result<HttpResponse, ApiError> {
+    answer(deps.health.readyz())
+}
+
+fn answer(health: Result<(), String>) -> Result<HttpResponse, ApiError> {
+    health.map(|()| HttpResponse::Ok().json(serde_json::json!({ "status": "ok" }))).map_err(ApiError::Unfit)
+}
+
+pub(super) async fn metrics(deps: web::Data<InternalDeps>) -> HttpResponse {
+    process();
+    HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body((deps.metrics)())
+}
+
+/// Memory and threads as the kernel counts them; elsewhere than on Linux these are absent.
+fn process() {
+    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return };
+    let number = |name: &str| -> Option<u32> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    if let Some(kibibytes) = number("VmRSS:") {
+        gauge!("process_resident_memory_bytes").set(f64::from(kibibytes) * 1_024.0);
+    }
+    if let Some(threads) = number("Threads:") {
+        gauge!("process_threads").set(threads);
+    }
+}

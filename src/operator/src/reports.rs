@@ -1,0 +1,56 @@
+//! `POST /internal/v1/flows/{kind}`: what upstreams report, by their connectors.
+//!
+//! A body can hold a file of ten megabytes, so it is read into bounded room, and understood off the
+//! thread that answers the probes. Neither answers nor logs repeat anything of it.
+
+use actix_web::web::{self, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::flow::report_kind::ReportKind;
+use sakshi_domain::flow::reported::FlowReport;
+use sakshi_domain::limits::{REPORT_ARRIVAL_MAX, REPORT_BYTES_MAX};
+use sakshi_service::error::ServiceError;
+use sakshi_store::ReportFlowOutcome;
+use sakshi_web::body::json_form;
+use sakshi_web::budget::{Owner, Owners};
+use sakshi_web::error::ApiError;
+use sakshi_web::intake::{Intake, Received, declared_length};
+use serde_json::json;
+
+use super::bearer::Connector;
+use super::{InternalDeps, fields};
+
+pub(super) async fn receive(
+    connector: Connector,
+    path: web::Path<String>,
+    request: HttpRequest,
+    body: Payload,
+) -> Result<HttpResponse, ApiError> {
+    let kind: ReportKind = fields::id(&path, "kind of report")?;
+    let taken = take_in(&connector.0, kind, &request, body).await;
+    let result = match &taken {
+        Ok(result) => result,
+        Err(refusal) => refusal.code(),
+    };
+    metrics::counter!("sakshi_connector_reports_total", "kind" => kind.as_str(), "result" => result).increment(1);
+    tracing::info!(report.kind = kind.as_str(), report.result = result, "report answered");
+    taken.map(|result| HttpResponse::Ok().json(json!({ "success": true, "result": result })))
+}
+
+async fn take_in(deps: &InternalDeps, kind: ReportKind, request: &HttpRequest, body: Payload) -> Result<&'static str, ApiError> {
+    json_form(request.headers())?;
+    let budget = &deps.memory.reports;
+    let intake = Intake { budget, limit: REPORT_BYTES_MAX, patience: REPORT_ARRIVAL_MAX };
+    let received = intake.receive(Owners::new([Owner::Connector(kind)]), declared_length(request.headers()), body).await;
+    let Received { bytes, mut room } = received.map_err(|fault| fault.refusal(REPORT_BYTES_MAX))?;
+    // The room is kept for what was understood, and given back with the answer. While it is
+    // understood and stored, a report takes up to three times its bytes.
+    room.keep()?;
+    let understood = web::block(move || FlowReport::parse(kind, &bytes)).await;
+    let report = understood.map_err(ApiError::internal)?;
+    match deps.flows.report(report?).await? {
+        ReportFlowOutcome::Accepted { .. } => Ok("accepted"),
+        ReportFlowOutcome::Repeated => Ok("repeated"),
+        ReportFlowOutcome::Refused(refusal) => Err(ApiError::Service(ServiceError::ReportRefused(refusal))),
+        ReportFlowOutcome::NotFound => Err(ApiError::Service(ServiceError::NotFound("flow of this app"))),
+    }
+}

@@ -1,0 +1,41 @@
+//! The page behind an event's printed code (specification, "Event"): it says what is asked for and
+//! offers one button.
+//!
+//! Opening the page is free, because link previews and cameras open it too; only the button, or the
+//! identity app asking for an intent, starts a verification and costs a credit.
+
+pub(super) mod refused;
+pub mod show;
+pub mod start;
+mod visit;
+
+use sakshi_actors::EventView;
+use sakshi_domain::event::Event;
+use sakshi_domain::ids::EventId;
+use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
+use sakshi_service::error::ServiceError;
+use sakshi_service::service::Service;
+use sakshi_web::error::ApiError;
+use std::sync::Arc;
+
+/// The event that a path names.
+///
+/// # Errors
+/// 404 when there is none, 503 when that cannot be told now.
+pub(super) async fn named(service: &Service, path: &str) -> Result<Arc<Event>, ApiError> {
+    let id: EventId = path.parse().map_err(|_| ServiceError::NotFound("event"))?;
+    match service.events.look(id).await? {
+        EventView::Known(event) => Ok(event),
+        EventView::Unknown => Err(ApiError::Service(ServiceError::NotFound("event"))),
+    }
+}
+
+/// Whether the organiser's credits cover one more guest at this moment. Only the debit decides; this
+/// spares a guest a button that would lead nowhere.
+///
+/// # Errors
+/// When that cannot be told now.
+pub(super) async fn is_funded(service: &Service, event: &Event) -> Result<bool, ApiError> {
+    let balance = service.store.balance(event.client.clone()).await?;
+    Ok(balance.is_some_and(|balance| balance >= CREDITS_PER_VERIFICATION))
+}

@@ -1,0 +1,89 @@
+//! `GET /e/{eventId}`: what the event asks for and the button that starts, at no cost; for the
+//! identity app, which has asked its user already, the intent of a verification started now.
+
+use actix_web::http::header::{HeaderValue, REFERRER_POLICY};
+use actix_web::http::{Method, StatusCode};
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use sakshi_domain::event::{Event, EventRefusal};
+use sakshi_domain::time::Timestamp;
+use sakshi_service::error::ServiceError;
+use sakshi_service::service::Service;
+use sakshi_web::error::ApiError;
+use sakshi_web::html::page;
+use sakshi_web::rate::Rates;
+use sakshi_web::same_site;
+
+use super::refused::Refusal;
+use super::{is_funded, named, start, visit};
+use crate::asked::wants_intent;
+use crate::frame::Frame;
+use crate::language::PageLanguage;
+use crate::text::Texts;
+use crate::time_left::written;
+use crate::verify::hand_over;
+
+#[derive(Template)]
+#[template(path = "event.html")]
+struct Page<'a> {
+    frame: Frame,
+    event: &'a Event,
+    claims: Vec<&'static str>,
+    until: String,
+    expires_at: Timestamp,
+    /// The page of what this browser has started already.
+    under_way: Option<String>,
+    /// Where the button leads.
+    start: String,
+}
+
+/// Shows the event, or starts a verification for the identity app.
+///
+/// # Errors
+/// The refusal, for the identity app and for programs that read the error table.
+pub async fn show(path: Path<String>, request: HttpRequest, service: Data<Service>, rates: Data<Rates>) -> Result<HttpResponse, ApiError> {
+    if wants_intent(&request) && request.method() == Method::GET {
+        return intent(&path, &request, &service, &rates).await;
+    }
+    match shown(&path, &request, &service, &rates).await {
+        Ok(response) => Ok(response),
+        Err(refusal) => refusal.answer(&request, &service, &path),
+    }
+}
+
+async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rates) -> Result<HttpResponse, Refusal> {
+    rates.pages.take(&rates.address(request))?;
+    let event = named(service, path).await?;
+    if let Some(refusal) = EventRefusal::of(event.status(service.clock.now())) {
+        return Err(Refusal::at(&event, refusal.into()));
+    }
+    let under_way = visit::recall(service, request, &event).await.map_err(|error| Refusal::at(&event, error))?;
+    if under_way.is_none() && !is_funded(service, &event).await.map_err(|error| Refusal::at(&event, error))? {
+        return Err(Refusal::at(&event, ApiError::Service(ServiceError::InsufficientCredits)));
+    }
+    let language = PageLanguage::of(request, Texts::of(event.terms.language));
+    let PageLanguage { texts, .. } = language;
+    let path = format!("/e/{}", event.id);
+    let template = Page {
+        frame: Frame::new(language, service.authority.sandbox, &path),
+        claims: event.terms.claims.iter().map(texts.claim).collect(),
+        until: written(event.terms.expires_at, 0, texts),
+        expires_at: event.terms.expires_at,
+        under_way: under_way.map(|pending| language.at(&format!("/v/{}", pending.id))),
+        start: language.at(&format!("{path}/start")),
+        event: &event,
+    };
+    let mut response = page(StatusCode::OK, None, &template);
+    // Without a referrer a browser would call the origin of the button's request "null".
+    response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    Ok(response)
+}
+
+async fn intent(path: &str, request: &HttpRequest, service: &Service, rates: &Rates) -> Result<HttpResponse, ApiError> {
+    rates.pages.take(&rates.address(request))?;
+    same_site::refuse_other_sites(request, service)?;
+    let event = named(service, path).await?;
+    let pending = start::open(service, rates, request, &event).await?;
+    hand_over(service, &pending)
+}

@@ -1,0 +1,88 @@
+//! `POST /e/{eventId}/start`: a guest starts a verification, which costs the organiser a credit, or
+//! continues the one that this browser has started.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{LOCATION, SET_COOKIE};
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::event::{Event, EventRefusal};
+use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::transaction::Pending;
+use sakshi_service::error::ServiceError;
+use sakshi_service::service::Service;
+use sakshi_service::transactions::open_for_guest;
+use sakshi_web::edge::request_id;
+use sakshi_web::error::ApiError;
+use sakshi_web::html::private;
+use sakshi_web::rate::Rates;
+use sakshi_web::same_site;
+use std::sync::Arc;
+
+use super::refused::Refusal;
+use super::{named, visit};
+use crate::language::PageLanguage;
+use crate::text::Texts;
+
+/// Starts or continues, and leads to the verify page.
+///
+/// # Errors
+/// The refusal, for programs that read the error table.
+pub async fn start(path: Path<String>, request: HttpRequest, service: Data<Service>, rates: Data<Rates>) -> Result<HttpResponse, ApiError> {
+    match started(&path, &request, &service, &rates).await {
+        Ok(response) => Ok(response),
+        Err(refusal) => refusal.answer(&request, &service, &path),
+    }
+}
+
+/// `GET /e/{eventId}/start`: whoever opens the button's address again gets the page that has the button.
+///
+/// # Errors
+/// 404 for a path that names no event, as [`start`].
+pub async fn back(path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+    match path.parse::<EventId>() {
+        Ok(id) => Ok(private(StatusCode::SEE_OTHER).insert_header((LOCATION, language(&request).at(&format!("/e/{id}")))).finish()),
+        Err(_) => Refusal::from(ApiError::Service(ServiceError::NotFound("event"))).answer(&request, &service, &path),
+    }
+}
+
+async fn started(path: &str, request: &HttpRequest, service: &Service, rates: &Rates) -> Result<HttpResponse, Refusal> {
+    rates.pages.take(&rates.address(request))?;
+    same_site::refuse_other_sites(request, service)?;
+    let event = named(service, path).await?;
+    onwards(request, service, rates, &event).await.map_err(|error| Refusal::at(&event, error))
+}
+
+async fn onwards(request: &HttpRequest, service: &Service, rates: &Rates, event: &Event) -> Result<HttpResponse, ApiError> {
+    if let Some(refusal) = EventRefusal::of(event.status(service.clock.now())) {
+        return Err(refusal.into());
+    }
+    if let Some(pending) = visit::recall(service, request, event).await? {
+        return Ok(lead_to(language(request), pending.id, None));
+    }
+    let pending = open(service, rates, request, event).await?;
+    Ok(lead_to(language(request), pending.id, Some(visit::remember(service, event, pending.id))))
+}
+
+/// What the guest has chosen; the words themselves are not needed here.
+fn language(request: &HttpRequest) -> PageLanguage {
+    PageLanguage::of(request, Texts::asked_for(request))
+}
+
+/// By path alone, so that the browser stays on the name under which it knows us.
+fn lead_to(language: PageLanguage, id: TxnId, cookie: Option<String>) -> HttpResponse {
+    let mut response = private(StatusCode::SEE_OTHER);
+    response.insert_header((LOCATION, language.at(&format!("/v/{id}"))));
+    if let Some(cookie) = cookie {
+        response.insert_header((SET_COOKIE, cookie));
+    }
+    response.finish()
+}
+
+/// Opens a guest's transaction; the store decides whether the event takes one.
+///
+/// # Errors
+/// When it is not opened; nothing is debited then.
+pub(super) async fn open(service: &Service, rates: &Rates, request: &HttpRequest, event: &Event) -> Result<Arc<Pending>, ApiError> {
+    rates.event_starts.take(&(event.id, rates.address(request)))?;
+    Ok(open_for_guest(service, event, request_id(request)).await?)
+}

@@ -1,0 +1,35 @@
+//! The style sheets and the scripts of the pages.
+
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_web::static_file::{BASE_STYLE, File};
+use std::sync::LazyLock;
+
+/// The style sheet.
+pub(crate) static STYLE: LazyLock<File> =
+    LazyLock::new(|| File::style("/assets/page.css", &[BASE_STYLE, include_str!("../assets/page.css")]));
+/// The script.
+pub(crate) static SCRIPT: LazyLock<File> = LazyLock::new(|| File::script("/assets/page.js", include_str!("../assets/page.js")));
+/// The script of a kiosk's screen.
+pub(crate) static KIOSK: LazyLock<File> = LazyLock::new(|| File::script("/assets/kiosk.js", include_str!("../assets/kiosk.js")));
+/// The style sheet of a poster.
+pub(crate) static POSTER: LazyLock<File> = LazyLock::new(|| File::style("/assets/poster.css", &[include_str!("../assets/poster.css")]));
+
+/// `GET /assets/page.css`
+pub(crate) async fn style(request: HttpRequest) -> HttpResponse {
+    STYLE.answer(&request)
+}
+
+/// `GET /assets/page.js`
+pub(crate) async fn script(request: HttpRequest) -> HttpResponse {
+    SCRIPT.answer(&request)
+}
+
+/// `GET /assets/kiosk.js`
+pub(crate) async fn kiosk(request: HttpRequest) -> HttpResponse {
+    KIOSK.answer(&request)
+}
+
+/// `GET /assets/poster.css`
+pub(crate) async fn poster(request: HttpRequest) -> HttpResponse {
+    POSTER.answer(&request)
+}

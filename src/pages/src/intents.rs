@@ -1,0 +1,83 @@
+//! The intents that a worker has signed for verify pages, for a short while: a signature is the most
+//! costly part of a page, and a page is looked at more than once (a reload, a second device, a poll
+//! without JavaScript). Pages of one transaction then show the same intent.
+//!
+//! Only pages take their intents from here. Whoever asks for an intent itself gets a fresh one.
+
+use actix_web::HttpRequest;
+use sakshi_authority::intent::decode_unverified;
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::limits::{PAGE_INTENT_REUSED_MAX, PAGE_INTENTS_KEPT_MAX};
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::Pending;
+use sakshi_service::service::Service;
+use sakshi_web::error::ApiError;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::picture::Picture;
+
+/// An intent as pages show it.
+#[derive(Debug)]
+pub struct PageIntent {
+    /// The intent JWT.
+    pub jwt: String,
+    /// Its end, in seconds since 1970.
+    pub(super) exp: i64,
+    reused_until: Timestamp,
+    code: OnceCell<Option<String>>,
+}
+
+impl PageIntent {
+    fn sign(service: &Service, pending: &Pending, now: Timestamp) -> Result<Self, ApiError> {
+        let jwt = service.authority.intent(pending, now).map_err(ApiError::internal)?;
+        let exp = decode_unverified(&jwt).map_err(ApiError::internal)?.exp;
+        // A quarter of its time at most, so that a page always shows one that lasts.
+        let quarter = Timestamp::from_millis(exp.saturating_mul(1_000)).since(now) / 4;
+        Ok(Self { jwt, exp, reused_until: now + quarter.min(PAGE_INTENT_REUSED_MAX), code: OnceCell::new() })
+    }
+
+    /// The code for the identity app's own scanner, as an element of a page, drawn when it is first
+    /// wanted; `None` when it does not fit into one.
+    pub(super) fn code(&self, service: &Service) -> Option<String> {
+        let draw = || Picture::shown(&service.authority.qr_payload(&self.jwt)).ok().map(|code| code.inline());
+        self.code.get_or_init(draw).clone()
+    }
+}
+
+/// The intents of one worker's pages.
+#[derive(Clone, Debug, Default)]
+pub struct PageIntents(Rc<RefCell<HashMap<TxnId, Rc<PageIntent>>>>);
+
+impl PageIntents {
+    /// Those of the worker that a request is on.
+    pub(super) fn of(request: &HttpRequest) -> Self {
+        request.app_data::<Self>().cloned().unwrap_or_default()
+    }
+
+    /// The one that the pages of this transaction show now, if there is one.
+    #[must_use]
+    pub fn current(&self, id: TxnId, now: Timestamp) -> Option<Rc<PageIntent>> {
+        self.0.borrow().get(&id).filter(|intent| now < intent.reused_until).cloned()
+    }
+
+    /// A fresh one, which the pages of this transaction show from now on.
+    ///
+    /// # Errors
+    /// Only if the cryptographic library fails.
+    pub fn sign(&self, service: &Service, pending: &Pending, now: Timestamp) -> Result<Rc<PageIntent>, ApiError> {
+        let intent = Rc::new(PageIntent::sign(service, pending, now)?);
+        let mut kept = self.0.borrow_mut();
+        if kept.len() >= PAGE_INTENTS_KEPT_MAX {
+            kept.retain(|_, intent| now < intent.reused_until);
+        }
+        if kept.len() >= PAGE_INTENTS_KEPT_MAX
+            && let Some(oldest) = kept.iter().min_by_key(|(_, intent)| intent.reused_until).map(|(id, _)| *id)
+        {
+            kept.remove(&oldest);
+        }
+        kept.insert(pending.id, Rc::clone(&intent));
+        Ok(intent)
+    }
+}

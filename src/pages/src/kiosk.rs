@@ -1,0 +1,215 @@
+//! `GET /e/{eventId}/kiosk`: the event's code for a screen at the entrance, with its state as
+//! server-sent events at `GET /e/{eventId}/kiosk/events`.
+//!
+//! Anybody may look. Places left are shown if the organiser puts `?places=1` into the address that
+//! the screen opens; nothing else is counted here, and no guest is named.
+
+use actix_web::http::{Method, StatusCode};
+use actix_web::web::{Bytes, Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use futures_util::stream::{Stream, StreamExt as _, once, unfold};
+use sakshi_actors::EventWatch;
+use sakshi_domain::event::{Event, EventStatus};
+use sakshi_domain::ids::EventId;
+use sakshi_service::drain::UnderWay;
+use sakshi_service::error::ServiceError;
+use sakshi_service::service::Service;
+use sakshi_web::error::ApiError;
+use sakshi_web::html::{page as rendered, private};
+use sakshi_web::rate::Rates;
+use serde::Serialize;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+
+use super::event::refused::Refusal;
+use super::event::{is_funded, named};
+use super::files::KIOSK;
+use super::frame::Frame;
+use super::language::PageLanguage;
+use super::picture::Picture;
+use super::text::Texts;
+
+/// How long one stream lasts; the browser opens the next one by itself.
+const STREAM: Duration = Duration::from_secs(60);
+/// How often the state is told although it has not changed: the screen takes longer silence for a
+/// lost network.
+const BEAT: Duration = Duration::from_secs(10);
+/// When the browser comes again after a stream has ended.
+const COME_AGAIN: &str = "retry: 2000\n\n";
+/// The state of an event that is open while its organiser is out of credits.
+const UNAVAILABLE: &str = "unavailable";
+
+#[derive(Template)]
+#[template(path = "kiosk.html")]
+struct Kiosk {
+    frame: Frame,
+    event: Arc<Event>,
+    stream: String,
+    state: State,
+    code: String,
+}
+
+/// What a screen is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct State {
+    status: &'static str,
+    words: &'static str,
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    places_left: Option<u32>,
+}
+
+impl State {
+    fn of(event: &Event, texts: &Texts, places: bool, funded: bool, service: &Service) -> Self {
+        let status = event.status(service.clock.now());
+        let texts = &texts.event;
+        let unavailable = status == EventStatus::Active && !funded;
+        Self {
+            status: if unavailable { UNAVAILABLE } else { status.as_str() },
+            words: if unavailable { texts.unavailable_heading } else { texts.status(status) },
+            name: event.terms.name.as_str().to_owned(),
+            places_left: (places && matches!(status, EventStatus::Active | EventStatus::AtCapacity)).then(|| event.remaining()),
+        }
+    }
+
+    fn told(&self) -> String {
+        format!("event: state\ndata: {}\n\n", serde_json::to_string(self).unwrap_or_default())
+    }
+}
+
+/// Shows the screen; an event that takes no guest now has one too, because it may open again.
+///
+/// # Errors
+/// The refusal, for programs that read the error table.
+pub async fn page(path: Path<String>, request: HttpRequest, service: Data<Service>, rates: Data<Rates>) -> Result<HttpResponse, ApiError> {
+    match shown(&path, &request, &service, &rates).await {
+        Ok(response) => Ok(response),
+        Err(refusal) => refusal.answer(&request, &service, &path),
+    }
+}
+
+async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rates) -> Result<HttpResponse, Refusal> {
+    rates.pages.take(&rates.address(request))?;
+    let event = named(service, path).await?;
+    let language = PageLanguage::of(request, Texts::of(event.terms.language));
+    let PageLanguage { texts, .. } = language;
+    let places = shows_places(request);
+    let funded = is_funded(service, &event).await.map_err(|error| Refusal::at(&event, error))?;
+    let code = Picture::displayed(&service.authority.event_url(event.id)).map_err(ApiError::internal)?;
+    let asked = if places { "?places=1" } else { "" };
+    let template = Kiosk {
+        frame: Frame {
+            script: KIOSK.address(),
+            ..Frame::new(language, service.authority.sandbox, &format!("/e/{}/kiosk{asked}", event.id))
+        },
+        stream: language.at(&format!("/e/{}/kiosk/events{asked}", event.id)),
+        state: State::of(&event, texts, places, funded, service),
+        code: code.inline(),
+        event,
+    };
+    Ok(rendered(StatusCode::OK, None, &template))
+}
+
+/// Answers with the state now, whenever it has changed, and every few seconds.
+///
+/// # Errors
+/// 404, 429 and 503 of the error table.
+pub async fn events(
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<Rates>,
+) -> Result<HttpResponse, ApiError> {
+    rates.pages.take(&rates.address(&request))?;
+    let id: EventId = path.parse().map_err(|_| ServiceError::NotFound("event"))?;
+    let event = service.events.watch(id).await?.ok_or(ServiceError::NotFound("event"))?;
+    let seen = Arc::clone(&event.borrow());
+    let funded = is_funded(&service, &seen).await?;
+    let mut response = private(StatusCode::OK);
+    response.content_type("text/event-stream").insert_header(("x-accel-buffering", "no"));
+    if request.method() == Method::HEAD {
+        return Ok(response.finish());
+    }
+    let ends = Instant::now() + STREAM;
+    let places = shows_places(&request);
+    let PageLanguage { texts, .. } = PageLanguage::of(&request, Texts::of(seen.terms.language));
+    let screen = Screen { id, event, texts, places, funded, told: None, ends, _under_way: service.drain.enter(), service };
+    Ok(response.streaming(screen.stream()))
+}
+
+fn shows_places(request: &HttpRequest) -> bool {
+    request.query_string().split('&').any(|pair| pair == "places=1")
+}
+
+/// One open stream.
+struct Screen {
+    service: Data<Service>,
+    id: EventId,
+    event: EventWatch,
+    texts: &'static Texts,
+    places: bool,
+    /// As of the stream's begin and of every change; a stream lasts a minute.
+    funded: bool,
+    told: Option<State>,
+    ends: Instant,
+    _under_way: UnderWay,
+}
+
+impl Screen {
+    fn stream(mut self) -> impl Stream<Item = Result<Bytes, Infallible>> {
+        let first = format!("{COME_AGAIN}{}", self.tell());
+        let rest = unfold(Some(self), |screen| async move {
+            let mut screen = screen?;
+            let text = screen.next().await;
+            let more = text.is_some().then_some(screen);
+            Some((text.unwrap_or_else(|| COME_AGAIN.to_owned()), more))
+        });
+        once(async { first }).chain(rest).map(|text| Ok(Bytes::from(text)))
+    }
+
+    fn state(&mut self) -> State {
+        State::of(&self.event.borrow_and_update(), self.texts, self.places, self.funded, &self.service)
+    }
+
+    fn tell(&mut self) -> String {
+        let state = self.state();
+        let text = state.told();
+        self.told = Some(state);
+        text
+    }
+
+    /// What is told next; `None` at the stream's end.
+    async fn next(&mut self) -> Option<String> {
+        let now = Instant::now();
+        // The event's own end changes its state, and nobody reports it.
+        let left = self.event.borrow().terms.expires_at.since(self.service.clock.now());
+        let to_end = if left.is_zero() { BEAT } else { left };
+        let beat = (now + BEAT.min(to_end)).min(self.ends);
+        let mut followed = true;
+        loop {
+            tokio::select! {
+                changed = self.event.changed(), if followed => followed = changed.is_ok(),
+                () = sleep_until(beat) => break,
+                () = self.service.drain.begun() => return None,
+            }
+            let event = Arc::clone(&self.event.borrow());
+            // What cannot be told now stays as it was told last.
+            self.funded = is_funded(&self.service, &event).await.unwrap_or(self.funded);
+            let state = self.state();
+            if self.told.as_ref() != Some(&state) {
+                return Some(self.tell());
+            }
+        }
+        if Instant::now() >= self.ends {
+            return None;
+        }
+        if !followed {
+            // An event that has ended is not followed for long, but its end may be moved.
+            self.event = self.service.events.watch(self.id).await.ok()??;
+        }
+        Some(self.tell())
+    }
+}

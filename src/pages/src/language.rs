@@ -1,0 +1,87 @@
+//! The language of a page: that of its transaction or event, unless the person has chosen another
+//! one by `?lang=`. The choice goes along with every link of ours, so nothing is kept for it.
+
+use actix_web::HttpRequest;
+
+use super::text::Texts;
+
+/// The words of a page, and whether its reader chose them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PageLanguage {
+    pub(super) texts: &'static Texts,
+    chosen: bool,
+}
+
+impl PageLanguage {
+    /// What the request chooses; `otherwise` where that is nothing which is spoken here.
+    pub(super) fn of(request: &HttpRequest, otherwise: &'static Texts) -> Self {
+        let mut pairs = request.query_string().split('&').filter_map(|pair| pair.split_once('='));
+        let chosen = pairs.find_map(|(name, tag)| (name == "lang").then(|| Texts::tagged(tag)).flatten());
+        Self { texts: chosen.unwrap_or(otherwise), chosen: chosen.is_some() }
+    }
+
+    /// One of our addresses, such that the choice goes along.
+    pub(super) fn at(self, address: &str) -> String {
+        if self.chosen { in_tongue(address, self.texts) } else { address.to_owned() }
+    }
+}
+
+/// A page in one of the languages that are spoken here.
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub(crate) texts: &'static Texts,
+    pub(crate) address: String,
+    /// Whether it is the one that is shown.
+    pub(crate) here: bool,
+}
+
+impl Version {
+    /// Every version of the page at an address of ours, in the order of the tags.
+    pub(super) fn all(address: &str, shown: &'static Texts) -> Vec<Self> {
+        let version = |texts: &'static Texts| Self { texts, address: in_tongue(address, texts), here: texts.tag == shown.tag };
+        Texts::all().map(version).collect()
+    }
+}
+
+fn in_tongue(address: &str, texts: &Texts) -> String {
+    let mark = if address.contains('?') { '&' } else { '?' };
+    format!("{address}{mark}lang={}", texts.tag)
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+    use sakshi_domain::language::Language;
+
+    use super::*;
+
+    fn language(query: &str) -> PageLanguage {
+        let request = TestRequest::with_uri(&format!("/v/x{query}")).to_http_request();
+        PageLanguage::of(&request, Texts::of(Language::ENGLISH))
+    }
+
+    #[test]
+    fn a_choice_goes_along_and_what_is_no_language_is_none() {
+        for (query, tag, next) in [
+            ("", "en", "/e/x"),
+            ("?lang=ur", "ur", "/e/x?lang=ur"),
+            ("?help=1&lang=TA", "ta", "/e/x?lang=ta"),
+            ("?lang=en", "en", "/e/x?lang=en"),
+            ("?lang=de", "en", "/e/x"),
+            ("?lang=%22%3Eur", "en", "/e/x"),
+            ("?slang=ur", "en", "/e/x"),
+        ] {
+            let language = language(query);
+            assert_eq!((language.texts.tag, language.at("/e/x").as_str()), (tag, next), "{query}");
+        }
+        assert_eq!(language("?lang=ur").at("/e/x?help=1"), "/e/x?help=1&lang=ur");
+    }
+
+    #[test]
+    fn a_page_has_a_version_in_every_language_and_one_of_them_is_here() {
+        let versions = Version::all("/e/x", Texts::of(Language::parse("urdu").unwrap()));
+        assert_eq!(versions.len(), 14);
+        let here: Vec<_> = versions.iter().filter(|version| version.here).map(|version| version.address.as_str()).collect();
+        assert_eq!(here, ["/e/x?lang=ur"]);
+    }
+}

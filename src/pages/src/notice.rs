@@ -1,0 +1,130 @@
+//! Pages that say one thing: how a transaction ended, that there is none, or to wait a moment.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, ResponseError as _};
+use askama::Template;
+use sakshi_web::error::ApiError;
+use sakshi_web::html::page;
+use url::Url;
+
+use super::frame::Frame;
+use super::language::PageLanguage;
+use super::state::PageState;
+
+/// The way on.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) address: String,
+    pub(super) label: &'static str,
+    /// A site to go to, and what stands after its name.
+    pub(super) site: Option<(String, &'static str)>,
+    /// Whether the script follows it after a moment.
+    pub(super) followed: bool,
+}
+
+/// Colour and mark of a notice.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    tone: &'static str,
+    /// SVG path data within 48 by 48.
+    mark: &'static str,
+}
+
+const CHECK: Look = Look { tone: "good", mark: "m15 24.5 6.5 6.5L34 18" };
+pub(super) const CROSS: Look = Look { tone: "bad", mark: "m17 17 14 14M31 17 17 31" };
+pub(super) const CLOCK: Look = Look { tone: "quiet", mark: "M24 13a11 11 0 1 0 0 22 11 11 0 0 0 0-22zm0 4.5V24l4.5 3" };
+pub(super) const QUESTION: Look = Look { tone: "quiet asks", mark: "M18.8 19a5.3 5.3 0 1 1 8 4.6c-1.9 1.2-2.8 2.2-2.8 4.4M24 34h.1" };
+pub(super) const DOTS: Look = Look { tone: "quiet", mark: "M14.5 24h.1M24 24h.1M33.5 24h.1" };
+
+/// The identity app's code for a person who said no (authority protocol, error codes).
+const DECLINED: &str = "301";
+
+#[derive(Template)]
+#[template(path = "notice.html")]
+pub(super) struct Notice {
+    pub(super) frame: Frame,
+    pub(super) look: Look,
+    pub(super) heading: &'static str,
+    pub(super) words: Vec<&'static str>,
+    pub(super) link: Option<Link>,
+    /// Seconds after which the page is asked for again.
+    pub(super) retry_s: Option<u64>,
+    pub(super) reference: Option<String>,
+}
+
+/// A transaction that is not waiting.
+pub(super) fn ended(state: &PageState, language: PageLanguage, path: &str, sandbox: bool) -> HttpResponse {
+    let PageLanguage { texts, .. } = language;
+    let (status, look, heading, mut words) = match state {
+        PageState::Waiting(_) => (StatusCode::OK, CLOCK, texts.waiting_heading, vec![texts.waiting]),
+        PageState::Verified(_) => (StatusCode::OK, CHECK, texts.verified_heading, vec![texts.verified]),
+        PageState::NotVerified(_, failure) if failure.code.as_deref() == Some(DECLINED) => {
+            (StatusCode::OK, CROSS, texts.declined_heading, vec![texts.reason(failure)])
+        }
+        PageState::NotVerified(_, failure) => (StatusCode::OK, CROSS, texts.not_verified_heading, vec![texts.reason(failure)]),
+        PageState::Expired(_) => (StatusCode::GONE, CLOCK, texts.expired_heading, vec![texts.expired]),
+        PageState::Unknown => (StatusCode::NOT_FOUND, QUESTION, texts.unknown_heading, vec![texts.unknown]),
+    };
+    let event = state.opened().and_then(|opened| opened.event);
+    match state {
+        PageState::NotVerified(..) if event.is_none() => words.push(texts.start_again),
+        // A guest has nobody to go back to but the event.
+        PageState::Expired(_) if event.is_some() => words = vec![texts.event.too_late],
+        _ => {}
+    }
+    let followed = matches!(state, PageState::Verified(_) | PageState::NotVerified(..));
+    let back = |id| Link { address: language.at(&format!("/e/{id}")), label: texts.event.to_event, site: None, followed: false };
+    let link = state.redirect_url().map(|address| Link {
+        address: address.to_owned(),
+        label: texts.continue_to.before,
+        site: Some((host(address), texts.continue_to.after)),
+        followed,
+    });
+    let link = match state {
+        PageState::NotVerified(..) | PageState::Expired(_) => link.or(event.map(back)),
+        _ => link,
+    };
+    if link.is_none() && matches!(state, PageState::Verified(_)) {
+        words.push(texts.close_page);
+    }
+    let reference = state.opened().map(|opened| opened.id.to_string());
+    let frame = Frame::new(language, sandbox, path);
+    page(status, None, &Notice { frame, look, heading, words, link, retry_s: None, reference })
+}
+
+/// How a page is asked for again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    /// After a while, without anybody's doing.
+    ByItself,
+    /// By the person: what was asked for must not be asked for twice unseen.
+    ByHand,
+}
+
+/// The service cannot answer now; the page is at `path`.
+pub(super) fn busy(error: &ApiError, language: PageLanguage, path: &str, again: Again, sandbox: bool) -> HttpResponse {
+    let PageLanguage { texts, .. } = language;
+    if let Some(detail) = error.detail() {
+        tracing::error!(error.detail = detail.as_ref(), "a page could not be made");
+    }
+    let seconds = error.retry_after().unwrap_or(5);
+    let (look, heading, why) = match error {
+        ApiError::RateLimited { .. } => (CLOCK, texts.too_many_heading, texts.too_many),
+        _ => (DOTS, texts.busy_heading, texts.busy),
+    };
+    let notice = Notice {
+        frame: Frame::new(language, sandbox, path),
+        look,
+        heading,
+        words: if again == Again::ByItself { vec![why, texts.busy_again] } else { vec![why] },
+        link: Some(Link { address: language.at(path), label: texts.try_again, site: None, followed: false }),
+        retry_s: (again == Again::ByItself).then_some(seconds),
+        reference: None,
+    };
+    page(error.status_code(), Some(seconds), &notice)
+}
+
+/// The host of an address, as it is written in URLs: lookalike letters stay visible.
+fn host(address: &str) -> String {
+    Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+}

@@ -1,0 +1,198 @@
+//! QR codes: as inline SVG for screens, as SVG and PNG files for print. One stroke per row, dark on
+//! white whatever the page's colours are.
+//!
+//! Of the eight masks that a code may have, the standard wants the one with the fewest patterns that
+//! are hard to scan. Trying all of them takes 98 % of the time of drawing a code, and strangers can
+//! have codes drawn; so codes for screens get one mask without a trial, and codes for print the best.
+
+use std::fmt::Write as _;
+
+use qrcode::bits::encode_auto;
+use qrcode::canvas::{Canvas, MaskPattern};
+use qrcode::ec::construct_codewords;
+use qrcode::types::QrError;
+use qrcode::{Color, EcLevel};
+
+/// Light modules around the code (ISO/IEC 18004 §5.3.8).
+const QUIET_ZONE: usize = 4;
+/// Pixels of a PNG's side, at least: sharp at 8 cm and 300 dots per inch.
+const PNG_SIDE: usize = 1_000;
+/// The mask of codes for screens. Ids and intents are random, so that no mask is better than another.
+const MASK: MaskPattern = MaskPattern::Checkerboard;
+
+/// A QR code.
+#[derive(Debug)]
+pub struct Picture {
+    width: usize,
+    colors: Vec<Color>,
+}
+
+impl Picture {
+    /// For a text on a screen, at error correction level L for density. A long run of digits becomes
+    /// a numeric segment of its own, which is what makes QR payloads fit.
+    ///
+    /// # Errors
+    /// A text that no QR code holds.
+    pub fn shown(text: &str) -> Result<Self, QrError> {
+        Ok(Self::of(masked(unmasked(text, EcLevel::L)?)))
+    }
+
+    /// For a text on a screen at an entrance, at the error correction level of print: it is seen from afar and through glass.
+    ///
+    /// # Errors
+    /// A text that no QR code holds.
+    pub fn displayed(text: &str) -> Result<Self, QrError> {
+        Ok(Self::of(masked(unmasked(text, EcLevel::Q)?)))
+    }
+
+    /// For a text on paper, at error correction level Q: a quarter of the code may be lost.
+    ///
+    /// # Errors
+    /// A text that no QR code holds.
+    pub(crate) fn printed(text: &str) -> Result<Self, QrError> {
+        Ok(Self::of(unmasked(text, EcLevel::Q)?.apply_best_mask()))
+    }
+
+    fn of(canvas: Canvas) -> Self {
+        let colors = canvas.into_colors();
+        // A code is a square.
+        Self { width: colors.len().isqrt(), colors }
+    }
+
+    /// Modules of a side, quiet zone included.
+    pub(crate) const fn side(&self) -> usize {
+        self.width + 2 * QUIET_ZONE
+    }
+
+    /// The dark modules as path data within [`Self::side`] by [`Self::side`], to be stroked one wide.
+    pub(crate) fn path(&self) -> String {
+        let mut path = String::with_capacity(self.width * self.width * 2);
+        for (y, row) in self.colors.chunks(self.width).enumerate() {
+            // Writing into a string cannot fail.
+            let _ = write!(path, "M{QUIET_ZONE} {}.5", y + QUIET_ZONE);
+            for run in row.chunk_by(|left, right| left == right) {
+                let _ = match run.first() {
+                    Some(Color::Dark) => write!(path, "h{}", run.len()),
+                    _ => write!(path, "m{} 0", run.len()),
+                };
+            }
+        }
+        path
+    }
+
+    /// As an element of a page.
+    pub fn inline(&self) -> String {
+        self.svg(r#"aria-hidden="true" focusable="false""#)
+    }
+
+    /// As a file of its own.
+    pub(crate) fn file(&self) -> String {
+        self.svg(r#"xmlns="http://www.w3.org/2000/svg""#)
+    }
+
+    fn svg(&self, attributes: &str) -> String {
+        let (side, path) = (self.side(), self.path());
+        format!(
+            r##"<svg viewBox="0 0 {side} {side}" shape-rendering="crispEdges" {attributes}><path fill="#fff" d="M0 0h{side}v{side}H0z"/><path stroke="#000" d="{path}"/></svg>"##
+        )
+    }
+
+    /// As a PNG of one bit per pixel, every module a whole number of pixels wide.
+    ///
+    /// # Errors
+    /// The encoder's, of which none is to be expected.
+    pub(crate) fn png(&self) -> Result<Vec<u8>, png::EncodingError> {
+        let scale = PNG_SIDE.div_ceil(self.side());
+        let pixels = self.side() * scale;
+        let bytes_per_row = pixels.div_ceil(8);
+        let mut bits = Vec::with_capacity(bytes_per_row * pixels);
+        for y in 0..self.side() {
+            let mut line = vec![0xff_u8; bytes_per_row];
+            for x in (0..pixels).filter(|x| self.is_dark(x / scale, y)) {
+                line[x / 8] &= !(0x80 >> (x % 8));
+            }
+            (0..scale).for_each(|_| bits.extend_from_slice(&line));
+        }
+        let mut file = Vec::new();
+        // A code has 177 modules at most, so its pixels fit.
+        let side = u32::try_from(pixels).unwrap_or(u32::MAX);
+        let mut encoder = png::Encoder::new(&mut file, side, side);
+        encoder.set_color(png::ColorType::Grayscale);
+        encoder.set_depth(png::BitDepth::One);
+        encoder.write_header()?.write_image_data(&bits)?;
+        Ok(file)
+    }
+
+    /// Whether a module is dark, counted from the corner of the quiet zone.
+    fn is_dark(&self, x: usize, y: usize) -> bool {
+        let inside = |at: usize| at.checked_sub(QUIET_ZONE).filter(|at| *at < self.width);
+        inside(x).zip(inside(y)).is_some_and(|(x, y)| self.colors[y * self.width + x] == Color::Dark)
+    }
+}
+
+/// A code to which no mask has been applied.
+fn unmasked(text: &str, level: EcLevel) -> Result<Canvas, QrError> {
+    let bits = encode_auto(text.as_bytes(), level)?;
+    let version = bits.version();
+    let (data, correction) = construct_codewords(&bits.into_bytes(), version, level)?;
+    let mut canvas = Canvas::new(version, level);
+    canvas.draw_all_functional_patterns();
+    canvas.draw_data(&data, &correction);
+    Ok(canvas)
+}
+
+fn masked(mut canvas: Canvas) -> Canvas {
+    canvas.apply_mask(MASK);
+    canvas
+}
+
+#[cfg(test)]
+mod tests {
+    use qrcode::QrCode;
+
+    use super::*;
+
+    #[test]
+    fn a_printed_code_is_the_librarys_and_one_for_a_screen_differs_in_its_mask_alone() {
+        let text = "https://v.example/e/0123456789abcdef";
+        let printed = Picture::printed(text).unwrap();
+        assert_eq!(printed.colors, QrCode::with_error_correction_level(text, EcLevel::Q).unwrap().to_colors());
+        let masks = [
+            MaskPattern::Checkerboard,
+            MaskPattern::HorizontalLines,
+            MaskPattern::VerticalLines,
+            MaskPattern::DiagonalLines,
+            MaskPattern::LargeCheckerboard,
+            MaskPattern::Fields,
+            MaskPattern::Diamonds,
+            MaskPattern::Meadow,
+        ];
+        let all = masks.map(|mask| {
+            let mut canvas = unmasked(text, EcLevel::Q).unwrap();
+            canvas.apply_mask(mask);
+            canvas.into_colors()
+        });
+        assert!(all.contains(&printed.colors) && all.contains(&Picture::displayed(text).unwrap().colors));
+    }
+
+    #[test]
+    fn digits_of_a_qr_payload_are_packed_as_numbers() {
+        let digits = "1234567890".repeat(170);
+        let code = Picture::shown(&format!("https://qr.example/getIntent?value={digits}")).unwrap();
+        // 1,700 digits as bytes would need version 30; as numbers they fit into 19 (97 is 20).
+        assert!(code.width <= 97, "{}", code.width);
+    }
+
+    #[test]
+    fn the_picture_has_a_quiet_zone_and_is_dark_on_white() {
+        let picture = Picture::shown("https://v.example/v/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11").unwrap().inline();
+        assert!(picture.contains(r##"fill="#fff" d="M0 0h"##));
+        assert!(picture.contains("M4 4.5h7m"), "the first finder pattern starts at 4, 4");
+        assert!(!picture.contains("style="));
+    }
+
+    #[test]
+    fn a_text_that_does_not_fit_is_an_error() {
+        assert!(Picture::shown(&"x".repeat(4_000)).is_err());
+    }
+}

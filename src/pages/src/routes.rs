@@ -1,0 +1,27 @@
+//! The routes of the pages.
+
+use actix_web::web;
+use sakshi_web::routing::{Audience, Row, row};
+
+use super::event::{show, start};
+use super::{files, kiosk, live, poster, verify};
+
+/// Every route of the pages.
+pub const ROUTES: &[Row] = &[
+    row("GET", "/api/v1/nationalid-ovse/events/{eventId}/poster", Audience::Clients, || web::to(poster::page)),
+    row("GET", "/api/v1/nationalid-ovse/events/{eventId}/poster.svg", Audience::Clients, || web::to(poster::svg)),
+    row("GET", "/api/v1/nationalid-ovse/events/{eventId}/qr.svg", Audience::Clients, || web::to(poster::qr_svg)),
+    row("GET", "/api/v1/nationalid-ovse/events/{eventId}/qr.png", Audience::Clients, || web::to(poster::qr_png)),
+    row("GET", "/v/{txnId}", Audience::Residents, || web::to(verify::verify)),
+    row("GET", "/v/{txnId}/events", Audience::Residents, || web::to(live::events)),
+    row("GET", "/v/{txnId}/status", Audience::Residents, || web::to(live::status)),
+    row("GET", "/e/{eventId}", Audience::Residents, || web::to(show::show)),
+    row("POST", "/e/{eventId}/start", Audience::Residents, || web::to(start::start)),
+    row("GET", "/e/{eventId}/start", Audience::Residents, || web::to(start::back)),
+    row("GET", "/e/{eventId}/kiosk", Audience::Residents, || web::to(kiosk::page)),
+    row("GET", "/e/{eventId}/kiosk/events", Audience::Residents, || web::to(kiosk::events)),
+    row("GET", "/assets/page.css", Audience::Residents, || web::to(files::style)),
+    row("GET", "/assets/page.js", Audience::Residents, || web::to(files::script)),
+    row("GET", "/assets/kiosk.js", Audience::Residents, || web::to(files::kiosk)),
+    row("GET", "/assets/poster.css", Audience::Residents, || web::to(files::poster)),
+];

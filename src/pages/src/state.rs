@@ -1,0 +1,86 @@
+//! How a transaction stands, as far as a page may know it: whether it passed and why not, never
+//! what was shared.
+
+use sakshi_actors::View;
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::transaction::{Failure, Outcome, Pending};
+use sakshi_service::service::Service;
+use sakshi_web::error::ApiError;
+use std::sync::Arc;
+
+/// A transaction as its page shows it.
+#[derive(Debug)]
+pub(super) enum PageState {
+    /// It waits for the person.
+    Waiting(Arc<Pending>),
+    /// The person was verified.
+    Verified(Pending),
+    /// They were not.
+    NotVerified(Pending, Failure),
+    /// The window has passed.
+    Expired(Arc<Pending>),
+    /// There is no such transaction, or it is no longer kept.
+    Unknown,
+}
+
+impl PageState {
+    /// Looks at the transaction that a path names.
+    ///
+    /// # Errors
+    /// When that cannot be told now.
+    pub(super) async fn of_path(service: &Service, path: &str) -> Result<Self, ApiError> {
+        match path.parse::<TxnId>() {
+            Ok(id) => Self::of_view(service, service.transactions.look(id).await?),
+            Err(_) => Ok(Self::Unknown),
+        }
+    }
+
+    /// Reads a view; the sealed outcome is opened only for the reason of a failure.
+    ///
+    /// # Errors
+    /// An outcome that does not open.
+    pub(super) fn of_view(service: &Service, view: View) -> Result<Self, ApiError> {
+        Ok(match view {
+            View::Pending(pending) => Self::Waiting(pending),
+            View::Completed(record) if record.passed => Self::Verified(record.opened),
+            View::Completed(record) => {
+                let completed = service.transactions.reveal(*record).map_err(ApiError::internal)?;
+                match completed.outcome {
+                    Outcome::Verified(_) => Self::Verified(completed.opened),
+                    Outcome::NotVerified(failure) => Self::NotVerified(completed.opened, failure),
+                }
+            }
+            View::Expired(opened) => Self::Expired(opened),
+            View::Unknown => Self::Unknown,
+        })
+    }
+
+    /// The word for the state in live status.
+    pub(super) const fn word(&self) -> &'static str {
+        match self {
+            Self::Waiting(_) => "waiting",
+            Self::Verified(_) => "verified",
+            Self::NotVerified(..) => "not_verified",
+            Self::Expired(_) => "expired",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// What the transaction was opened as.
+    pub(super) fn opened(&self) -> Option<&Pending> {
+        match self {
+            Self::Waiting(opened) | Self::Expired(opened) => Some(opened),
+            Self::Verified(opened) | Self::NotVerified(opened, _) => Some(opened),
+            Self::Unknown => None,
+        }
+    }
+
+    /// Where the person goes next: known once the transaction has ended.
+    pub(super) fn redirect_url(&self) -> Option<&str> {
+        if matches!(self, Self::Waiting(_)) {
+            return None;
+        }
+        let extras = self.opened()?.terms.extras.as_deref()?;
+        Some(extras.redirect_url.as_ref()?.as_str())
+    }
+}

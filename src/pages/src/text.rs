@@ -1,0 +1,250 @@
+//! Every word that a resident reads, one table per language.
+//!
+//! A language is added as a file of its own with a [`Texts`] in it and a place in [`TABLES`]; the
+//! compiler asks for every text and every claim. Digits are those of English in every language, as
+//! digital services in India write them.
+
+use actix_web::HttpRequest;
+use actix_web::http::header::{AcceptLanguage, Header as _, Preference, Quality};
+use sakshi_domain::claims::Claim;
+use sakshi_domain::event::EventStatus;
+use sakshi_domain::language::Language;
+use sakshi_domain::transaction::Failure;
+
+mod assamese;
+mod bengali;
+mod english;
+mod gujarati;
+mod hindi;
+mod kannada;
+mod malayalam;
+mod marathi;
+mod nepali;
+mod oriya;
+mod punjabi;
+mod tamil;
+mod telugu;
+#[cfg(test)]
+mod tests;
+mod urdu;
+
+/// Every language that is spoken here.
+const TABLES: [&Texts; 14] = [
+    &assamese::TEXTS,
+    &bengali::TEXTS,
+    &english::TEXTS,
+    &gujarati::TEXTS,
+    &hindi::TEXTS,
+    &kannada::TEXTS,
+    &malayalam::TEXTS,
+    &marathi::TEXTS,
+    &nepali::TEXTS,
+    &oriya::TEXTS,
+    &punjabi::TEXTS,
+    &tamil::TEXTS,
+    &telugu::TEXTS,
+    &urdu::TEXTS,
+];
+
+/// Words around something that is not of their language, such as a name, an address or a time.
+#[derive(Debug)]
+pub(crate) struct Around {
+    pub(super) before: &'static str,
+    pub(super) after: &'static str,
+}
+
+const fn around(before: &'static str, after: &'static str) -> Around {
+    Around { before, after }
+}
+
+/// The words of one language.
+#[derive(Debug)]
+pub struct Texts {
+    /// BCP 47 tag of these words.
+    pub(super) tag: &'static str,
+    /// What its speakers call the language.
+    pub(super) endonym: &'static str,
+    /// `ltr` or `rtl`.
+    pub(super) direction: &'static str,
+    /// Families that have the script in its usual style, as CSS and SVG name them. Nothing is loaded.
+    pub(super) fonts: &'static str,
+    /// From January to December.
+    pub(super) months: [&'static str; 12],
+    /// With `{day}`, `{month}`, `{year}` and `{time}`; where words run from the right, the time is kept together.
+    pub(super) moment: &'static str,
+    pub(super) brand: &'static str,
+    pub(super) sandbox_badge: &'static str,
+    pub(super) reference: &'static str,
+    /// The word "language".
+    pub(super) language: &'static str,
+
+    pub(super) waiting_heading: &'static str,
+    pub(super) requested_by: Around,
+    pub(super) lead_phone: &'static str,
+    pub(super) lead_scan: &'static str,
+    pub(super) face_scan: &'static str,
+    pub(super) open_app: &'static str,
+    pub(super) stuck: &'static str,
+    pub(super) help_heading: &'static str,
+    pub(super) help: &'static str,
+    pub(super) other_phone_heading: &'static str,
+    pub(super) other_phone: &'static str,
+    pub(super) refuses_heading: &'static str,
+    pub(super) refuses: &'static str,
+    pub(super) qr_label: &'static str,
+    pub(super) app_code: &'static str,
+    pub(super) app_code_words: &'static str,
+    pub(super) app_code_label: &'static str,
+    pub(super) same_device: &'static str,
+    pub(super) open_on_android: &'static str,
+    pub(super) open_on_ios: &'static str,
+    pub(super) sandbox_words: &'static str,
+    pub(super) open_sandbox: &'static str,
+    /// Once the person has gone to the app.
+    pub(super) opened_heading: &'static str,
+    pub(super) opened: &'static str,
+    pub(super) waiting: &'static str,
+    pub(super) time_left: &'static str,
+    pub(super) valid_until: Around,
+    pub(super) reconnecting: &'static str,
+    pub(super) claims_heading: &'static str,
+    pub(super) promise: &'static str,
+
+    pub(super) verified_heading: &'static str,
+    pub(super) verified: &'static str,
+    pub(super) declined_heading: &'static str,
+    pub(super) not_verified_heading: &'static str,
+    pub(super) start_again: &'static str,
+    pub(super) expired_heading: &'static str,
+    pub(super) expired: &'static str,
+    pub(super) unknown_heading: &'static str,
+    pub(super) unknown: &'static str,
+    pub(super) busy_heading: &'static str,
+    pub(super) busy: &'static str,
+    pub(super) busy_again: &'static str,
+    pub(super) too_many_heading: &'static str,
+    pub(super) too_many: &'static str,
+    pub(super) try_again: &'static str,
+    pub(super) close_page: &'static str,
+    /// Around the name of a site.
+    pub(super) continue_to: Around,
+    pub(super) taken_there: &'static str,
+
+    pub(super) event: EventTexts,
+    pub(super) reasons: Reasons,
+    /// What a claim is called, in one or a few words.
+    pub claim: fn(Claim) -> &'static str,
+}
+
+/// What guests of an event read: on its page, its kiosk and its poster.
+#[derive(Debug)]
+pub(crate) struct EventTexts {
+    /// Stands above the event's name.
+    pub(super) kind: &'static str,
+    pub(super) lead: &'static str,
+    pub(super) start: &'static str,
+    pub(super) resume: &'static str,
+    pub(super) resume_words: &'static str,
+    pub(super) open_until: Around,
+
+    pub(super) full_heading: &'static str,
+    pub(super) full: &'static str,
+    pub(super) closed_heading: &'static str,
+    pub(super) closed: &'static str,
+    pub(super) ended_heading: &'static str,
+    pub(super) ended: &'static str,
+    pub(super) unknown_heading: &'static str,
+    pub(super) unknown: &'static str,
+    pub(super) unavailable_heading: &'static str,
+    pub(super) unavailable: &'static str,
+    pub(super) elsewhere_heading: &'static str,
+    pub(super) elsewhere: &'static str,
+    pub(super) to_event: &'static str,
+    /// When a guest's own window has passed.
+    pub(super) too_late: &'static str,
+
+    pub(super) scan: &'static str,
+    pub(super) steps: [&'static str; 3],
+    pub(super) qr_label: &'static str,
+    /// On the kiosk, while guests can be verified.
+    pub(super) open: &'static str,
+    pub(super) places_left: &'static str,
+    pub(super) offline: &'static str,
+}
+
+impl EventTexts {
+    /// How the event stands, in a few words.
+    pub(super) const fn status(&self, status: EventStatus) -> &'static str {
+        match status {
+            EventStatus::Active => self.open,
+            EventStatus::AtCapacity => self.full_heading,
+            EventStatus::Disabled => self.closed_heading,
+            EventStatus::Expired => self.ended_heading,
+        }
+    }
+}
+
+/// Why a verification did not pass, in plain words.
+#[derive(Debug)]
+pub(crate) struct Reasons {
+    pub(super) declined: &'static str,
+    pub(super) not_live: &'static str,
+    pub(super) aborted: &'static str,
+    pub(super) face_mismatch: &'static str,
+    pub(super) biometric_lock: &'static str,
+    pub(super) face_service_down: &'static str,
+    pub(super) connection: &'static str,
+    pub(super) claims_missing: &'static str,
+    pub(super) other: &'static str,
+}
+
+impl Texts {
+    /// The words for a language; English where there are none yet.
+    pub fn of(language: Language) -> &'static Self {
+        Self::tagged(language.tag()).unwrap_or(&english::TEXTS)
+    }
+
+    /// The words that a browser asks for by `Accept-Language`; English where there are none. For
+    /// pages that belong to nothing of a known language.
+    pub(super) fn asked_for(request: &HttpRequest) -> &'static Self {
+        let mut asked = AcceptLanguage::parse(request).map(|asked| asked.0).unwrap_or_default();
+        asked.retain(|range| range.quality > Quality::ZERO);
+        asked.sort_by_key(|range| std::cmp::Reverse(range.quality));
+        let known = asked.iter().find_map(|range| match &range.item {
+            Preference::Specific(tag) => Self::tagged(tag.primary_language()),
+            Preference::Any => None,
+        });
+        known.unwrap_or(&english::TEXTS)
+    }
+
+    /// Every language that is spoken here.
+    pub(super) fn all() -> impl Iterator<Item = &'static Self> {
+        TABLES.into_iter()
+    }
+
+    pub(super) fn tagged(tag: &str) -> Option<&'static Self> {
+        TABLES.iter().find(|texts| texts.tag.eq_ignore_ascii_case(tag)).copied()
+    }
+
+    pub(super) fn is_right_to_left(&self) -> bool {
+        self.direction == "rtl"
+    }
+
+    /// The reason for a failure, by its code: what the identity app wrote is not shown, because
+    /// anything could stand there.
+    pub(super) fn reason(&self, failure: &Failure) -> &'static str {
+        match failure.code.as_deref() {
+            Some("301") => self.reasons.declined,
+            Some("302") => self.reasons.not_live,
+            Some("303") => self.reasons.aborted,
+            Some("304") => self.reasons.face_mismatch,
+            Some("305") => self.reasons.biometric_lock,
+            Some("306") => self.reasons.face_service_down,
+            Some("307") => self.reasons.connection,
+            Some("claims_missing") => self.reasons.claims_missing,
+            Some("event_full") => self.event.full,
+            Some("event_closed") => self.event.closed,
+            _ => self.reasons.other,
+        }
+    }
+}

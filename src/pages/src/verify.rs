@@ -1,0 +1,98 @@
+//! `GET /v/{txnId}`: the verify page (`requestUrl`), and the intent for an identity app that
+//! follows a scanned `requestUrl` (specification, OVSE rules 1 and 2).
+
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::limits::PAGE_SIGNATURE_COST;
+use sakshi_domain::transaction::Pending;
+use sakshi_service::error::ServiceError;
+use sakshi_service::service::Service;
+use sakshi_web::error::ApiError;
+use sakshi_web::html::private;
+use sakshi_web::rate::Rates;
+
+use super::asked::{JWT, wants_intent};
+use super::intents::PageIntents;
+use super::language::PageLanguage;
+use super::notice::{Again, busy, ended};
+use super::platform::Platform;
+use super::state::PageState;
+use super::text::Texts;
+use super::waiting::waiting;
+
+/// Shows how the transaction stands, or hands its intent to the identity app.
+///
+/// # Errors
+/// Why there is no intent, for the identity app.
+pub async fn verify(
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<Rates>,
+) -> Result<HttpResponse, ApiError> {
+    let state = match rates.pages.take(&rates.address(&request)) {
+        Ok(()) => PageState::of_path(&service, &path).await,
+        Err(refusal) => Err(refusal),
+    };
+    if wants_intent(&request) {
+        let state = state?;
+        // Who gets none costs no signature.
+        if matches!(state, PageState::Waiting(_)) {
+            rates.pages.take_more(&rates.address(&request), PAGE_SIGNATURE_COST)?;
+        }
+        return intent(&service, &state);
+    }
+    let opened = state.as_ref().ok().and_then(PageState::opened);
+    let texts = opened.map_or_else(|| Texts::asked_for(&request), |opened| Texts::of(opened.terms.language));
+    let language = PageLanguage::of(&request, texts);
+    let sandbox = service.authority.sandbox;
+    let shown = match state {
+        Ok(PageState::Waiting(pending)) => shown_waiting(&service, &pending, language, &request, &rates).await,
+        Ok(other) => Ok(ended(&other, language, request.path(), sandbox)),
+        Err(error) => Err(error),
+    };
+    Ok(shown.unwrap_or_else(|error| busy(&error, language, request.path(), Again::ByItself, sandbox)))
+}
+
+/// The page with the intent that it shows at the moment, or with a fresh one, which costs the
+/// address more than a page.
+async fn shown_waiting(
+    service: &Service,
+    pending: &Pending,
+    language: PageLanguage,
+    request: &HttpRequest,
+    rates: &Rates,
+) -> Result<HttpResponse, ApiError> {
+    let (intents, now) = (PageIntents::of(request), service.clock.now());
+    let intent = match intents.current(pending.id, now) {
+        Some(intent) => intent,
+        None => {
+            rates.pages.take_more(&rates.address(request), PAGE_SIGNATURE_COST)?;
+            intents.sign(service, pending, now)?
+        }
+    };
+    waiting(service, pending, &intent, language, Platform::of(request), asks_for_help(request)).await
+}
+
+fn intent(service: &Service, state: &PageState) -> Result<HttpResponse, ApiError> {
+    match state {
+        PageState::Waiting(pending) => hand_over(service, pending),
+        PageState::Verified(_) | PageState::NotVerified(..) => Err(ApiError::Service(ServiceError::AlreadyCompleted)),
+        PageState::Expired(_) => Err(ApiError::Service(ServiceError::TransactionExpired)),
+        PageState::Unknown => Err(ApiError::Service(ServiceError::TransactionNotFound)),
+    }
+}
+
+/// Answers with a freshly signed intent.
+///
+/// # Errors
+/// An intent that cannot be signed.
+pub(super) fn hand_over(service: &Service, pending: &Pending) -> Result<HttpResponse, ApiError> {
+    let intent = service.authority.intent(pending, service.clock.now()).map_err(ApiError::internal)?;
+    Ok(private(StatusCode::OK).content_type(JWT).body(intent))
+}
+
+fn asks_for_help(request: &HttpRequest) -> bool {
+    request.query_string().split('&').any(|pair| pair == "help=1")
+}

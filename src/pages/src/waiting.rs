@@ -1,0 +1,111 @@
+//! The page of a transaction that waits: who asks for what, how the identity app is reached from
+//! this device, and how much time is left.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use askama::Template;
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::Pending;
+use sakshi_service::service::Service;
+use sakshi_web::error::ApiError;
+use sakshi_web::html::page;
+
+use super::frame::Frame;
+use super::intents::PageIntent;
+use super::language::PageLanguage;
+use super::picture::Picture;
+use super::platform::Platform;
+use super::time_left::{TimeLeft, clock_face};
+
+/// Seconds before an intent ends at which a page that still shows it is loaded again.
+const STALE_MARGIN: i64 = 30;
+
+/// How the identity app is reached.
+#[derive(Debug)]
+enum Way {
+    /// A link of this phone, and a code for the case that the app is on another one.
+    Link { address: String, page_code: String },
+    /// A code for another device, one for the app's own scanner, and links for tablets that
+    /// present themselves as desktops.
+    Scan { page_code: String, app_code: Option<String>, android: String, ios: String },
+}
+
+impl Way {
+    const fn is_scan(&self) -> bool {
+        matches!(self, Self::Scan { .. })
+    }
+}
+
+#[derive(Template)]
+#[template(path = "waiting.html")]
+struct Waiting<'a> {
+    frame: Frame,
+    path: String,
+    /// Where this page is.
+    page: String,
+    asker: Option<String>,
+    claims: Vec<&'static str>,
+    face_scan: bool,
+    way: Way,
+    sandbox_link: Option<String>,
+    left: TimeLeft,
+    until: String,
+    expires_at: Timestamp,
+    /// Seconds after which the links have to be signed afresh, when that is before the end.
+    stale_s: Option<i64>,
+    help: bool,
+    reference: &'a str,
+}
+
+/// Renders the page.
+///
+/// # Errors
+/// A code that cannot be drawn.
+pub(super) async fn waiting(
+    service: &Service,
+    pending: &Pending,
+    intent: &PageIntent,
+    language: PageLanguage,
+    platform: Platform,
+    help: bool,
+) -> Result<HttpResponse, ApiError> {
+    let now = service.clock.now();
+    let agreement = &service.authority;
+    let PageLanguage { texts, .. } = language;
+    let request_url = agreement.request_url(pending.id);
+    // A page without the name is better than none, so a store in trouble does not matter here.
+    let asker = service.store.load_app(pending.app.clone()).await.ok().flatten().map(|app| app.name);
+    let android = || agreement.links.android_browser(&intent.jwt, &language.at(&format!("{request_url}?help=1")));
+    let page_code = Picture::shown(&language.at(&request_url)).map_err(ApiError::internal)?.inline();
+    let way = match platform {
+        Platform::Android => Way::Link { address: android(), page_code },
+        Platform::Ios => Way::Link { address: agreement.links.ios(&intent.jwt), page_code },
+        Platform::Other => {
+            Way::Scan { page_code, app_code: intent.code(service), android: android(), ios: agreement.links.ios(&intent.jwt) }
+        }
+    };
+    let reference = pending.id.to_string();
+    let path = format!("/v/{reference}");
+    let template = Waiting {
+        frame: Frame::new(language, agreement.sandbox, &path),
+        page: language.at(&path),
+        path,
+        asker,
+        claims: pending.terms.claims.iter().map(texts.claim).collect(),
+        face_scan: pending.terms.face_auth,
+        way,
+        sandbox_link: agreement.sandbox.then(|| format!("/sandbox/app?req={}", intent.jwt)),
+        left: TimeLeft::of(pending, now),
+        until: clock_face(pending.expires_at),
+        expires_at: pending.expires_at,
+        stale_s: stale_after(intent.exp, pending, now),
+        help,
+        reference: &reference,
+    };
+    Ok(page(StatusCode::OK, None, &template))
+}
+
+/// When an intent ends well before its transaction does, the seconds until a fresh one is wanted.
+fn stale_after(exp: i64, pending: &Pending, now: Timestamp) -> Option<i64> {
+    (exp + STALE_MARGIN < pending.expires_at.seconds()).then(|| (exp - STALE_MARGIN - now.seconds()).max(STALE_MARGIN))
+}

@@ -1,0 +1,113 @@
+//! `GET /portal/credits`: the balance, the use of each day, and the statement with the newest entry
+//! first.
+
+mod chart;
+
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use sakshi_domain::credits::{EntryKind, LedgerEntry};
+use sakshi_domain::ids::ClientId;
+use sakshi_domain::time::Timestamp;
+use sakshi_service::error::ServiceError;
+use sakshi_service::service::Service;
+use sakshi_store::PageRequest;
+use sakshi_web::error::ApiError;
+use sakshi_web::query::Query;
+
+use self::chart::Chart;
+use super::curl::{Command, Curl};
+use super::error::PortalError;
+use super::events::moment;
+use super::frame::{Frame, Part, page};
+use super::newest::{Pages, newest};
+use super::visitor::Visitor;
+
+/// Entries that the chart reads at once, and how often.
+const READ_AT_ONCE: u32 = 500;
+const READS_MAX: u32 = 8;
+
+/// One line of the statement.
+struct Row {
+    seq: u64,
+    what: &'static str,
+    amount: String,
+    balance_after: u64,
+    reference: String,
+    /// Whether the reference is a transaction of the portal's.
+    is_transaction: bool,
+    at: String,
+}
+
+impl Row {
+    fn of(entry: &LedgerEntry) -> Self {
+        let is_transaction = entry.kind == EntryKind::Debit;
+        Self {
+            seq: entry.seq,
+            what: match entry.kind {
+                EntryKind::Grant => "Added",
+                EntryKind::Debit => "Verification",
+                EntryKind::Adjust => "Corrected",
+            },
+            amount: if is_transaction {
+                format!("\u{2212}{}", entry.amount)
+            } else {
+                format!("{:+}", entry.amount).replace('-', "\u{2212}")
+            },
+            balance_after: entry.balance_after,
+            reference: entry.reference.clone(),
+            is_transaction,
+            at: moment(entry.at),
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "credits.html")]
+struct Page {
+    frame: Frame,
+    balance: u64,
+    chart: Chart,
+    rows: Vec<Row>,
+    pages: Pages,
+    commands: Vec<Command>,
+}
+
+/// Shows a page of the statement.
+///
+/// # Errors
+/// Nobody has signed in, or a store that is away.
+pub async fn show(visitor: Visitor, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let number = Query::of(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
+    let client = &visitor.caller.client;
+    let balance = service.store.balance(client.clone()).await?.ok_or(ServiceError::NotFound("client"))?;
+    let found = newest(number, |page| service.store.statement(client.clone(), page)).await?;
+    let template = Page {
+        frame: Frame::inside(&visitor, Part::Credits, &service),
+        balance,
+        chart: charted(&service, client, service.clock.now()).await?,
+        rows: found.items.iter().map(Row::of).collect(),
+        pages: found.pages,
+        commands: Curl(&service.authority.public_base).credits(),
+    };
+    Ok(page(StatusCode::OK, &template))
+}
+
+/// Reads the ledger from its end until it is older than the chart, or long enough.
+async fn charted(service: &Service, client: &ClientId, now: Timestamp) -> Result<Chart, ApiError> {
+    let mut chart = Chart::until(now);
+    let of_ledger = |page| service.store.statement(client.clone(), PageRequest { page, page_size: READ_AT_ONCE });
+    let total = of_ledger(1).await?.total;
+    let last = u32::try_from(total.div_ceil(u64::from(READ_AT_ONCE))).unwrap_or(u32::MAX);
+    let first = last.saturating_sub(READS_MAX).saturating_add(1).max(1);
+    for number in (first..=last).rev() {
+        let entries = of_ledger(number).await?.items;
+        chart.count(&entries);
+        if entries.first().is_none_or(|oldest| chart.is_before(oldest.at)) {
+            return Ok(chart);
+        }
+    }
+    chart.is_cut = first > 1;
+    Ok(chart)
+}

@@ -1,0 +1,212 @@
+//! The same by the API: for everything that the portal does, the `curl` that does it, with `$KEY` and
+//! `$APP` where the credentials belong.
+
+use sakshi_domain::channel::Channel;
+use sakshi_domain::event::EventTerms;
+use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::Terms;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+const OVSE: &str = "/api/v1/nationalid-ovse";
+/// By how much the command that extends an event does so.
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+
+/// A command to be copied.
+#[derive(Debug)]
+pub(super) struct Command {
+    pub(super) title: &'static str,
+    pub(super) text: String,
+}
+
+/// Commands against the service at this base.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Curl<'a>(pub(super) &'a str);
+
+impl Curl<'_> {
+    fn command(self, title: &'static str, method: &str, path: &str, body: Option<&Value>) -> Command {
+        let mut text = "curl -sS".to_owned();
+        if method != "GET" && !(method == "POST" && body.is_some()) {
+            text.push_str(" -X ");
+            text.push_str(method);
+        }
+        text.push(' ');
+        text.push_str(&quoted(&format!("{}{path}", self.0)));
+        text.push_str(" \\\n  -H \"X-API-KEY: $KEY\" -H \"X-API-APP-ID: $APP\"");
+        if let Some(body) = body {
+            text.push_str(" -H 'Content-Type: application/json' \\\n  -d ");
+            text.push_str(&quoted(&body.to_string()));
+        }
+        Command { title, text }
+    }
+
+    /// Opens a transaction on these terms.
+    pub(super) fn init(self, terms: &Terms) -> Command {
+        self.command("Open a transaction", "POST", &format!("{OVSE}/init"), Some(&init_body(terms)))
+    }
+
+    pub(super) fn qr_intent(self, id: &str) -> Command {
+        self.command("Get a code for the app’s scanner", "POST", &format!("{OVSE}/qr-intent"), Some(&json!({ "txnId": id })))
+    }
+
+    pub(super) fn result(self, id: TxnId) -> Command {
+        self.command("Poll the result", "GET", &format!("{OVSE}/result/{id}?wait=30"), None)
+    }
+
+    pub(super) fn create_event(self, terms: &EventTerms) -> Command {
+        let mut body = Map::new();
+        body.insert("name".into(), json!(terms.name.as_str()));
+        body.insert("claims".into(), json!(terms.claims));
+        body.insert("language".into(), json!(terms.language.name()));
+        body.insert("max_guests".into(), json!(terms.max_guests.get()));
+        body.insert("expires_at".into(), json!(terms.expires_at));
+        body.extend(terms.webhook_url.iter().map(|url| ("webhook_url".to_owned(), json!(url.as_str()))));
+        self.command("Create an event like this", "POST", &format!("{OVSE}/events"), Some(&body.into()))
+    }
+
+    /// Everything about an event that is there `now`.
+    pub(super) fn event(self, id: EventId, terms: &EventTerms, now: Timestamp) -> Vec<Command> {
+        let path = format!("{OVSE}/events/{id}");
+        let guests = terms.max_guests.get();
+        let later = terms.expires_at.max(now) + DAY;
+        let toggle = if terms.is_active { "Disable it" } else { "Enable it" };
+        vec![
+            self.create_event(terms),
+            self.command("Read its status", "GET", &path, None),
+            self.command("List its registrations", "GET", &format!("{path}/registrations?page=1&page_size=20"), None),
+            self.command("Raise the cap", "PATCH", &path, Some(&json!({ "max_guests": guests.saturating_add(10) }))),
+            self.command("Extend it", "PATCH", &path, Some(&json!({ "expires_at": later }))),
+            self.command(toggle, "PATCH", &path, Some(&json!({ "is_active": !terms.is_active }))),
+            self.command("Get the poster", "GET", &format!("{path}/poster.svg"), None),
+        ]
+    }
+
+    pub(super) fn events(self) -> Command {
+        self.command("List events", "GET", &format!("{OVSE}/events?page=1&page_size=20"), None)
+    }
+
+    pub(super) fn webhooks(self) -> Vec<Command> {
+        let path = "/api/v1/user/webhook";
+        let set = json!({ "apiType": "ESign", "webhookUrl": "https://client.example/hook" });
+        vec![
+            self.command("Show what is registered", "GET", path, None),
+            self.command("Set a URL", "PUT", path, Some(&set)),
+            self.command("Remove it", "PUT", path, Some(&json!({ "apiType": "ESign", "webhookUrl": null }))),
+        ]
+    }
+
+    pub(super) fn credits(self) -> Vec<Command> {
+        vec![
+            self.command("Read the balance", "GET", "/api/v1/credits", None),
+            self.command("Read the statement", "GET", "/api/v1/credits/statement?page=1&page_size=20", None),
+        ]
+    }
+}
+
+/// The body of `init` that asks for these terms.
+fn init_body(terms: &Terms) -> Value {
+    let mut body = Map::new();
+    body.insert("claims".into(), json!(terms.claims));
+    body.insert("channel".into(), json!(terms.channel.name()));
+    body.insert("language".into(), json!(terms.language.name()));
+    if let Channel::Android(app) = &terms.channel {
+        body.insert("app_id".into(), json!(app.app_id));
+        body.insert("app_signature".into(), json!(app.app_signature));
+    }
+    if !terms.face_auth {
+        body.insert("face_auth".into(), json!(false));
+    }
+    body.extend(terms.webhook_url.iter().map(|url| ("webhook_url".to_owned(), json!(url.as_str()))));
+    if let Some(extras) = &terms.extras {
+        let words = [("name_hint", &extras.name_hint), ("client_reference_id", &extras.client_reference_id)];
+        body.extend(words.into_iter().filter_map(|(name, words)| Some((name.to_owned(), json!(words.as_ref()?)))));
+        body.extend(extras.redirect_url.iter().map(|url| ("redirect_url".to_owned(), json!(url.as_str()))));
+    }
+    body.into()
+}
+
+/// One word for a shell, whatever stands in it.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_api::ovse::init;
+    use sakshi_domain::channel::AndroidApp;
+    use sakshi_domain::claims::Claim;
+    use sakshi_domain::event::{EventName, MaxGuests};
+    use sakshi_domain::language::Language;
+    use sakshi_domain::request_id::RequestId;
+    use sakshi_domain::transaction::OptionalTerms;
+    use sakshi_service::url_policy::UrlPolicy;
+    use sakshi_web::fields::Fields;
+
+    use super::*;
+
+    #[test]
+    fn the_body_of_an_init_asks_for_the_very_terms() {
+        let addresses = UrlPolicy::PUBLIC;
+        let signature = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=".to_owned();
+        let channels = [
+            Channel::Web,
+            Channel::Qr,
+            Channel::Ios,
+            Channel::Android(Box::new(AndroidApp { app_id: "com.example.app".into(), app_signature: signature })),
+        ];
+        let extras = OptionalTerms {
+            name_hint: Some("O’Neil's".into()),
+            client_reference_id: Some("order 7".into()),
+            redirect_url: Some(addresses.page("https://shop.example/back?x=1").unwrap()),
+        };
+        for (channel, extras) in channels.into_iter().zip([None, Some(Box::new(extras)), None, None]) {
+            let terms = Terms {
+                claims: [Claim::Name, Claim::Photo].into_iter().collect(),
+                channel,
+                language: Language::parse("tamil").unwrap(),
+                face_auth: extras.is_none(),
+                webhook_url: Some(addresses.webhook("https://client.example/hook?a='b'").unwrap()),
+                request_id: RequestId::mint(),
+                extras,
+            };
+            let body = init_body(&terms).to_string();
+            let read = init::read(Fields::of(body.as_bytes()).unwrap(), terms.request_id.clone(), addresses).unwrap();
+            assert_eq!(read, terms, "{body}");
+        }
+    }
+
+    #[test]
+    fn the_commands_of_an_event_change_it() {
+        let (now, past) = (Timestamp::from_millis(1_800_000_000_000), Timestamp::from_millis(1_700_000_000_000));
+        for (expires_at, is_active) in [(now + DAY, true), (past, false)] {
+            let terms = EventTerms {
+                name: EventName::parse("Open day").unwrap(),
+                claims: [Claim::Name].into_iter().collect(),
+                language: Language::ENGLISH,
+                max_guests: MaxGuests::new(3).unwrap(),
+                expires_at,
+                webhook_url: None,
+                is_active,
+            };
+            let commands = Curl("https://v.example").event("0Fbt8Z0halkTIXrz9".parse().unwrap(), &terms, now);
+            let body = |title| {
+                let command = commands.iter().find(|command| command.title == title).unwrap();
+                let (_, body) = command.text.split_once("-d '").unwrap();
+                serde_json::from_str::<Value>(body.trim_end_matches('\'')).unwrap()
+            };
+            let later = body("Extend it")["expires_at"].as_str().and_then(Timestamp::parse_rfc3339).unwrap();
+            assert!(later > now && later > expires_at, "{later}");
+            assert_eq!(body("Raise the cap")["max_guests"], 13);
+            assert_eq!(body(if is_active { "Disable it" } else { "Enable it" })["is_active"], !is_active);
+        }
+    }
+
+    #[test]
+    fn a_shell_reads_one_word() {
+        assert_eq!(quoted("a'; rm -rf $HOME #"), r"'a'\''; rm -rf $HOME #'");
+        let command = Curl("https://v.example").command("t", "PATCH", "/p", Some(&json!({ "name": "it's" })));
+        let expected = "curl -sS -X PATCH 'https://v.example/p' \\\n  -H \"X-API-KEY: $KEY\" -H \"X-API-APP-ID: $APP\" -H 'Content-Type: application/json' \\\n  -d '{\"name\":\"it'\\''s\"}'";
+        assert_eq!(command.text, expected);
+    }
+}

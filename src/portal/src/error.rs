@@ -1,0 +1,125 @@
+//! Whom a page turns away, and how: to the sign-in, or with a page that says why.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::RETRY_AFTER;
+use actix_web::{HttpResponse, ResponseError};
+use askama::Template;
+use sakshi_actors::AskError;
+use sakshi_service::error::ServiceError;
+use sakshi_store::StoreError;
+use sakshi_web::error::ApiError;
+use std::fmt;
+
+use super::frame::{Frame, page, see};
+use super::visitor::Visitor;
+
+/// Why there is no page.
+#[derive(Debug)]
+pub enum PortalError {
+    /// Nobody has signed in, or the session has ended.
+    SignIn {
+        /// There was one.
+        ended: bool,
+    },
+    /// A form that none of this session's pages has.
+    ForeignForm,
+    /// A refusal of the error table.
+    Refused(ApiError),
+}
+
+#[derive(Template)]
+#[template(path = "problem.html")]
+struct Problem {
+    frame: Frame,
+    heading: &'static str,
+    words: String,
+    /// What to do about it.
+    next: &'static str,
+}
+
+impl fmt::Display for PortalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SignIn { .. } => f.write_str("not signed in"),
+            Self::ForeignForm => f.write_str("a form of another page"),
+            Self::Refused(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl ResponseError for PortalError {
+    fn status_code(&self) -> StatusCode {
+        match self {
+            Self::SignIn { .. } => StatusCode::SEE_OTHER,
+            Self::ForeignForm => StatusCode::FORBIDDEN,
+            Self::Refused(error) => error.status_code(),
+        }
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let (heading, words, next) = match self {
+            Self::SignIn { ended } => return see(if *ended { "/portal/sign-in?ended=1" } else { "/portal/sign-in" }),
+            Self::ForeignForm | Self::Refused(ApiError::CrossSite) => (
+                "This form was not taken",
+                "It did not come from a page of this session, so nothing was done.".to_owned(),
+                "Open the page again and send it from there.",
+            ),
+            Self::Refused(error) => {
+                if let Some(detail) = error.detail() {
+                    tracing::error!(error.detail = &*detail, "a page of the portal could not be made");
+                }
+                let (heading, next) = match error.status_code().as_u16() {
+                    404 => ("There is nothing here", "Check the address, or find it from one of the pages above."),
+                    429 | 503 => ("One moment, please", "Wait a little, then open the page again."),
+                    500.. => ("Something went wrong", "Open the page again. If it stays so, tell the people who run this service."),
+                    _ => ("This cannot be done", "Go back, change what was sent, and send it again."),
+                };
+                (heading, error.message(), next)
+            }
+        };
+        let mut response = page(self.status_code(), &Problem { frame: Frame::lost(), heading, words, next });
+        if let Self::Refused(error) = self
+            && let Some(seconds) = error.retry_after()
+        {
+            response.headers_mut().insert(RETRY_AFTER, seconds.into());
+        }
+        response
+    }
+}
+
+/// `GET` where only forms are sent to, as by a reload: back to the start.
+pub(crate) async fn back(_: Visitor) -> HttpResponse {
+    see("/portal")
+}
+
+/// `GET /portal/…`: an address that no page has, for people who have signed in.
+///
+/// # Errors
+/// 404, always.
+pub(crate) async fn lost(_: Visitor) -> Result<HttpResponse, PortalError> {
+    Err(ApiError::Service(ServiceError::NotFound("page")).into())
+}
+
+impl From<ApiError> for PortalError {
+    fn from(error: ApiError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<ServiceError> for PortalError {
+    fn from(error: ServiceError) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+impl From<StoreError> for PortalError {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+impl From<AskError> for PortalError {
+    fn from(error: AskError) -> Self {
+        Self::Refused(error.into())
+    }
+}

@@ -1,0 +1,80 @@
+//! `/portal/events/new`: an event is put together, and made as `POST /events` makes it.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use askama::Template;
+use sakshi_api::events::create::{answer, read};
+use sakshi_domain::ids::EventId;
+use sakshi_service::events::{OPERATION, create_event};
+use sakshi_service::service::Service;
+use sakshi_web::error::ApiError;
+use serde::Deserialize;
+use std::time::Duration;
+
+use super::input;
+use crate::error::PortalError;
+use crate::form::{Form, Kind, Submitted, once};
+use crate::frame::{Frame, Part, page, see};
+use crate::trial::{Choice, Group, groups, languages};
+use crate::visitor::Visitor;
+
+/// How the fields of the form stand for those of the request.
+const SHAPE: &[(&str, Kind)] = &[("claims", Kind::Words), ("max_guests", Kind::Whole), ("expires_at", Kind::Moment)];
+/// The end that is proposed.
+const PROPOSED: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+#[derive(Template)]
+#[template(path = "event_new.html")]
+struct New {
+    frame: Frame,
+    groups: Vec<Group>,
+    languages: Vec<Choice>,
+    form: Form,
+    once: String,
+}
+
+fn shown(status: StatusCode, visitor: &Visitor, form: Form, service: &Service) -> HttpResponse {
+    let frame = Frame::inside(visitor, Part::Events, service);
+    page(status, &New { frame, groups: groups(&form), languages: languages(&form), form, once: once() })
+}
+
+/// Shows the form.
+///
+/// # Errors
+/// Nobody has signed in.
+pub async fn show(visitor: Visitor, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let end = input(service.clock.now() + PROPOSED);
+    let usual = [("claims", "name"), ("language", "english"), ("max_guests", "100"), ("expires_at", &end)];
+    Ok(shown(StatusCode::OK, &visitor, Form::filled(&usual), &service))
+}
+
+/// What is read again of the answer.
+#[derive(Deserialize)]
+struct Created {
+    event_id: EventId,
+}
+
+/// Creates the event and leads to it.
+///
+/// # Errors
+/// What is not about the form.
+pub async fn create(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let Submitted { visitor, form } = submitted;
+    match created(&visitor, &form, &service).await {
+        Ok(id) => Ok(see(&format!("/portal/events/{id}?done=created"))),
+        Err(error) => {
+            let (status, form) = form.refused(error)?;
+            Ok(shown(status, &visitor, form, &service))
+        }
+    }
+}
+
+async fn created(visitor: &Visitor, form: &Form, service: &Service) -> Result<EventId, ApiError> {
+    let caller = &visitor.caller;
+    let now = service.clock.now();
+    let terms = read(form.fields(SHAPE), now, service.rules.urls)?;
+    let answered = create_event(service, caller.clone(), terms, now, form.once(caller, OPERATION), |id| answer(service, id)).await?;
+    let created: Created = serde_json::from_slice(answered.json()).map_err(ApiError::internal)?;
+    Ok(created.event_id)
+}

@@ -1,0 +1,68 @@
+//! `GET /portal/events`: the app's events, the newest first.
+
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use sakshi_domain::event::Event;
+use sakshi_service::service::Service;
+use sakshi_web::query::Query;
+
+use super::{moment, standing};
+use crate::curl::{Command, Curl};
+use crate::error::PortalError;
+use crate::frame::{Frame, Part, page};
+use crate::newest::{Pages, newest};
+use crate::visitor::Visitor;
+
+/// One event in the list.
+struct Row {
+    id: String,
+    name: String,
+    status: &'static str,
+    standing: &'static str,
+    registrations: u32,
+    places: u32,
+    scans: u64,
+    until: String,
+}
+
+#[derive(Template)]
+#[template(path = "events.html")]
+struct List {
+    frame: Frame,
+    rows: Vec<Row>,
+    pages: Pages,
+    commands: Vec<Command>,
+}
+
+/// Shows a page of the list.
+///
+/// # Errors
+/// Nobody has signed in, or a store that is away.
+pub async fn show(visitor: Visitor, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let number = Query::of(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
+    let app = &visitor.caller.app.app_id;
+    let found = newest(number, |page| service.store.list_events(app.clone(), page)).await?;
+    let now = service.clock.now();
+    let row = |event: &Event| {
+        let status = event.status(now);
+        Row {
+            id: event.id.to_string(),
+            name: event.terms.name.as_str().to_owned(),
+            status: status.as_str(),
+            standing: standing(status),
+            registrations: event.counts.registrations,
+            places: event.terms.max_guests.get(),
+            scans: event.counts.scans,
+            until: moment(event.terms.expires_at),
+        }
+    };
+    let template = List {
+        frame: Frame::inside(&visitor, Part::Events, &service),
+        rows: found.items.iter().map(row).collect(),
+        pages: found.pages,
+        commands: vec![Curl(&service.authority.public_base).events()],
+    };
+    Ok(page(StatusCode::OK, &template))
+}

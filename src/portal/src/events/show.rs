@@ -1,0 +1,155 @@
+//! `/portal/events/{eventId}`: an event with its counts, what can be changed of it, and its guests.
+
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use sakshi_api::events::patch::change;
+use sakshi_api::events::registrations::{RegistrationRow, guests};
+use sakshi_domain::event::Event;
+use sakshi_pages::picture::Picture;
+use sakshi_service::events::own_event;
+use sakshi_service::service::Service;
+use sakshi_store::PageRequest;
+use sakshi_web::budget::{CpuBudget, Owners};
+use sakshi_web::error::ApiError;
+use sakshi_web::query::Query;
+use std::sync::Arc;
+
+use super::live::Counts;
+use super::{input, moment};
+use crate::curl::{Command, Curl};
+use crate::error::PortalError;
+use crate::field::Field;
+use crate::form::{Form, Kind, Submitted};
+use crate::frame::{Frame, Part, page, see};
+use crate::newest::{Pages, ROWS};
+use crate::transaction::Shared;
+use crate::trial::asked;
+use crate::visitor::Visitor;
+
+/// How the fields of the forms stand for those of the request.
+const SHAPE: &[(&str, Kind)] =
+    &[("is_active", Kind::Flag), ("max_guests", Kind::Whole), ("expires_at", Kind::Moment), ("webhook_url", Kind::Removable)];
+
+/// A guest who was verified.
+struct Guest {
+    id: String,
+    at: String,
+    shared: Vec<Shared>,
+}
+
+impl Guest {
+    fn of(row: &RegistrationRow) -> Self {
+        Self { id: row.txn_id.to_string(), at: moment(row.verified_at), shared: Shared::all(&row.verified_claims) }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "event.html")]
+struct Page {
+    frame: Frame,
+    event: Arc<Event>,
+    counts: Counts,
+    asked: String,
+    until: String,
+    /// What has just been done.
+    done: Option<&'static str>,
+    form: Form,
+    /// What the inputs hold: the event as it is, or what was sent.
+    cap: String,
+    end: String,
+    webhook: String,
+    name: String,
+    address: String,
+    code: String,
+    guests: Vec<Guest>,
+    total: u64,
+    pages: Pages,
+    commands: Vec<Command>,
+}
+
+impl Page {
+    fn input<'a>(&'a self, name: &'a str, label: &'a str, kind: &'a str, value: &'a str) -> Field<'a> {
+        Field::new(name, label, kind, value, self.form.problem(name))
+    }
+}
+
+/// Shows the event.
+///
+/// # Errors
+/// 404 unless the app has such an event.
+pub async fn show(
+    visitor: Visitor,
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    cpu: Data<CpuBudget>,
+) -> Result<HttpResponse, PortalError> {
+    shown(StatusCode::OK, &visitor, &path, Form::default(), request.query_string(), &service, &cpu).await
+}
+
+/// Changes the event in the one field that the form has.
+///
+/// # Errors
+/// What is not about the form.
+pub async fn patch(
+    submitted: Submitted,
+    path: Path<String>,
+    service: Data<Service>,
+    cpu: Data<CpuBudget>,
+) -> Result<HttpResponse, PortalError> {
+    let Submitted { visitor, form } = submitted;
+    match change(&service, &visitor.caller.app.app_id, &path, form.fields(SHAPE)).await {
+        Ok(event) => Ok(see(&format!("/portal/events/{}?done=saved", event.id))),
+        Err(error) => {
+            let (status, form) = form.refused(error)?;
+            shown(status, &visitor, &path, form, "", &service, &cpu).await
+        }
+    }
+}
+
+async fn shown(
+    status: StatusCode,
+    visitor: &Visitor,
+    path: &str,
+    form: Form,
+    query: &str,
+    service: &Service,
+    cpu: &CpuBudget,
+) -> Result<HttpResponse, PortalError> {
+    let event = own_event(service, &visitor.caller.app.app_id, path).await?;
+    let number = Query::of(query).number(&["page"], 1..=u32::MAX, 1);
+    let owners = Owners::app(&visitor.caller.client, &visitor.caller.app.app_id);
+    let (guests, total) = guests(service, cpu, owners, event.id, PageRequest { page: number, page_size: ROWS }).each(Guest::of).await?;
+    let address = service.authority.event_url(event.id);
+    let code = Picture::displayed(&address).map_err(ApiError::internal)?;
+    let asked: Vec<&str> = event.terms.claims.iter().map(asked).collect();
+    let terms = &event.terms;
+    let sent = |name: &str, now: String| if form.problem(name).is_some() { form.value(name).to_owned() } else { now };
+    let webhook = terms.webhook_url.as_ref().map(|url| url.as_str().to_owned());
+    let template = Page {
+        frame: Frame::inside(visitor, Part::Events, service),
+        counts: Counts::of(&event, service),
+        asked: asked.join("\u{a0}· "),
+        until: moment(terms.expires_at),
+        done: match query {
+            "done=created" => Some("The event is there. Print its code, or put it on a screen."),
+            "done=saved" => Some("Saved. It holds at once, everywhere."),
+            _ => None,
+        },
+        cap: sent("max_guests", terms.max_guests.get().to_string()),
+        end: sent("expires_at", input(terms.expires_at)),
+        webhook: sent("webhook_url", webhook.unwrap_or_default()),
+        name: sent("name", terms.name.as_str().to_owned()),
+        form,
+        code: code.inline(),
+        guests,
+        total,
+        pages: Pages::of(number, total),
+        commands: Curl(&service.authority.public_base).event(event.id, terms, service.clock.now()),
+        address,
+        event,
+    };
+    Ok(page(status, &template))
+}

@@ -1,0 +1,47 @@
+//! One field of a form: its label, its hint, and what was wrong with it.
+
+use askama::Template;
+
+/// A field as it is shown.
+#[derive(Debug, Template)]
+#[template(path = "field.html")]
+pub(super) struct Field<'a> {
+    /// Its name in the API.
+    name: &'a str,
+    id: String,
+    label: &'a str,
+    hint: &'a str,
+    /// The `type` of the input.
+    kind: &'a str,
+    value: &'a str,
+    problem: Option<String>,
+    required: bool,
+    autocomplete: &'a str,
+}
+
+impl<'a> Field<'a> {
+    /// A field with this value.
+    pub(super) fn new(name: &'a str, label: &'a str, kind: &'a str, value: &'a str, problem: Option<String>) -> Self {
+        Self { name, id: name.to_owned(), label, hint: "", kind, value, problem, required: false, autocomplete: "off" }
+    }
+
+    pub(super) fn hint(self, hint: &'a str) -> Self {
+        Self { hint, ..self }
+    }
+
+    pub(super) fn required(self) -> Self {
+        Self { required: true, ..self }
+    }
+
+    /// Tells it from another field of the same name on the page.
+    pub(super) fn within(self, place: &str) -> Self {
+        Self { id: format!("{}-{place}", self.name), ..self }
+    }
+
+    /// What describes the input, by ids; empty for nothing.
+    fn described_by(&self) -> String {
+        let hint = (!self.hint.is_empty()).then(|| format!("{}-hint", self.id));
+        let problem = self.problem.is_some().then(|| format!("{}-problem", self.id));
+        hint.into_iter().chain(problem).collect::<Vec<_>>().join(" ")
+    }
+}

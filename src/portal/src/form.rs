@@ -1,0 +1,295 @@
+//! Forms: what a browser sends of them, read as the fields of the API's request, and what was wrong
+//! with it, told beside the fields in the API's own sentences.
+
+use actix_web::dev::Payload;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CONTENT_TYPE, HeaderMap};
+use actix_web::web::{Bytes, Data};
+use actix_web::{FromRequest, HttpRequest, ResponseError as _};
+use aws_lc_rs::rand;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures_util::future::LocalBoxFuture;
+use sakshi_service::caller::Caller;
+use sakshi_service::error::ServiceError;
+use sakshi_service::idempotency::{IdempotentRequest, scope};
+use sakshi_service::service::Service;
+use sakshi_web::body::bounded;
+use sakshi_web::error::ApiError;
+use sakshi_web::fields::Fields;
+use sakshi_web::json::Json;
+use sakshi_web::same_site::refuse_other_sites;
+use url::form_urlencoded;
+
+use super::error::PortalError;
+use super::field::Field;
+use super::visitor::Visitor;
+
+/// Bytes of a form.
+const FORM_BYTES_MAX: usize = 16 * 1_024;
+/// The field that proves that the form is of this session.
+const WORD: &str = "form_word";
+/// The field that tells one filling-in from another, so that two clicks are one request.
+const ONCE: &str = "once";
+
+/// How the text of a field stands for a value of the request.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    /// As it is; left out when it is empty.
+    Text,
+    /// As it is; nothing when it is empty, which removes what is set.
+    Removable,
+    /// One of several texts.
+    Words,
+    /// A whole number.
+    Whole,
+    /// A moment in UTC, as browsers write it.
+    Moment,
+    /// `true` or `false`.
+    Flag,
+}
+
+/// What stands in a form, and what is wrong with it.
+#[derive(Debug, Default)]
+pub(super) struct Form {
+    pairs: Vec<(String, String)>,
+    problems: Vec<(String, String)>,
+    /// What is wrong with the request as a whole.
+    trouble: Option<String>,
+}
+
+impl Form {
+    /// A form that is filled in beforehand.
+    pub(super) fn filled(pairs: &[(&str, &str)]) -> Self {
+        let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Self { pairs, ..Self::default() }
+    }
+
+    fn read(bytes: &[u8]) -> Self {
+        Self { pairs: form_urlencoded::parse(bytes).into_owned().collect(), ..Self::default() }
+    }
+
+    /// What stands in a field; empty when nothing does.
+    pub(super) fn value(&self, name: &str) -> &str {
+        self.pairs.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+    }
+
+    /// Whether a field is filled in with this, among others.
+    pub(super) fn has(&self, name: &str, value: &str) -> bool {
+        self.pairs.iter().any(|(known, chosen)| known == name && chosen == value)
+    }
+
+    /// What was sent under a name, and taken out.
+    pub(super) fn take(&mut self, name: &str) -> Option<String> {
+        let mut taken = self.pairs.extract_if(.., |(known, _)| known == name).map(|(_, value)| value);
+        taken.next()
+    }
+
+    /// What is wrong with a field or with parts of it.
+    pub(super) fn problem(&self, name: &str) -> Option<String> {
+        let of_field = |field: &str| field.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('['));
+        let mut told: Vec<&str> = self.problems.iter().filter(|(field, _)| of_field(field)).map(|(_, words)| words.as_str()).collect();
+        told.dedup();
+        (!told.is_empty()).then(|| told.join("; "))
+    }
+
+    /// A field of this form.
+    pub(super) fn field<'a>(&'a self, name: &'a str, label: &'a str, kind: &'a str) -> Field<'a> {
+        Field::new(name, label, kind, self.value(name), self.problem(name))
+    }
+
+    /// As the fields of a request. What is not of this shape is in them as well, to be refused.
+    pub(super) fn fields(&self, shape: &[(&str, Kind)]) -> Fields {
+        let mut members: Vec<(String, Json)> = Vec::new();
+        for (name, text) in self.pairs.iter().filter(|(name, _)| name != ONCE) {
+            let kind = shape.iter().find(|(known, _)| known == name).map_or(Kind::Text, |(_, kind)| *kind);
+            if let (Kind::Words, Some((_, Json::List(items)))) = (kind, members.iter_mut().find(|(known, _)| known == name)) {
+                items.push(Json::Text(text.clone()));
+            } else if let Some(value) = kind.value(text) {
+                members.push((name.clone(), value));
+            }
+        }
+        Fields::given(members)
+    }
+
+    /// The request as one that is carried out once, however often it is sent.
+    pub(super) fn once(&self, caller: &Caller, operation: &str) -> Option<IdempotentRequest> {
+        let key = self.value(ONCE);
+        let canonical = form_urlencoded::Serializer::new(String::new()).extend_pairs(&self.pairs).finish();
+        (!key.is_empty()).then(|| IdempotentRequest::new(scope(key.as_bytes(), caller), operation, canonical.as_bytes()))
+    }
+
+    /// The form again, with what is wrong; a refusal that has nothing to do with it is handed on.
+    pub(super) fn refused(mut self, error: ApiError) -> Result<(StatusCode, Self), PortalError> {
+        let status = error.status_code();
+        match &error {
+            ApiError::Service(ServiceError::Invalid(invalid)) => {
+                self.problems = invalid.fields().iter().map(|problem| (problem.field.clone(), problem.message.clone())).collect();
+            }
+            ApiError::Service(ServiceError::IdempotencyKeyReused) => {
+                self.trouble = Some("This form was sent before with other values. Look it over and send it again.".to_owned());
+            }
+            ApiError::Service(ServiceError::Unauthorized)
+            | ApiError::Service(ServiceError::NotFound(_))
+            | ApiError::Service(ServiceError::Internal(_)) => return Err(error.into()),
+            _ => self.trouble = Some(error.message()),
+        }
+        Ok((status, self))
+    }
+
+    /// What is wrong, field by field, for the list above the form.
+    pub(super) fn problems(&self) -> &[(String, String)] {
+        &self.problems
+    }
+
+    /// What is wrong with the whole.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+}
+
+impl Kind {
+    fn value(self, text: &str) -> Option<Json> {
+        let text = text.trim();
+        let as_it_is = || Json::Text(text.to_owned());
+        match self {
+            Self::Removable if text.is_empty() => Some(Json::Null),
+            _ if text.is_empty() => None,
+            Self::Text | Self::Removable => Some(as_it_is()),
+            Self::Words => Some(Json::List(vec![as_it_is()])),
+            Self::Whole => Some(text.parse().map_or_else(|_| as_it_is(), Json::Whole)),
+            Self::Moment => Some(Json::Text(match text.len() {
+                16 => format!("{text}:00Z"),
+                19 => format!("{text}Z"),
+                _ => text.to_owned(),
+            })),
+            Self::Flag => Some(match text {
+                "true" => Json::Flag(true),
+                "false" => Json::Flag(false),
+                _ => as_it_is(),
+            }),
+        }
+    }
+}
+
+/// A fresh value of the field that tells one filling-in from another; without randomness an empty
+/// one, which makes every sending one of its own.
+pub(super) fn once() -> String {
+    let mut bytes = [0; 16];
+    if rand::fill(&mut bytes).is_ok() { URL_SAFE_NO_PAD.encode(bytes) } else { String::new() }
+}
+
+/// A form that a page of ours has sent, from a browser that has not signed in.
+pub struct Posted(pub(super) Form);
+
+/// A form that a page of this session has sent.
+pub struct Submitted {
+    /// Who has sent it.
+    pub(super) visitor: Visitor,
+    /// What stands in it.
+    pub(super) form: Form,
+}
+
+fn is_form(headers: &HeaderMap) -> Result<(), ApiError> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    let good = essence.eq_ignore_ascii_case("application/x-www-form-urlencoded");
+    good.then_some(()).ok_or(ApiError::UnsupportedMediaType("A form is sent as application/x-www-form-urlencoded."))
+}
+
+/// Whether the request is of a page of ours, and then its body.
+fn sent(request: &HttpRequest, payload: &mut Payload) -> impl Future<Output = Result<Bytes, ApiError>> + use<> {
+    let service = request.app_data::<Data<Service>>();
+    let ours = match service {
+        Some(service) => refuse_other_sites(request, service).and_then(|()| is_form(request.headers())),
+        None => Err(ApiError::Service(ServiceError::Internal("the portal is not configured".to_owned()))),
+    };
+    let body = bounded(request, payload, FORM_BYTES_MAX);
+    async move {
+        ours?;
+        body.await
+    }
+}
+
+impl FromRequest for Posted {
+    type Error = PortalError;
+    type Future = LocalBoxFuture<'static, Result<Self, PortalError>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let sent = sent(request, payload);
+        Box::pin(async move { Ok(Self(Form::read(&sent.await?))) })
+    }
+}
+
+impl FromRequest for Submitted {
+    type Error = PortalError;
+    type Future = LocalBoxFuture<'static, Result<Self, PortalError>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let visitor = Visitor::from_request(request, payload);
+        let sent = sent(request, payload);
+        Box::pin(async move {
+            let visitor = visitor.await?;
+            let mut form = Form::read(&sent.await?);
+            // The last byte may have been withheld for long.
+            visitor.caller.judge_again().await?;
+            let word = form.take(WORD).unwrap_or_default();
+            if visitor.form_word.is(&word) { Ok(Self { visitor, form }) } else { Err(PortalError::ForeignForm) }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_web::fields::{flag, string};
+    use sakshi_web::terms::{claims, max_guests, timestamp};
+
+    use super::*;
+
+    const SHAPE: &[(&str, Kind)] = &[
+        ("claims", Kind::Words),
+        ("max_guests", Kind::Whole),
+        ("expires_at", Kind::Moment),
+        ("is_active", Kind::Flag),
+        ("webhook_url", Kind::Removable),
+    ];
+
+    fn form(text: &str) -> Form {
+        Form::read(text.as_bytes())
+    }
+
+    #[test]
+    fn a_form_is_read_as_the_fields_of_a_request() {
+        let form = form("claims=name&max_guests=+12+&claims=dob&expires_at=2026-12-31T18%3A30&is_active=false&webhook_url=&name=&once=x");
+        let mut fields = form.fields(SHAPE);
+        assert_eq!(fields.required("claims", claims).unwrap().iter().count(), 2);
+        assert_eq!(fields.required("max_guests", max_guests).unwrap().get(), 12);
+        assert_eq!(fields.required("expires_at", timestamp).unwrap().to_string(), "2026-12-31T18:30:00.000Z");
+        assert_eq!(fields.required("is_active", flag), Some(false));
+        assert_eq!(fields.replaced("webhook_url", string), Some(None));
+        assert!(fields.finish(Some(())).is_ok(), "what is empty is left out");
+    }
+
+    #[test]
+    fn what_is_wrong_stands_beside_its_field_in_the_sentences_of_the_api() {
+        let sent = form("claims=name&claims=shoe&max_guests=many&expires_at=soon&colour=red");
+        let mut fields = sent.fields(SHAPE);
+        let (_, _, _) =
+            (fields.required("claims", claims), fields.required("max_guests", max_guests), fields.required("expires_at", timestamp));
+        let error = fields.finish(Some(())).unwrap_err();
+        let (status, sent) = sent.refused(error).unwrap();
+        assert_eq!(status, 400);
+        assert!(sent.problem("claims").unwrap().starts_with("is not a known claim"));
+        assert!(sent.problem("max_guests").unwrap().starts_with("must be"));
+        assert!(sent.problem("expires_at").unwrap().contains("RFC 3339"));
+        assert_eq!(sent.problem("colour").unwrap(), "is not a field of this request");
+        assert_eq!((sent.problem("max"), sent.value("max_guests")), (None, "many"), "what was filled in stays");
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_whole_is_said_once_and_what_is_not_the_forms_is_handed_on() {
+        let (status, told) = Form::default().refused(ApiError::Service(ServiceError::InsufficientCredits)).unwrap();
+        assert_eq!((status.as_u16(), told.trouble()), (402, Some("The credit balance does not cover this operation.")));
+        assert!(matches!(Form::default().refused(ApiError::Service(ServiceError::NotFound("event"))), Err(PortalError::Refused(_))));
+    }
+}

@@ -1,0 +1,123 @@
+//! `/portal/sign-in` and `/portal/sign-out`: from a key and an app id to a session, and back.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{HeaderValue, SET_COOKIE};
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
+use askama::Template;
+use sakshi_service::api_key::{ApiKey, PREFIX};
+use sakshi_service::error::ServiceError;
+use sakshi_service::key_gate::KeyGate;
+use sakshi_service::service::Service;
+use sakshi_store::SessionRecord;
+use sakshi_web::error::ApiError;
+use sakshi_web::rate::Rates;
+use std::rc::Rc;
+
+use super::error::PortalError;
+use super::field::Field;
+use super::form::{Posted, Submitted};
+use super::frame::{Frame, page, see};
+use super::session::{IDLE, LIFETIME, SessionId, no_cookie};
+
+#[derive(Template)]
+#[template(path = "sign_in.html")]
+struct Page<'a> {
+    frame: Frame,
+    /// What stands above the form.
+    notice: Option<&'static str>,
+    trouble: Option<String>,
+    app_id: Field<'a>,
+    key: Field<'a>,
+}
+
+impl<'a> Page<'a> {
+    /// The key is never among what is shown again, in whichever field it came.
+    fn new(service: &Service, app_id: &'a str, notice: Option<&'static str>, trouble: Option<String>) -> Self {
+        let app_id = if app_id.contains(PREFIX) { "" } else { app_id };
+        Self {
+            frame: Frame::outside(service.authority.sandbox),
+            notice,
+            trouble,
+            app_id: Field::new("app_id", "App id", "text", app_id, None)
+                .hint("What you send as X-API-APP-ID; it begins with app_.")
+                .required(),
+            key: Field::new("key", "API key", "password", "", None)
+                .hint("What you send as X-API-KEY; it begins with sk_. It is not kept here.")
+                .required(),
+        }
+    }
+}
+
+/// Shows the form.
+pub async fn show(request: HttpRequest, service: Data<Service>) -> HttpResponse {
+    let notice = match request.query_string() {
+        "ended=1" => Some("Your session has ended. Sign in again to go on."),
+        "out=1" => Some("You are signed out."),
+        _ => None,
+    };
+    page(StatusCode::OK, &Page::new(&service, "", notice, None))
+}
+
+/// Signs in. Whatever was not good, the answer is one and the same.
+///
+/// # Errors
+/// What is not about the form.
+pub async fn enter(posted: Posted, request: HttpRequest, service: Data<Service>, rates: Data<Rates>) -> Result<HttpResponse, PortalError> {
+    let Posted(mut form) = posted;
+    let (key, app) = (form.take("key").unwrap_or_default(), form.take("app_id").unwrap_or_default());
+    match entered(&request, &service, &rates, key.trim(), app.trim()).await {
+        Ok(cookie) => Ok(with_cookie(see("/portal"), &cookie)),
+        Err(error @ (ApiError::Service(ServiceError::Unauthorized) | ApiError::RateLimited { .. })) => {
+            let words = match error {
+                ApiError::Service(ServiceError::Unauthorized) => {
+                    "This key and app id do not go together, or the key is not valid any more.".to_owned()
+                }
+                _ => format!("Too many attempts. Try again in {} seconds.", error.retry_after().unwrap_or(60)),
+            };
+            Ok(page(error.status_code(), &Page::new(&service, app.trim(), None, Some(words))))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Opens a session under a fresh id and ends the one that the browser had; the cookie for it.
+async fn entered(request: &HttpRequest, service: &Service, rates: &Rates, key: &str, app: &str) -> Result<String, ApiError> {
+    rates.sign_ins.take(&rates.address(request))?;
+    let gate = request
+        .app_data::<Rc<KeyGate>>()
+        .ok_or_else(|| ApiError::Service(ServiceError::Internal("no key gate is configured".to_owned())))?;
+    let caller = gate.admit(key, app).await?;
+    let key = ApiKey::parse(key).ok_or(ServiceError::Unauthorized)?.digest();
+    if let Some(before) = SessionId::of(request) {
+        service.store.end_session(before.digest()).await?;
+    }
+    let id = SessionId::mint().ok_or_else(|| ApiError::Service(ServiceError::Internal("the system has no randomness".to_owned())))?;
+    let now = service.clock.now();
+    let app = caller.app.app_id.clone();
+    service.store.open_session(SessionRecord { digest: id.digest(), key, app, idle_until: now + IDLE, ends_at: now + LIFETIME }).await?;
+    tracing::info!(app.id = %caller.app.app_id, key.id = %caller.key_id, "portal session opened");
+    Ok(id.cookie(is_secure(service)))
+}
+
+/// Signs out.
+///
+/// # Errors
+/// A form of another page, or a store that is away.
+pub async fn leave(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let Submitted { visitor, .. } = submitted;
+    service.store.end_session(visitor.session).await?;
+    tracing::info!(app.id = %visitor.caller.app.app_id, "portal session ended");
+    Ok(with_cookie(see("/portal/sign-in?out=1"), &no_cookie(is_secure(&service))))
+}
+
+fn is_secure(service: &Service) -> bool {
+    service.authority.public_base.starts_with("https:")
+}
+
+fn with_cookie(mut response: HttpResponse, cookie: &str) -> HttpResponse {
+    if let Ok(cookie) = HeaderValue::from_str(cookie) {
+        response.headers_mut().insert(SET_COOKIE, cookie);
+    }
+    response
+}

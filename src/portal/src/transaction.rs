@@ -1,0 +1,149 @@
+//! `GET /portal/transactions/{txnId}`: a transaction of the app from its code to its outcome, with
+//! what the webhook carries and what a poll is answered.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Path};
+use askama::Template;
+use sakshi_actors::View;
+use sakshi_api::ovse::result::finished;
+use sakshi_domain::channel::Channel;
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::payload::PendingStub;
+use sakshi_domain::transaction::{Outcome, Pending, VerifiedClaims};
+use sakshi_pages::picture::Picture;
+use sakshi_pages::time_left::{TimeLeft, clock_face};
+use sakshi_service::error::ServiceError;
+use sakshi_service::service::Service;
+use sakshi_web::error::ApiError;
+use serde_json::Value;
+
+use super::curl::{Command, Curl};
+use super::error::PortalError;
+use super::frame::{Frame, Part, page};
+use super::trial::asked;
+use super::visitor::Visitor;
+
+/// How the person gets to the identity app.
+#[derive(Debug)]
+enum Way {
+    /// By the verify page, which is a code for another device and a link on this one.
+    Page { code: String },
+    /// By a link that a native app fires.
+    Link { address: String, system: &'static str },
+}
+
+/// How the transaction stands.
+#[derive(Debug)]
+enum Stage {
+    Waiting { left: TimeLeft, until: String, way: Way, intent: String, sandbox: Option<String>, stub: String },
+    Verified { shared: Vec<Shared>, at: String, body: String },
+    NotVerified { reason: String, code: Option<String>, at: String, body: String },
+    Expired,
+}
+
+/// A claim that was shared.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) name: String,
+    pub(super) value: String,
+    /// Whether the value is a JPEG in Base64.
+    pub(super) is_photo: bool,
+}
+
+impl Shared {
+    pub(super) fn all(claims: &VerifiedClaims) -> Vec<Self> {
+        let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let one = |(name, shared): (&String, &Value)| {
+            let value = value(shared);
+            // The first bytes of every JPEG, in Base64.
+            Self { name: name.clone(), is_photo: value.starts_with("/9j/"), value }
+        };
+        claims.as_map().iter().map(one).collect()
+    }
+}
+
+#[derive(Template)]
+#[template(path = "transaction.html")]
+struct Page {
+    frame: Frame,
+    id: TxnId,
+    asked: String,
+    channel: &'static str,
+    language: &'static str,
+    webhook: Option<String>,
+    event: Option<String>,
+    stage: Stage,
+    commands: Vec<Command>,
+}
+
+impl Page {
+    fn is_waiting(&self) -> bool {
+        matches!(self.stage, Stage::Waiting { .. })
+    }
+}
+
+/// Shows how the transaction stands.
+///
+/// # Errors
+/// 404 unless the app has such a transaction.
+pub async fn show(visitor: Visitor, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
+    let app = &visitor.caller.app;
+    let (opened, stage) = match service.transactions.look(id).await? {
+        View::Pending(pending) if pending.app == app.app_id => (Pending::clone(&pending), waiting(&service, &pending)?),
+        View::Expired(opened) if opened.app == app.app_id => (Pending::clone(&opened), Stage::Expired),
+        View::Completed(record) if record.opened.app == app.app_id => {
+            let (completed, body) = finished(&service, *record, app)?;
+            let body = String::from_utf8(body).map_err(ApiError::internal)?;
+            let at = clock_face(completed.verified_at);
+            let stage = match completed.outcome {
+                Outcome::Verified(claims) => Stage::Verified { shared: Shared::all(&claims), at, body },
+                Outcome::NotVerified(failure) => Stage::NotVerified { reason: failure.message, code: failure.code, at, body },
+            };
+            (completed.opened, stage)
+        }
+        _ => return Err(ApiError::Service(ServiceError::TransactionNotFound).into()),
+    };
+    let asked: Vec<&str> = opened.terms.claims.iter().map(asked).collect();
+    let curl = Curl(&service.authority.public_base);
+    let mut commands = vec![curl.qr_intent(&id.to_string()), curl.result(id)];
+    if opened.event.is_none() {
+        commands.insert(0, curl.init(&opened.terms));
+    }
+    let template = Page {
+        frame: Frame::inside(&visitor, Part::Trial, &service),
+        id,
+        asked: asked.join("\u{a0}· "),
+        channel: opened.terms.channel.name(),
+        language: opened.terms.language.name(),
+        webhook: opened.terms.webhook_url.as_ref().map(|url| url.as_str().to_owned()),
+        event: opened.event.map(|event| event.to_string()),
+        stage,
+        commands,
+    };
+    Ok(page(StatusCode::OK, &template))
+}
+
+fn waiting(service: &Service, pending: &Pending) -> Result<Stage, ApiError> {
+    let now = service.clock.now();
+    let authority = &service.authority;
+    let intent = authority.intent(pending, now).map_err(ApiError::internal)?;
+    let way = match pending.terms.channel {
+        Channel::Web | Channel::Qr => {
+            let code = Picture::shown(&authority.request_url(pending.id)).map_err(ApiError::internal)?;
+            Way::Page { code: code.inline() }
+        }
+        Channel::Android(_) => Way::Link { address: authority.links.android_native(&intent), system: "Android" },
+        Channel::Ios => Way::Link { address: authority.links.ios(&intent), system: "iOS" },
+    };
+    let stub = serde_json::to_string(&PendingStub(pending.id)).map_err(ApiError::internal)?;
+    Ok(Stage::Waiting {
+        left: TimeLeft::of(pending, now),
+        until: clock_face(pending.expires_at),
+        sandbox: authority.sandbox.then(|| format!("/sandbox/app?from=portal&req={intent}")),
+        way,
+        intent,
+        stub,
+    })
+}

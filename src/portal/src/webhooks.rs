@@ -1,0 +1,102 @@
+//! `/portal/webhooks`: where the webhooks of the app's flows go.
+
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use sakshi_api::webhook_urls::change;
+use sakshi_domain::flow::api_type::ApiType;
+use sakshi_service::error::ServiceError;
+use sakshi_service::service::Service;
+
+use super::curl::{Command, Curl};
+use super::error::PortalError;
+use super::field::Field;
+use super::form::{Form, Kind, Submitted};
+use super::frame::{Frame, Part, page, see};
+use super::visitor::Visitor;
+
+/// The API types, with what each sends.
+const TYPES: [(ApiType, &str); 4] = [
+    (ApiType::ESign, "Documents that were signed, rejected or have expired"),
+    (ApiType::DocLocker, "Documents fetched from the locker"),
+    (ApiType::RegistryEStamp, "E-stamps of the registry"),
+    (ApiType::PhysicalEStamp, "E-stamps on paper"),
+];
+
+/// One API type with its URL.
+struct Row {
+    api_type: ApiType,
+    what: &'static str,
+    /// What is registered.
+    registered: bool,
+    url: String,
+    problem: Option<String>,
+}
+
+impl Row {
+    fn field(&self) -> Field<'_> {
+        let place = self.api_type.to_string();
+        Field::new("webhookUrl", "URL", "url", &self.url, self.problem.clone()).within(&place)
+    }
+}
+
+#[derive(Template)]
+#[template(path = "webhooks.html")]
+struct Page {
+    frame: Frame,
+    rows: Vec<Row>,
+    done: bool,
+    trouble: Option<String>,
+    commands: Vec<Command>,
+}
+
+async fn shown(status: StatusCode, visitor: &Visitor, form: &Form, done: bool, service: &Service) -> Result<HttpResponse, PortalError> {
+    let urls = service.store.webhook_urls(visitor.caller.app.app_id.clone()).await?.ok_or(ServiceError::Unauthorized)?;
+    let row = |(api_type, what): (ApiType, &'static str)| {
+        let registered = urls.get(api_type).map(|url| url.as_str().to_owned());
+        let is_sent = form.has("apiType", api_type.as_str());
+        let url = if is_sent { form.value("webhookUrl").to_owned() } else { registered.clone().unwrap_or_default() };
+        let problem = is_sent.then(|| form.problem("webhookUrl")).flatten();
+        Row { api_type, what, registered: registered.is_some(), url, problem }
+    };
+    let template = Page {
+        frame: Frame::inside(visitor, Part::Webhooks, service),
+        rows: TYPES.map(row).into(),
+        done,
+        trouble: form.problem("apiType").map(|words| format!("apiType {words}")),
+        commands: Curl(&service.authority.public_base).webhooks(),
+    };
+    Ok(page(status, &template))
+}
+
+/// Shows what is registered.
+///
+/// # Errors
+/// Nobody has signed in, or a store that is away.
+pub async fn show(visitor: Visitor, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    shown(StatusCode::OK, &visitor, &Form::default(), request.query_string() == "done=1", &service).await
+}
+
+/// Registers a URL, or removes it.
+///
+/// # Errors
+/// What is not about the form.
+pub async fn set(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let Submitted { visitor, mut form } = submitted;
+    let removes = form.take("remove").is_some();
+    let shape: &[(&str, Kind)] = if removes { &[("webhookUrl", Kind::Removable)] } else { &[] };
+    let fields = if removes {
+        let api_type = form.value("apiType").to_owned();
+        Form::filled(&[("apiType", &api_type), ("webhookUrl", "")]).fields(shape)
+    } else {
+        form.fields(shape)
+    };
+    match change(&service, &visitor.caller.app.app_id, fields).await {
+        Ok(_) => Ok(see("/portal/webhooks?done=1")),
+        Err(error) => {
+            let (status, form) = form.refused(error)?;
+            shown(status, &visitor, &form, false, &service).await
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! File descriptors: how many this process may have, and who may take them.
+//!
+//! Every connection takes one. What strangers open is bounded, so that webhooks, the store and the
+//! operator always find one.
+
+use rlimit::{Resource, getrlimit, increase_nofile_limit};
+
+/// The store, the log, the listeners, name resolution, and what libraries keep open.
+const OWN: usize = 128;
+/// What a worker keeps open for itself.
+const OWN_PER_WORKER: usize = 8;
+/// Connections of the operator and the probes.
+const INTERNAL: usize = 64;
+/// Kinds of orders to upstreams.
+const ORDERS: usize = 5;
+/// Orders of one kind at a time, however many descriptors there are.
+const ORDERS_OF_A_KIND_MAX: usize = 64;
+/// Connections of one worker, however many descriptors there are.
+const PUBLIC_PER_WORKER_MAX: usize = 25_000;
+/// What is assumed where the system does not say.
+const LIMIT_UNKNOWN: usize = 1_024;
+/// Public connections below which an operator is warned.
+const PUBLIC_FEW: usize = 1_000;
+
+/// Who may have how many descriptors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FdBudget {
+    /// Connections of one public worker; further ones wait to be accepted.
+    pub public_per_worker: usize,
+    /// Connections of the internal listener.
+    pub internal: usize,
+    /// Webhooks under way; further ones wait in the outbox.
+    pub webhooks: usize,
+    /// Orders of one kind under way to its upstream; further ones are refused.
+    pub orders_of_a_kind: usize,
+}
+
+impl FdBudget {
+    /// Divides `limit` descriptors between `workers` and up to `webhooks` attempts at a time.
+    #[must_use]
+    pub fn of(limit: usize, workers: usize, webhooks: usize) -> Self {
+        let workers = workers.max(1);
+        let free = limit.saturating_sub(OWN + OWN_PER_WORKER * workers + INTERNAL);
+        let orders_of_a_kind = (free / 8 / ORDERS).clamp(1, ORDERS_OF_A_KIND_MAX);
+        let free = free.saturating_sub(ORDERS * orders_of_a_kind);
+        let webhooks = webhooks.min(free / 2).max(1);
+        let public_per_worker = (free.saturating_sub(webhooks) / workers).clamp(1, PUBLIC_PER_WORKER_MAX);
+        Self { public_per_worker, internal: INTERNAL, webhooks, orders_of_a_kind }
+    }
+
+    /// Raises the limit of this process as far as it may, and divides it.
+    #[must_use]
+    pub fn claim(workers: usize, webhooks: usize) -> Self {
+        let raised = increase_nofile_limit(u64::MAX).or_else(|_| getrlimit(Resource::NOFILE).map(|(soft, _)| soft));
+        let limit = raised.map_or(LIMIT_UNKNOWN, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        let budget = Self::of(limit, workers, webhooks);
+        let public = budget.public_per_worker * workers.max(1);
+        if budget.webhooks < webhooks || public < PUBLIC_FEW {
+            tracing::warn!(
+                descriptors.limit = limit,
+                descriptors.public = public,
+                descriptors.webhooks = budget.webhooks,
+                "this process may open few files: connections and webhooks at one time are bounded by that; raise the limit (ulimit -n)"
+            );
+        }
+        budget
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_parts_together_stay_below_the_limit() {
+        for limit in [256, 400, 1_024, 4_096, 20_000, 65_536, 1_048_576] {
+            for workers in [1, 2, 16] {
+                for webhooks in [1, 64, 4_096] {
+                    let budget = FdBudget::of(limit, workers, webhooks);
+                    let own = OWN + OWN_PER_WORKER * workers + ORDERS * budget.orders_of_a_kind;
+                    let most = own + budget.internal + budget.webhooks + budget.public_per_worker * workers;
+                    assert!(
+                        most <= limit.max(OWN + OWN_PER_WORKER * workers + INTERNAL + 1 + workers + ORDERS),
+                        "{limit} {workers} {webhooks}: {budget:?}"
+                    );
+                    assert!(budget.webhooks <= webhooks);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn webhooks_get_what_they_may_have_unless_that_is_more_than_half() {
+        assert_eq!(
+            FdBudget::of(20_000, 2, 4_096),
+            FdBudget { public_per_worker: 7_688, internal: 64, webhooks: 4_096, orders_of_a_kind: 64 }
+        );
+        assert_eq!(FdBudget::of(1_024, 2, 4_096), FdBudget { public_per_worker: 179, internal: 64, webhooks: 358, orders_of_a_kind: 20 });
+        assert_eq!(FdBudget::of(1_048_576, 2, 4_096).public_per_worker, PUBLIC_PER_WORKER_MAX);
+        assert_eq!(FdBudget::of(0, 4, 4_096), FdBudget { public_per_worker: 1, internal: 64, webhooks: 1, orders_of_a_kind: 1 });
+    }
+}

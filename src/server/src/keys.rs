@@ -1,0 +1,223 @@
+//! Keys and trusted issuers, read before anything starts: those that the settings name are read from their files; those that the
+//! sandbox may lack are generated once and kept under the store's directory.
+
+use aws_lc_rs::{hmac, rand};
+use sakshi_authority::intent::{IntentKey, IntentKeyError};
+use sakshi_authority::sdjwt::{Jwks, JwksError, TrustedIssuer};
+use sakshi_domain::profile::Profile;
+use sakshi_store::{Vault, VaultError, embedded};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+use crate::sandbox;
+use crate::settings::Settings;
+
+/// The file of the key that a sandbox makes for itself.
+const ENCRYPTION_KEY: &str = "encryption.key";
+
+/// Keys, and the issuers that are trusted.
+#[derive(Debug)]
+pub struct KeyMaterial {
+    /// Seals what is personal.
+    pub vault: Arc<Vault>,
+    /// Make callback addresses unguessable; the same on every node with the same encryption keys.
+    /// Those of previous keys are still recognised.
+    pub callback_secrets: Vec<Zeroizing<Vec<u8>>>,
+    /// Signs intents.
+    pub intent_key: IntentKey,
+    /// The issuers whose credentials are accepted.
+    pub issuers: Vec<TrustedIssuer>,
+    /// The sandbox's own issuer; in the sandbox profile only.
+    pub sandbox_issuer: Option<Arc<sandbox::Issuer>>,
+}
+
+/// Why they could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// A file that is named, or that was made, cannot be read.
+    #[error("{key}: the file cannot be read: {path}: {error}")]
+    Unreadable {
+        /// The setting that leads to it.
+        key: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A file cannot be written.
+    #[error("{path} cannot be written: {error}")]
+    Unwritable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The sandbox has a store, and the key that sealed it is gone.
+    #[error("store.encryption_key: {0} is gone, and the store beside it was sealed with it; put it back, or set the key")]
+    KeyLost(PathBuf),
+    /// The intent key cannot be read.
+    #[error("authority.intent_key_path: {0}")]
+    IntentKey(#[from] IntentKeyError),
+    /// The issuer's keys are not a key set.
+    #[error("authority.jwks_path: {0}")]
+    Jwks(#[from] JwksError),
+    /// An encryption key does not fit.
+    #[error("store.encryption_key: {0}")]
+    Vault(#[from] VaultError),
+    /// The sandbox issuer's key cannot be used.
+    #[error("the sandbox issuer's key: {0}")]
+    Sandbox(#[from] sandbox::IssuerError),
+    /// A key is required outside the sandbox and is not set.
+    #[error("{0} must be set outside the sandbox profile")]
+    Missing(&'static str),
+}
+
+/// Reads everything.
+///
+/// # Errors
+/// What is missing, unreadable or not a key.
+pub fn read_all(settings: &Settings) -> Result<KeyMaterial, KeyError> {
+    let kept = Kept::of(settings, Lacking::IsMade);
+    let keys = encryption_keys(settings, kept.as_ref())?.ok_or(KeyError::Missing("store.encryption_key"))?;
+    let callback_secrets = keys.iter().map(|key| derive(key, b"sakshi callback capability 1")).collect();
+    let vault = Arc::new(Vault::new(&keys)?);
+    let intent_key = intent_key(settings, kept.as_ref())?.ok_or(KeyError::Missing("authority.intent_key_path"))?;
+    let mut issuers: Vec<TrustedIssuer> = trusted_issuer(settings)?.into_iter().collect();
+    let sandbox = sandbox_issuer(kept.as_ref())?;
+    let sandbox_issuer = sandbox.map(|(issuer, trusted)| {
+        issuers.push(trusted);
+        Arc::new(issuer)
+    });
+    Ok(KeyMaterial { vault, callback_secrets, intent_key, issuers, sandbox_issuer })
+}
+
+/// Every problem that [`read_all`] would meet, without writing or making anything. What the
+/// sandbox would make is no problem.
+#[must_use]
+pub fn examine(settings: &Settings) -> Vec<KeyError> {
+    let kept = Kept::of(settings, Lacking::IsPassedOver);
+    let vault = encryption_keys(settings, kept.as_ref()).and_then(|keys| Ok(keys.map(|keys| Vault::new(&keys)).transpose()?));
+    let found =
+        [vault.err(), intent_key(settings, kept.as_ref()).err(), trusted_issuer(settings).err(), sandbox_issuer(kept.as_ref()).err()];
+    found.into_iter().flatten().collect()
+}
+
+/// The key that seals, and those that still open; `None` when there is none yet.
+fn encryption_keys(settings: &Settings, kept: Option<&Kept>) -> Result<Option<Vec<Zeroizing<Vec<u8>>>>, KeyError> {
+    let store = &settings.store;
+    let main = match (&store.encryption_key, kept) {
+        (Some(key), _) => key.bytes().clone(),
+        (None, Some(kept)) => {
+            let path = kept.path(ENCRYPTION_KEY);
+            if !path.exists() && embedded::exists(&store.path) {
+                return Err(KeyError::KeyLost(path));
+            }
+            match kept.read_or_make(ENCRYPTION_KEY, random_key)? {
+                Some(key) => key,
+                None => return Ok(None),
+            }
+        }
+        (None, None) => return Ok(None),
+    };
+    let previous = store.previous_encryption_keys.iter().map(|key| key.bytes().clone());
+    Ok(Some(std::iter::once(main).chain(previous).collect()))
+}
+
+fn intent_key(settings: &Settings, kept: Option<&Kept>) -> Result<Option<IntentKey>, KeyError> {
+    let pem = match (&settings.authority.intent_key_path, kept) {
+        (Some(path), _) => Some(read("authority.intent_key_path", path)?),
+        (None, Some(kept)) => kept.read_or_make("intent.pem", || Ok(IntentKey::generate_rs256()?.1.into_bytes()))?,
+        (None, None) => None,
+    };
+    pem.map(|pem| Ok(IntentKey::from_pem(&String::from_utf8_lossy(&pem))?)).transpose()
+}
+
+fn trusted_issuer(settings: &Settings) -> Result<Option<TrustedIssuer>, KeyError> {
+    let (Some(issuer), Some(path)) = (&settings.authority.issuer, &settings.authority.jwks_path) else { return Ok(None) };
+    let jwks = Jwks::parse(&read("authority.jwks_path", path)?)?;
+    Ok(Some(TrustedIssuer { issuer: issuer.clone(), jwks }))
+}
+
+fn sandbox_issuer(kept: Option<&Kept>) -> Result<Option<(sandbox::Issuer, TrustedIssuer)>, KeyError> {
+    let Some(kept) = kept else { return Ok(None) };
+    let Some(pkcs8) = kept.read_or_make("issuer.p8", || Ok(sandbox::new_issuer_key()?))? else { return Ok(None) };
+    let issuer = sandbox::issuer(&pkcs8)?;
+    let trusted = TrustedIssuer { issuer: sandbox::ISSUER.into(), jwks: Jwks::parse(issuer.jwks_json().as_bytes())? };
+    Ok(Some((issuer, trusted)))
+}
+
+/// A key for one purpose from the main key (HMAC as a PRF).
+fn derive(key: &[u8], purpose: &[u8]) -> Zeroizing<Vec<u8>> {
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), purpose);
+    Zeroizing::new(tag.as_ref().to_vec())
+}
+
+fn random_key() -> Result<Vec<u8>, KeyError> {
+    let mut bytes = vec![0; 32];
+    let failed = |_| KeyError::Unreadable { key: "store.encryption_key", path: "/dev/urandom".into(), error: ErrorKind::Other.into() };
+    rand::fill(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+fn read(key: &'static str, path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyError> {
+    let mut bytes = Zeroizing::new(Vec::new());
+    let read = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
+    read.map_err(|error| KeyError::Unreadable { key, path: path.to_owned(), error })?;
+    Ok(bytes)
+}
+
+/// What becomes of a file that the sandbox should have and has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lacking {
+    IsMade,
+    IsPassedOver,
+}
+
+/// Where the sandbox keeps what it generated.
+struct Kept {
+    directory: PathBuf,
+    lacking: Lacking,
+}
+
+impl Kept {
+    fn of(settings: &Settings, lacking: Lacking) -> Option<Self> {
+        (settings.profile == Profile::Sandbox).then(|| Self { directory: settings.store.path.join("sandbox-keys"), lacking })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// The file's bytes. When there is no such file it is made now, for the owner alone, or passed
+    /// over.
+    fn read_or_make(&self, name: &str, make: impl FnOnce() -> Result<Vec<u8>, KeyError>) -> Result<Option<Zeroizing<Vec<u8>>>, KeyError> {
+        let path = self.path(name);
+        if !path.exists() {
+            if self.lacking == Lacking::IsPassedOver {
+                return Ok(None);
+            }
+            let bytes = Zeroizing::new(make()?);
+            self.write(&path, &bytes).map_err(|error| KeyError::Unwritable { path: path.clone(), error })?;
+        }
+        read("store.path", &path).map(Some)
+    }
+
+    /// Writes a whole file or none: under another name first, and never over an existing one.
+    fn write(&self, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+        let draft = path.with_extension(format!("draft-{}", std::process::id()));
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        let placed = match std::fs::hard_link(&draft, path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            placed => placed,
+        };
+        std::fs::remove_file(&draft)?;
+        placed
+    }
+}

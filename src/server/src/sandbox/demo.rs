@@ -1,0 +1,249 @@
+//! `sakshi demo`: walks one verification on a fresh embedded store, tells what happens, and keeps
+//! serving.
+
+use clap::Args;
+use reqwest::{Client, Response};
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::node::{Node, StartError};
+use crate::sandbox::first_client;
+use crate::sandbox::first_client::FirstClient;
+use crate::sandbox::timeline::Timeline;
+use crate::serve;
+use crate::serve::Signals;
+use crate::settings::{LogFormat, Sources, load};
+use crate::telemetry;
+use crate::telemetry::Figures;
+
+/// How long the walk waits for its webhook.
+const WEBHOOK_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Options of `demo`.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Demo {
+    /// Port of the public listener on 127.0.0.1; 0 takes any that is free. Default: as the settings say (8080), or any when that is taken.
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
+    /// Port of the internal listener on 127.0.0.1; 0 takes any that is free. Default: as the settings say (8081), or any when that is taken.
+    #[arg(long, value_name = "PORT")]
+    pub internal_port: Option<u16>,
+}
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Runs the demo until it is told to stop.
+pub(super) async fn run(options: Demo, sources: &Sources, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
+    let walked = match telemetry::start_at(LogFormat::Text, "error") {
+        Ok(log) => walk(options, sources, out).await.map(|walked| (log, walked)),
+        Err(error) => Err(error.into()),
+    };
+    match walked {
+        Ok((_log, (node, signals, _receiver, _directory))) => serve::until_stopped(node, signals).await,
+        Err(error) => {
+            // Nobody is left to tell when stderr is closed.
+            let _ = writeln!(err, "error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn walk(
+    options: Demo,
+    sources: &Sources,
+    out: &mut dyn Write,
+) -> Result<(Node, Signals, WebhookReceiver, tempfile::TempDir), Failure> {
+    let directory = tempfile::Builder::new().prefix("sakshi-demo-").tempdir()?;
+    let signals = Signals::listen()?;
+    let node = start(options, sources, directory.path(), serve::recorder()?).await?;
+    let first = first_client::ensure(&*node.store, SystemClock.now()).await?.ok_or("the fresh store has a client already")?;
+    let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await?;
+
+    let mut timeline = Timeline::begin(out);
+    timeline.title(&format!("sakshi demo: one verification at {}", node.public_base))?;
+    let walk = Walk { http: Client::builder().no_proxy().build()?, base: node.public_base.clone(), first };
+    walk.verify(&receiver, &mut timeline).await?;
+    ways_on(timeline.out(), &node, &walk.first, &receiver)?;
+    Ok((node, signals, receiver, directory))
+}
+
+/// Starts a node on the ports that were asked for. Where none was, it is the one of the settings, or any when that is taken.
+async fn start(options: Demo, sources: &Sources, directory: &Path, metrics: Figures) -> Result<Node, Failure> {
+    let mut sources = sources.clone();
+    let set = |sources: &mut Sources, key: &str, value: String| sources.overrides.push((key.to_owned(), value));
+    set(&mut sources, "profile", "sandbox".to_owned());
+    set(&mut sources, "store.path", directory.to_string_lossy().into_owned());
+    let ports = [("server.public_addr", options.port), ("server.internal_addr", options.internal_port)];
+    for (key, port) in ports {
+        if let Some(port) = port {
+            set(&mut sources, key, format!("127.0.0.1:{port}"));
+        }
+    }
+    match Node::start(&load(&sources)?.settings, metrics.clone()).await {
+        Err(StartError::Listen { .. }) if ports.iter().any(|(_, port)| port.is_none()) => {
+            for (key, _) in ports.iter().filter(|(_, port)| port.is_none()) {
+                set(&mut sources, key, "127.0.0.1:0".to_owned());
+            }
+            Ok(Node::start(&load(&sources)?.settings, metrics).await?)
+        }
+        started => Ok(started?),
+    }
+}
+
+/// One verification as client backend, resident and webhook receiver see it.
+struct Walk {
+    http: Client,
+    base: String,
+    first: FirstClient,
+}
+
+impl Walk {
+    async fn verify(&self, receiver: &WebhookReceiver, timeline: &mut Timeline<'_>) -> Result<(), Failure> {
+        let request = json!({
+            "claims": ["name", "dob", "gender", "address", "pincode"], "channel": "web", "language": "english",
+            "face_auth": true, "webhook_url": receiver.url("/hook"), "client_reference_id": "order-42",
+        });
+        timeline.line("init", &format!("client asks for {}", request["claims"]))?;
+        let opened = self.call(self.http.post(self.url("/api/v1/nationalid-ovse/init")).json(&request)).await?;
+        let txn = text(&opened, "txnId")?;
+        timeline.line("", &format!("txnId {txn}, expires {}", text(&opened, "expiresAt")?))?;
+        let intent = text(&opened, "intentJwt")?;
+        let claims = sakshi_authority::intent::decode_unverified(intent)?;
+        timeline.line("intent", &format!("signed for the identity app: {} characters, sc {}", intent.len(), claims.sc))?;
+
+        let pending = self.call(self.http.get(self.url(&format!("/api/v1/nationalid-ovse/result/{txn}")))).await?;
+        timeline.line("poll", &pending.to_string())?;
+
+        timeline.line("consent", "the resident looks into the camera and agrees (sandbox identity app)")?;
+        let answer = json!({ "intent": intent, "resident": "asha", "action": "approve" });
+        let posted = checked(self.http.post(self.url("/sandbox/app/answer")).json(&answer).send().await?).await?;
+        let status = posted["callback"]["status"].as_u64().unwrap_or_default();
+        timeline.line("callback", &format!("signed SD-JWT posted, verified and accepted with {status}"))?;
+
+        let Some(webhook) = receiver.wait_for(1, WEBHOOK_PATIENCE).await.pop() else { return Err("no webhook came".into()) };
+        timeline.line("webhook", &received(&webhook))?;
+        let result = self.call(self.http.get(self.url(&format!("/api/v1/nationalid-ovse/result/{txn}")))).await?;
+        let same = serde_json::from_slice::<Value>(&webhook.body).is_ok_and(|body| body == result);
+        timeline.line("result", if same { "the poll answers the same body" } else { "the poll answers another body" })?;
+        if same { Ok(()) } else { Err("webhook and result differ".into()) }
+    }
+
+    async fn call(&self, request: reqwest::RequestBuilder) -> Result<Value, Failure> {
+        let request = request.header("X-API-KEY", self.first.key.reveal()).header("X-API-APP-ID", self.first.app.as_str());
+        checked(request.send().await?).await
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+}
+
+async fn checked(response: Response) -> Result<Value, Failure> {
+    let status = response.status();
+    let body: Value = response.json().await?;
+    if status.is_success() { Ok(body) } else { Err(format!("{status}: {body}").into()) }
+}
+
+fn text<'a>(body: &'a Value, field: &str) -> Result<&'a str, Failure> {
+    body[field].as_str().ok_or_else(|| format!("the answer has no {field}").into())
+}
+
+fn received(webhook: &Received) -> String {
+    format!("POST {} {}", webhook.path, String::from_utf8_lossy(&webhook.body))
+}
+
+/// This program as a shell finds it.
+fn program() -> String {
+    std::env::args().next().unwrap_or_else(|| "sakshi".to_owned())
+}
+
+/// What to try next, as commands to copy: any shell takes them, so none has a comment in it.
+fn ways_on(out: &mut dyn Write, node: &Node, first: &FirstClient, receiver: &WebhookReceiver) -> io::Result<()> {
+    let base = &node.public_base;
+    let (key, app) = (first.key.reveal(), &first.app);
+    let hook = receiver.url("/hook");
+    writeln!(
+        out,
+        r#"
+Still serving. In a browser: {base}/portal (sign in with the key and the app id below), {base}/docs
+
+In another terminal, first
+
+  export KEY='{key}' APP='{app}' BASE='{base}'
+
+open a transaction, which costs one credit:
+
+  TXN=$(curl -s "$BASE/api/v1/nationalid-ovse/init" -H "X-API-KEY: $KEY" -H "X-API-APP-ID: $APP" \
+    -H 'Content-Type: application/json' \
+    -d '{{"claims":["name","photo"],"channel":"web","webhook_url":"{hook}"}}' | tee /dev/stderr | sed 's/.*"txnId":"\([^"]*\)".*/\1/')
+
+be the resident, in a browser at the address that this prints:
+
+  echo "$BASE/v/$TXN"
+
+wait for the outcome, up to 30 seconds:
+
+  curl -s "$BASE/api/v1/nationalid-ovse/result/$TXN?wait=30" -H "X-API-KEY: $KEY" -H "X-API-APP-ID: $APP"
+
+see what the operator sees, the ledger and the supervision tree:
+
+  curl -s "http://{internal}/admin/v1/clients/{client}/statement" -H "Authorization: Bearer sandbox-admin-token-never-in-production"
+  curl -s "http://{internal}/admin/v1/tree" -H "Authorization: Bearer sandbox-admin-token-never-in-production"
+
+drive another flow from its order to its webhook, with this same program:
+
+  {program} trigger esign --outcome completed --signers 2 --base "$BASE" --internal "http://{internal}"
+
+Ctrl-C ends it; nothing is kept."#,
+        program = program(),
+        internal = node.internal_addr,
+        client = first.client,
+    )?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{SocketAddr, TcpListener};
+
+    use super::*;
+
+    /// Where the demo serves the public when its settings say `public`.
+    async fn serves_at(public: SocketAddr, options: Demo) -> Result<SocketAddr, Failure> {
+        let directory = tempfile::tempdir().unwrap();
+        let mut sources = Sources::default();
+        for (name, value) in [("PUBLIC_ADDR", public.to_string()), ("INTERNAL_ADDR", "127.0.0.1:0".into()), ("WORKERS", "1".into())] {
+            sources.environment.insert(format!("SAKSHI__SERVER__{name}"), value);
+        }
+        let node = start(options, &sources, directory.path(), Figures::default()).await?;
+        let address = node.public_addr;
+        node.stop().await;
+        Ok(address)
+    }
+
+    #[actix_rt::test]
+    async fn the_demo_serves_where_the_environment_says_unless_that_is_taken() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = taken.local_addr().unwrap();
+        assert_ne!(serves_at(address, Demo::default()).await.unwrap(), address);
+        drop(taken);
+        assert_eq!(serves_at(address, Demo::default()).await.unwrap(), address);
+    }
+
+    #[actix_rt::test]
+    async fn a_port_that_is_asked_for_is_taken_or_the_demo_says_why_not() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = taken.local_addr().unwrap();
+        let asked = Demo { port: Some(address.port()), internal_port: None };
+        let elsewhere = "127.0.0.1:0".parse().unwrap();
+        let refused = serves_at(elsewhere, asked).await.unwrap_err().to_string();
+        assert!(refused.contains(&address.to_string()), "{refused}");
+        drop(taken);
+        assert_eq!(serves_at(elsewhere, asked).await.unwrap(), address);
+    }
+}

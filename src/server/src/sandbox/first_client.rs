@@ -1,0 +1,76 @@
+//! The sandbox's own client: made at the first start, so that the first request needs no operator.
+//!
+//! Its key is shown once, like any other, and not kept.
+
+use sakshi_domain::credits::{CreditMove, EntryKind};
+use sakshi_domain::ids::{AppId, ClientId, KeyId};
+use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, KeyCase};
+use sakshi_domain::time::Timestamp;
+use sakshi_service::api_key::ApiKey;
+use sakshi_store::{PageRequest, Store, StoreError};
+use std::io;
+
+/// Credits that the sandbox's client begins with.
+const CREDITS: i64 = 1_000;
+const NAME: &str = "Sandbox client";
+
+/// What a client backend needs for its first request.
+#[derive(Debug)]
+pub struct FirstClient {
+    /// Whose credits are spent.
+    pub client: ClientId,
+    /// `X-API-APP-ID`.
+    pub app: AppId,
+    /// `X-API-KEY`.
+    pub key: ApiKey,
+}
+
+/// Why there is no first client.
+#[derive(Debug, thiserror::Error)]
+pub enum FirstClientError {
+    /// The store's trouble.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The system's random source does not answer.
+    #[error("no key could be made: {0}")]
+    Key(io::Error),
+}
+
+/// Makes the client unless the store has clients already.
+///
+/// # Errors
+/// The store's, or a failing random source.
+pub async fn ensure(store: &dyn Store, now: Timestamp) -> Result<Option<FirstClient>, FirstClientError> {
+    let known = store.list_clients(PageRequest { page: 1, page_size: 1 }).await?;
+    if known.total > 0 {
+        return Ok(None);
+    }
+    let client = Client { client_id: ClientId::generate(), name: NAME.to_owned(), created_at: now };
+    let app = App {
+        app_id: AppId::generate(),
+        client_id: client.client_id.clone(),
+        name: "Sandbox app".to_owned(),
+        payload_spelling: KeyCase::SnakeCase,
+        consent_webhook_url: None,
+        data_webhook_url: None,
+        historical_webhook_url: None,
+        created_at: now,
+    };
+    let (key, digest) = ApiKey::issue().ok_or_else(|| FirstClientError::Key(io::ErrorKind::Other.into()))?;
+    let record = ApiKeyRecord {
+        key_id: KeyId::generate(),
+        client_id: client.client_id.clone(),
+        label: "sandbox".to_owned(),
+        environments: Vec::new(),
+        created_at: now,
+        expires_at: None,
+        revoked_at: None,
+    };
+    let grant = CreditMove { kind: EntryKind::Grant, amount: CREDITS, reference: "sandbox-start".to_owned() };
+    let first = FirstClient { client: client.client_id.clone(), app: app.app_id.clone(), key };
+    store.create_client(client).await?;
+    store.create_app(app).await?;
+    store.create_key(record, digest).await?;
+    store.move_credits(first.client.clone(), grant).await?;
+    Ok(Some(first))
+}

@@ -1,0 +1,77 @@
+//! How the receiver treats what arrives: well, or badly on purpose.
+
+use clap::Args;
+use sakshi_sandbox::receiver::Behaviour;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+/// Ways to misbehave; at most one of them.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct Manner {
+    /// Answer with this HTTP status instead of 200.
+    #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(200..=599), group = "way")]
+    answer: Option<u16>,
+    /// Never answer and keep the connection open; the sender gives up after its time-out.
+    #[arg(long, group = "way")]
+    hang: bool,
+    /// Close the connection without an answer.
+    #[arg(long, group = "way")]
+    drop: bool,
+    /// Answer 200, but only after so many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, group = "way")]
+    slow: Option<Duration>,
+    /// Answer 302 with this `Location`; sakshi follows no redirect.
+    #[arg(long, value_name = "URL", value_parser = location, group = "way")]
+    redirect: Option<String>,
+    /// Misbehave at every Nth webhook only, with 500 when no other way is given.
+    #[arg(long, value_name = "N")]
+    fail_every: Option<NonZeroU64>,
+}
+
+impl Manner {
+    /// How the webhook with this number, counted from 1, is treated.
+    pub(super) fn treat(&self, number: u64) -> Behaviour {
+        match self.fail_every {
+            Some(every) if number % every != 0 => Behaviour::Answer(200),
+            Some(_) => self.way().unwrap_or(Behaviour::Answer(500)),
+            None => self.way().unwrap_or(Behaviour::Answer(200)),
+        }
+    }
+
+    fn way(&self) -> Option<Behaviour> {
+        let slow = self.slow.map(Behaviour::SlowAnswer);
+        let redirect = || self.redirect.clone().map(Behaviour::Redirect);
+        let answer = || self.answer.map(Behaviour::Answer);
+        slow.or_else(redirect).or_else(answer).or(self.hang.then_some(Behaviour::Hang)).or(self.drop.then_some(Behaviour::Drop))
+    }
+
+    /// What a reader should expect, when it is not the usual.
+    pub(super) fn told(&self) -> Option<String> {
+        let way = self.way().or(self.fail_every.map(|_| Behaviour::Answer(500)))?;
+        let which =
+            self.fail_every.map_or_else(|| "every webhook".to_owned(), |every| format!("every webhook whose number {every} divides"));
+        Some(format!("{which} is {}", treated(&way)))
+    }
+}
+
+/// What happens to a webhook, in words.
+pub(super) fn treated(behaviour: &Behaviour) -> String {
+    match behaviour {
+        Behaviour::Answer(status) => format!("answered {status}"),
+        Behaviour::Hang => "left without an answer".to_owned(),
+        Behaviour::Drop => "hung up on".to_owned(),
+        Behaviour::Redirect(target) => format!("answered 302 to {target}"),
+        Behaviour::SlowAnswer(time) => format!("answered 200 after {time:?}"),
+        Behaviour::CloseIdle => "answered 200 on a connection that is then closed".to_owned(),
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, &'static str> {
+    let seconds: f64 = text.parse().map_err(|_| "must be a number of seconds")?;
+    Duration::try_from_secs_f64(seconds).ok().filter(|time| *time <= Duration::from_secs(3_600)).ok_or("must be 0 to 3600 seconds")
+}
+
+fn location(text: &str) -> Result<String, &'static str> {
+    let fits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    fits.then(|| text.to_owned()).ok_or("must be a URL in visible ASCII characters")
+}

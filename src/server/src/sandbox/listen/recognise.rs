@@ -1,0 +1,123 @@
+//! What a webhook is, told from its body alone, and the key by which a receiver recognises a repeat
+//! (specification, "Deduplication keys"; of wealth data `dataType` too, since it is sent for each).
+
+use serde_json::Value;
+
+/// A webhook of one of the flows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::sandbox) struct Recognised {
+    /// Which flow reports.
+    pub(in crate::sandbox) kind: &'static str,
+    /// The deduplication key, as names and values; `None` when a part of it is not there.
+    pub(in crate::sandbox) key: Option<String>,
+}
+
+/// How the payload of a flow looks.
+struct Form {
+    kind: &'static str,
+    /// Whether its fields are those of `data`.
+    within_data: bool,
+    /// What no other flow's payload has all of, each in any of its spellings.
+    marks: &'static [&'static [&'static str]],
+    /// The parts of the key, each in any of its spellings.
+    key: &'static [&'static [&'static str]],
+}
+
+const FORMS: [Form; 7] = [
+    Form { kind: "esign", within_data: false, marks: &[&["documentId"], &["documentStatus"]], key: &[&["documentId"]] },
+    Form {
+        kind: "ovse",
+        within_data: true,
+        marks: &[&["txn_id", "txnId"], &["verification_passed", "verificationPassed"]],
+        key: &[&["txn_id", "txnId"]],
+    },
+    Form { kind: "doclocker", within_data: true, marks: &[&["transactionId"], &["docs"]], key: &[&["transactionId"]] },
+    Form { kind: "estamp", within_data: true, marks: &[&["eStampId"]], key: &[&["eStampId"]] },
+    Form { kind: "wealth-data", within_data: false, marks: &[&["txnId"], &["dataType"]], key: &[&["txnId"], &["dataType"]] },
+    Form {
+        kind: "wealth-historical",
+        within_data: false,
+        marks: &[&["consentHandleId"], &["fromDate"], &["toDate"]],
+        key: &[&["consentId"], &["accountId"], &["fromDate"], &["toDate"]],
+    },
+    Form {
+        kind: "wealth-consent",
+        within_data: false,
+        marks: &[&["consentHandle"], &["consentId"], &["status"], &["accounts"]],
+        key: &[&["consentId"], &["status"]],
+    },
+];
+
+/// The flow that a body reports; `None` when it looks like none of them.
+pub(in crate::sandbox) fn recognise(body: &Value) -> Option<Recognised> {
+    FORMS.iter().find_map(|form| {
+        let fields = if form.within_data { body.get("data")? } else { body };
+        let find = |spellings: &[&'static str]| spellings.iter().find_map(|name| Some((*name, fields.get(name)?)));
+        form.marks.iter().all(|mark| find(mark).is_some()).then(|| {
+            let part = |spellings: &&[&'static str]| {
+                let (name, value) = find(spellings)?;
+                Some(format!("{}{name}={}", if form.within_data { "data." } else { "" }, value.as_str()?.escape_debug()))
+            };
+            let parts: Option<Vec<String>> = form.key.iter().map(part).collect();
+            Recognised { kind: form.kind, key: parts.map(|parts| parts.join(" ")) }
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn golden(name: &str) -> Value {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../domain/tests/golden").join(name);
+        serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn every_payload_of_the_specification_is_recognised_with_its_key() {
+        let id = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
+        for (name, kind, key) in [
+            ("esign_completed.json", "esign", format!("documentId={id}")),
+            ("esign_expired.json", "esign", format!("documentId={id}")),
+            ("doclocker_fetched.json", "doclocker", format!("data.transactionId={id}")),
+            ("doclocker_failed.json", "doclocker", format!("data.transactionId={id}")),
+            ("estamp_completed.json", "estamp", format!("data.eStampId={id}")),
+            ("wealth_consent_accepted.json", "wealth-consent", "consentId=consent-1 status=Accepted".into()),
+            ("wealth_consent_expiring_soon.json", "wealth-consent", "consentId=consent-1 status=Expiring Soon".into()),
+            ("wealth_consent_rejected.json", "wealth-consent", "consentId=consent-1 status=Rejected".into()),
+            ("wealth_data_raw.json", "wealth-data", "txnId=fetch-1 dataType=RAW".into()),
+            ("wealth_data_analysed.json", "wealth-data", "txnId=fetch-1 dataType=ANALYSED".into()),
+            (
+                "wealth_historical.json",
+                "wealth-historical",
+                "consentId=consent-1 accountId=account-2 fromDate=2020-04-01 toDate=2026-01-31".into(),
+            ),
+        ] {
+            assert_eq!(recognise(&golden(name)), Some(Recognised { kind, key: Some(key) }), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_verification_is_recognised_in_both_spellings() {
+        for (id, passed) in [("txn_id", "verification_passed"), ("txnId", "verificationPassed")] {
+            let found = recognise(&json!({ "success": true, "data": { id: "t-1", passed: true } })).unwrap();
+            assert_eq!((found.kind, found.key), ("ovse", Some(format!("data.{id}=t-1"))));
+        }
+    }
+
+    #[test]
+    fn a_key_that_lacks_a_part_is_none_and_what_looks_like_nothing_is_nothing() {
+        let consent = json!({ "consentHandle": "h", "consentId": null, "status": "Rejected", "accounts": [] });
+        assert_eq!(recognise(&consent), Some(Recognised { kind: "wealth-consent", key: None }));
+        for body in
+            [json!({}), json!([1]), json!("text"), json!({ "data": "text" }), json!({ "documentId": "d" }), golden("pan_valid.json")]
+        {
+            assert_eq!(recognise(&body), None, "{body}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What `listen` prints: a paragraph for people or a line for machines about each webhook, and the
+//! summary.
+
+use sakshi_sandbox::receiver::{Behaviour, Received};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::manner::treated;
+use super::pretty::pretty;
+use super::{Listen, Repeat};
+use crate::cli::paint;
+
+/// Characters shown of a body that is not JSON.
+const TEXT_SHOWN: usize = 2_000;
+
+/// Says where webhooks are taken.
+pub(super) fn listening(options: &Listen, address: SocketAddr, out: &mut dyn Write) -> io::Result<()> {
+    let url = format!("http://{address}/");
+    let told = options.manner.told();
+    if options.json {
+        writeln!(out, "{}", json!({ "event": "listening", "url": url, "manner": told }))?;
+    } else {
+        writeln!(out, "Listening at {url} (any path); Ctrl-C ends it.")?;
+        if !address.ip().is_loopback() {
+            writeln!(out, "warning: other machines can reach this address; whatever they send is shown here")?;
+        }
+        if let Some(told) = told {
+            writeln!(out, "On purpose, {told}.")?;
+        }
+        writeln!(out)?;
+    }
+    out.flush()
+}
+
+/// One webhook.
+pub(super) struct Shown<'a> {
+    pub(super) number: u64,
+    pub(super) request: &'a Received,
+    /// The body, if it is JSON.
+    pub(super) body: Option<Value>,
+    pub(super) kind: &'static str,
+    pub(super) key: Option<String>,
+    pub(super) repeat: Option<Repeat>,
+    pub(super) behaviour: &'a Behaviour,
+    pub(super) file: Option<PathBuf>,
+}
+
+impl Shown<'_> {
+    pub(super) fn for_people(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Self { number, request, kind, .. } = self;
+        let bytes = request.body.len();
+        writeln!(
+            out,
+            "{}  #{number}  {} {}  {kind}  {bytes} bytes, {}",
+            request.at,
+            request.method,
+            request.path,
+            treated(self.behaviour)
+        )?;
+        match &self.key {
+            Some(key) => writeln!(out, "    key {key}")?,
+            None => writeln!(out, "    no deduplication key in it")?,
+        }
+        if let Some(Repeat { of, same_body }) = &self.repeat {
+            let body = if *same_body { "the same body" } else { "ANOTHER BODY" };
+            writeln!(out, "    !!!!!!!! DUPLICATE of #{of}: this key came before, with {body} !!!!!!!!")?;
+        }
+        if let Some(file) = &self.file {
+            writeln!(out, "    written to {}", file.display())?;
+        }
+        let text = String::from_utf8_lossy(&request.body);
+        let body = pretty(&text, 4).unwrap_or_else(|| {
+            let shown: String = text.chars().take(TEXT_SHOWN).map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect();
+            format!("    no JSON: {shown}")
+        });
+        writeln!(out, "{body}\n")?;
+        out.flush()
+    }
+
+    pub(super) fn for_machines(&self, out: &mut dyn Write) -> io::Result<()> {
+        let request = self.request;
+        let line = json!({
+            "event": "webhook", "number": self.number, "at": request.at, "method": request.method.as_str(), "path": request.path,
+            "kind": self.kind, "key": self.key, "bytes": request.body.len(), "treated": treated(self.behaviour),
+            "duplicate_of": self.repeat.as_ref().map(|repeat| repeat.of),
+            "same_body": self.repeat.as_ref().map(|repeat| repeat.same_body),
+            "file": self.file, "body": self.body,
+            "text": self.body.is_none().then(|| String::from_utf8_lossy(&request.body)),
+        });
+        writeln!(out, "{line}")?;
+        out.flush()
+    }
+}
+
+/// How many came, by kind.
+#[derive(Debug, Default)]
+pub(super) struct Tally(BTreeMap<&'static str, Count>);
+
+#[derive(Debug, Default)]
+struct Count {
+    webhooks: u64,
+    repeats: u64,
+}
+
+impl Tally {
+    pub(super) fn count(&mut self, kind: &'static str, repeat: bool) {
+        let count = self.0.entry(kind).or_default();
+        count.webhooks += 1;
+        count.repeats += u64::from(repeat);
+    }
+
+    pub(super) fn webhooks(&self) -> u64 {
+        self.0.values().map(|count| count.webhooks).sum()
+    }
+
+    pub(super) fn repeats(&self) -> u64 {
+        self.0.values().map(|count| count.repeats).sum()
+    }
+
+    pub(super) fn show(&self, machines: bool, out: &mut dyn Write) -> io::Result<()> {
+        let row = |(kind, count): (&&str, &Count)| json!({ "kind": kind, "webhooks": count.webhooks, "duplicates": count.repeats });
+        let rows: Vec<Value> = self.0.iter().map(row).collect();
+        let (webhooks, duplicates) = (self.webhooks(), self.repeats());
+        if machines {
+            writeln!(out, "{}", json!({ "event": "summary", "webhooks": webhooks, "duplicates": duplicates, "kinds": rows }))?;
+        } else {
+            let plural = |count: u64, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+            writeln!(out, "\n{}, {}.", plural(webhooks, "webhook"), plural(duplicates, "duplicate"))?;
+            if webhooks > 0 {
+                paint::table(&rows, &["kind", "webhooks", "duplicates"], out)?;
+            }
+        }
+        out.flush()
+    }
+}

@@ -1,0 +1,159 @@
+//! Which service is driven, and with which key.
+//!
+//! A developer should not have to look for credentials to try a flow. So where the settings are the
+//! sandbox's, a run without a key issues one through the operator's API, for an app of its own, and
+//! revokes it at the end.
+
+use clap::Args;
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_domain::profile::Profile;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use std::time::Duration;
+use url::Url;
+
+use crate::cli::CliError;
+use crate::cli::api::{Api, Identity};
+use crate::sandbox::timeline::Timeline;
+use crate::settings::{Sources, internal_reach, profile, public_reach};
+
+/// The app of runs that are given none; its registered URLs are theirs to change.
+const OWN_APP: &str = "sakshi trigger";
+/// The longest that a key of one run works, should the run not end in good order.
+const KEY_LIFETIME: Duration = Duration::from_secs(3_600);
+
+const NO_KEY: &str = "there is no API key to use: give --key and --app, or set SAKSHI_API_KEY and SAKSHI_APP_ID. \
+                      `sakshi admin clients list` and `sakshi admin apps list <client_id>` show who there is, and \
+                      `sakshi admin keys issue <client_id>` issues a key. (In the sandbox profile, trigger issues itself one.)";
+const NO_CLIENT: &str = "the service has no client yet: `sakshi admin clients create <name>` creates one";
+
+/// Options of every flow.
+#[derive(Args, Debug)]
+pub(super) struct Access {
+    /// URL of the public listener; default: from the settings.
+    #[arg(long, global = true, value_name = "URL")]
+    base: Option<Url>,
+    /// URL of the internal listener of the same service; default: from the settings.
+    #[arg(long, global = true, value_name = "URL")]
+    internal: Option<Url>,
+    /// API key, together with --app; default: one is issued for this run and revoked at its end.
+    #[arg(long, global = true, value_name = "KEY", env = "SAKSHI_API_KEY", hide_env_values = true)]
+    key: Option<SecretString>,
+    /// App that the flow is driven for; default: one for such runs.
+    #[arg(long, global = true, value_name = "APP_ID", env = "SAKSHI_APP_ID")]
+    app: Option<String>,
+    /// Admin token; default: admin.token of the settings.
+    #[arg(long, global = true, value_name = "TOKEN", env = "SAKSHI_ADMIN_TOKEN", hide_env_values = true)]
+    token: Option<SecretString>,
+}
+
+/// A service, and the right to use it.
+pub(super) struct Session {
+    /// The public listener, as people see it.
+    pub(super) base: Url,
+    /// The public API.
+    pub(super) client: Api,
+    /// The operator's API.
+    pub(super) operator: Api,
+    /// The app that the flow is driven for.
+    pub(super) app: String,
+    /// Whether the app is [`OWN_APP`].
+    pub(super) is_own_app: bool,
+    /// The key to be revoked.
+    issued: Option<String>,
+}
+
+impl Session {
+    /// Finds the service, makes sure that it is a sandbox, and gets a key.
+    pub(super) async fn open(access: &Access, sources: &Sources) -> Result<Self, CliError> {
+        let base = access.base.clone().map_or_else(|| public_reach(sources), Ok)?;
+        let reach = internal_reach(sources, access.internal.as_ref())?;
+        let operator = Api::new(reach.url, Identity::Operator(access.token.clone().unwrap_or(reach.admin_token)))?;
+        require_sandbox(&base).await?;
+        let (key, app, is_own_app, issued) = match (&access.key, &access.app) {
+            (Some(key), Some(app)) => (key.clone(), app.clone(), false, None),
+            (Some(_), None) => return Err(CliError::Local("a key alone is not enough: say with --app for which app of its client".into())),
+            (None, _) if profile(sources)? != Profile::Sandbox => return Err(CliError::Local(NO_KEY.to_owned())),
+            (None, Some(app)) => {
+                let known = operator.get(&format!("/admin/v1/apps/{}", segment(app))).await?;
+                let (key, id) = issue(&operator, &text(&known, "client_id")?).await?;
+                (key, app.clone(), false, Some(id))
+            }
+            (None, None) => {
+                let client = first_client(&operator).await?;
+                let app = own_app(&operator, &client).await?;
+                let (key, id) = issue(&operator, &client).await?;
+                (key, app, true, Some(id))
+            }
+        };
+        let client = Api::new(base.clone(), Identity::Client { key, app: app.clone() })?;
+        Ok(Self { base, client, operator, app, is_own_app, issued })
+    }
+
+    /// Says for whom the flow is driven.
+    pub(super) fn introduce(&self, timeline: &mut Timeline<'_>) -> Result<(), CliError> {
+        let key = if self.issued.is_some() { "with a key for this run, revoked at its end" } else { "with the given key" };
+        let whose = if self.is_own_app { format!("app {} (\"{OWN_APP}\")", self.app) } else { format!("app {}", self.app) };
+        Ok(timeline.line("client", &format!("{whose}, {key}"))?)
+    }
+
+    /// Whether the service can reach a port of this machine's loopback interface.
+    pub(super) fn is_here(&self) -> bool {
+        match self.base.host() {
+            Some(url::Host::Ipv4(address)) => address.is_loopback(),
+            Some(url::Host::Ipv6(address)) => address.is_loopback(),
+            Some(url::Host::Domain(name)) => name == "localhost",
+            None => false,
+        }
+    }
+
+    /// Revokes a key that was issued for this run.
+    pub(super) async fn end(&self) -> Result<(), CliError> {
+        let Some(key) = &self.issued else { return Ok(()) };
+        self.operator.delete(&format!("/admin/v1/keys/{}", segment(key))).await.map(drop)
+    }
+}
+
+/// Nothing is ordered from a service that would order it from a real upstream.
+async fn require_sandbox(base: &Url) -> Result<(), CliError> {
+    match Api::new(base.clone(), Identity::Nobody)?.get("/sandbox/flows").await {
+        Err(CliError::NotFound(_)) => Err(CliError::Refused(format!(
+            "the service at {base} is no sandbox: trigger plays the outcomes of a sandbox's own upstreams, and drives nothing else"
+        ))),
+        answered => answered.map(drop),
+    }
+}
+
+async fn issue(operator: &Api, client: &str) -> Result<(SecretString, String), CliError> {
+    let until = SystemClock.now() + KEY_LIFETIME;
+    let asked = json!({ "label": OWN_APP, "environments": ["sandbox"], "expires_at": until });
+    let issued = operator.post(&format!("/admin/v1/clients/{}/keys", segment(client)), &asked).await?;
+    Ok((SecretString::from(text(&issued, "api_key")?), text(&issued, "key_id")?))
+}
+
+async fn first_client(operator: &Api) -> Result<String, CliError> {
+    let known = operator.get("/admin/v1/clients?page=1&page_size=1").await?;
+    let first = known["clients"].get(0).ok_or_else(|| CliError::Refused(NO_CLIENT.to_owned()))?;
+    text(first, "client_id")
+}
+
+async fn own_app(operator: &Api, client: &str) -> Result<String, CliError> {
+    let path = format!("/admin/v1/clients/{}/apps", segment(client));
+    let known = operator.get(&path).await?;
+    let own = known["apps"].as_array().into_iter().flatten().find(|app| app["name"] == OWN_APP);
+    match own {
+        Some(app) => text(app, "app_id"),
+        None => text(&operator.post(&path, &json!({ "name": OWN_APP })).await?, "app_id"),
+    }
+}
+
+/// A member of an answer that must be there.
+pub(super) fn text(answer: &Value, member: &str) -> Result<String, CliError> {
+    let found = answer[member].as_str().map(str::to_owned);
+    found.ok_or_else(|| CliError::Refused(format!("the service's answer has no {member}; is it of another version?")))
+}
+
+/// Text as one segment of a path, whatever it holds.
+pub(super) fn segment(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}

@@ -1,0 +1,97 @@
+//! A document to be signed: request, the signers, webhook, status.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use clap::ValueEnum;
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+use super::walk::{Poll, Walk, is_pending};
+use super::word;
+use crate::cli::CliError;
+
+/// What the signers do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Outcome {
+    #[default]
+    Completed,
+    Rejected,
+    Expired,
+    SignedOnce,
+    Lapsed,
+}
+
+/// How long signers are invited.
+const INVITATION: Duration = Duration::from_secs(24 * 3_600);
+/// The same when the invitation is to end by itself.
+const SHORT_INVITATION: Duration = Duration::from_secs(3);
+/// How long after that the service may notice.
+const LAPSE_PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(250);
+
+pub(super) async fn drive(walk: &mut Walk<'_, '_>, outcome: Outcome, signers: u8) -> Result<bool, CliError> {
+    let mut order = order(signers, if outcome == Outcome::Lapsed { SHORT_INVITATION } else { INVITATION });
+    if let Some(url) = walk.hook.url() {
+        order["responseUrl"] = url.into();
+    }
+    walk.hook.introduce(walk.timeline, "named in the order")?;
+    let (opened, document) = walk.order("/api/v1/esign/request", &order, "documentId").await?;
+    for signer in opened["signerInfo"].as_array().into_iter().flatten() {
+        walk.page(&signer["signingUrl"])?;
+    }
+    let poll = Poll::Post("/api/v1/esign/status", json!({ "documentId": document }));
+    let mut good = walk.poll_pending(&poll).await?;
+    if outcome == Outcome::Lapsed {
+        lapse(walk, &poll).await?;
+    } else {
+        good &= walk.play("esign", &document, &word(outcome)).await?.refused == 0;
+    }
+
+    let webhooks = walk.flow_webhooks(&document).await?;
+    let (status, same) = walk.poll_end(&poll).await?;
+    let found = status["documentStatus"].as_str().or_else(|| status["data"]["documentStatus"].as_str()).unwrap_or("unknown").to_owned();
+    let expected = match outcome {
+        Outcome::Completed => "Completed",
+        Outcome::SignedOnce if signers == 1 => "Completed",
+        Outcome::SignedOnce => "Pending",
+        Outcome::Rejected => "Rejected",
+        Outcome::Expired | Outcome::Lapsed => "Expired",
+    };
+    good &= same & walk.judge("documentStatus", &found, expected)?;
+    if walk.hook.url().is_some() {
+        let wanted = if expected == "Pending" { "0" } else { "1" };
+        good &= walk.judge("webhooks", &webhooks.to_string(), wanted)?;
+    }
+    Ok(good)
+}
+
+fn order(signers: u8, invitation: Duration) -> Value {
+    let until = SystemClock.now() + invitation;
+    let signer = |number| json!({ "signerName": format!("Signer {number}"), "signerRefId": format!("signer-{number}"), "invitationExpireTimeStamp": until });
+    json!({
+        "documentInfo": { "name": "Loan agreement", "content": BASE64_STANDARD.encode(DOCUMENT) },
+        "signerInfo": (1..=signers).map(signer).collect::<Vec<_>>(),
+        "documentReferenceId": "loan-agreement-7",
+    })
+}
+
+/// Waits until the service has noticed that the invitation is over.
+async fn lapse(walk: &mut Walk<'_, '_>, poll: &Poll) -> Result<(), CliError> {
+    walk.timeline.line("signers", &format!("do nothing; the invitation ends after {} s", SHORT_INVITATION.as_secs()))?;
+    let end = Instant::now() + SHORT_INVITATION + LAPSE_PATIENCE;
+    while is_pending(&walk.ask(poll).await?) && Instant::now() < end {
+        sleep(PAUSE).await;
+    }
+    Ok(())
+}
+
+/// A page that says nothing.
+pub(super) const DOCUMENT: &str = "%PDF-1.4
+1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
+2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]>>endobj
+trailer<</Root 1 0 R>>
+%%EOF
+";

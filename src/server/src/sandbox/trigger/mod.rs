@@ -1,0 +1,156 @@
+//! `sakshi trigger`: drives one flow on a running sandbox from its order to its outcome, and tells
+//! what happens, as the demo does.
+//!
+//! It is a client like any other: what it knows comes from the public API, the operator's API and
+//! the JSON side of the sandbox. [`access`] finds the service and a key, [`hook`] says where the
+//! webhook goes, [`walk`] has the steps that flows share, and each flow has a file.
+
+mod access;
+mod doclocker;
+mod esign;
+mod estamp;
+mod hook;
+mod ovse;
+mod walk;
+mod wealth;
+
+use std::io::Write;
+
+use clap::{Args, Subcommand, ValueEnum};
+use url::Url;
+
+use crate::cli::CliError;
+use crate::sandbox::timeline::Timeline;
+use crate::settings::Sources;
+use access::{Access, Session};
+use hook::Hook;
+use walk::Walk;
+
+/// Options of `trigger`.
+#[derive(Args, Debug)]
+#[command(after_help = outcomes())]
+pub struct Trigger {
+    #[command(flatten)]
+    access: Access,
+    /// Where the webhook goes; registered for the app where the flow takes no URL of its own. Default: this command receives it.
+    #[arg(long, global = true, value_name = "URL")]
+    webhook_url: Option<Url>,
+    #[command(subcommand)]
+    flow: Flow,
+}
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+enum Flow {
+    /// A verification with the identity app; costs a credit of the sandbox.
+    Ovse {
+        /// What the resident does.
+        #[arg(long, value_enum, default_value_t)]
+        outcome: ovse::Outcome,
+    },
+    /// A document to be signed.
+    Esign {
+        /// What the signers do; `lapsed` waits until an invitation of a few seconds has ended by itself.
+        #[arg(long, value_enum, default_value_t)]
+        outcome: esign::Outcome,
+        /// How many sign, in order.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=20))]
+        signers: u8,
+    },
+    /// Documents from a locker.
+    Doclocker {
+        /// What the locker gives.
+        #[arg(long, value_enum, default_value_t)]
+        outcome: doclocker::Outcome,
+    },
+    /// A document to be stamped.
+    Estamp {
+        /// What the registry does.
+        #[arg(long, value_enum, default_value_t)]
+        outcome: estamp::Outcome,
+        /// Which kind of stamp.
+        #[arg(long, value_enum, default_value_t)]
+        api_type: estamp::ApiType,
+    },
+    /// A consent to share wealth data, and the data.
+    Wealth {
+        /// What the person and the providers do.
+        #[arg(long, value_enum, default_value_t)]
+        outcome: wealth::Outcome,
+    },
+}
+
+impl Flow {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Ovse { .. } => "ovse",
+            Self::Esign { .. } => "esign",
+            Self::Doclocker { .. } => "doclocker",
+            Self::Estamp { .. } => "estamp",
+            Self::Wealth { .. } => "wealth",
+        }
+    }
+
+    fn outcome(self) -> String {
+        match self {
+            Self::Ovse { outcome } => word(outcome),
+            Self::Esign { outcome, .. } => word(outcome),
+            Self::Doclocker { outcome } => word(outcome),
+            Self::Estamp { outcome, .. } => word(outcome),
+            Self::Wealth { outcome } => word(outcome),
+        }
+    }
+
+    /// Whether its order names the receiver of its webhook.
+    const fn takes_a_url(self) -> bool {
+        matches!(self, Self::Ovse { .. } | Self::Esign { .. })
+    }
+}
+
+/// The word that is typed for a value, and sent to the sandbox.
+fn word<E: ValueEnum + Copy>(value: E) -> String {
+    value.to_possible_value().map_or_else(String::new, |known| known.get_name().to_owned())
+}
+
+/// The outcomes of every flow, for `--help`.
+pub fn outcomes() -> String {
+    fn of<E: ValueEnum + Copy>(flow: &str) -> String {
+        let words: Vec<String> = E::value_variants().iter().copied().map(word).collect();
+        format!("  {flow:<10} {}\n", words.join(", "))
+    }
+    let flows = [
+        of::<ovse::Outcome>("ovse"),
+        of::<esign::Outcome>("esign"),
+        of::<doclocker::Outcome>("doclocker"),
+        of::<estamp::Outcome>("estamp"),
+        of::<wealth::Outcome>("wealth"),
+    ];
+    format!("Outcomes (--outcome; the first is the default):\n{}", flows.concat())
+}
+
+/// Drives the flow; the answer is "no" when something did not come out as it should.
+pub async fn run(trigger: &Trigger, sources: &Sources, out: &mut dyn Write) -> Result<bool, CliError> {
+    let flow = trigger.flow;
+    let mut timeline = Timeline::begin(out);
+    let session = Session::open(&trigger.access, sources).await?;
+    timeline.title(&format!("sakshi trigger {}, {}, at {}", flow.word(), flow.outcome(), session.base.as_str().trim_end_matches('/')))?;
+    session.introduce(&mut timeline)?;
+    let driven = drive(trigger, &session, &mut timeline).await;
+    // The key is given back whatever happened; if that fails too, the first failure says more.
+    let ended = session.end().await;
+    let good = driven?;
+    ended?;
+    timeline.line("end", if good { "everything came out as it should" } else { "NOT everything came out as it should" })?;
+    Ok(good)
+}
+
+async fn drive(trigger: &Trigger, session: &Session, timeline: &mut Timeline<'_>) -> Result<bool, CliError> {
+    let hook = Hook::choose(trigger.webhook_url.as_ref(), session, trigger.flow.takes_a_url()).await?;
+    let mut walk = Walk { session, hook, timeline };
+    match trigger.flow {
+        Flow::Ovse { outcome } => ovse::drive(&mut walk, outcome).await,
+        Flow::Esign { outcome, signers } => esign::drive(&mut walk, outcome, signers).await,
+        Flow::Doclocker { outcome } => doclocker::drive(&mut walk, outcome).await,
+        Flow::Estamp { outcome, api_type } => estamp::drive(&mut walk, outcome, api_type).await,
+        Flow::Wealth { outcome } => wealth::drive(&mut walk, outcome).await,
+    }
+}

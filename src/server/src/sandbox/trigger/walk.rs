@@ -1,0 +1,189 @@
+//! The steps that flows share: order, poll, outcome, webhooks, and the judgement of what came out.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::access::{Session, segment, text};
+use super::hook::Hook;
+use crate::cli::CliError;
+use crate::sandbox::listen::pretty::pretty;
+use crate::sandbox::listen::recognise::recognise;
+use crate::sandbox::timeline::Timeline;
+
+/// How long webhooks may take to be attempted; a receiver that hangs takes longer.
+const ATTEMPT_PATIENCE: Duration = Duration::from_secs(15);
+const PAUSE: Duration = Duration::from_millis(50);
+/// Where the lines under a step begin.
+const MARGIN: usize = 23;
+
+/// One flow on its way.
+pub(super) struct Walk<'a, 'out> {
+    pub(super) session: &'a Session,
+    pub(super) hook: Hook,
+    pub(super) timeline: &'a mut Timeline<'out>,
+}
+
+/// How a flow is polled.
+pub(super) enum Poll {
+    Get(String),
+    Post(&'static str, Value),
+}
+
+impl Walk<'_, '_> {
+    /// Orders the flow; the answer and the id in it.
+    pub(super) async fn order(&mut self, path: &str, order: &Value, id: &str) -> Result<(Value, String), CliError> {
+        let opened = self.session.client.post(path, order).await?;
+        let named = text(&opened, id)?;
+        self.timeline.line("order", &format!("POST {path}: {id} {named}"))?;
+        Ok((opened, named))
+    }
+
+    /// A page that a person could use instead of this command.
+    pub(super) fn page(&mut self, url: &Value) -> Result<(), CliError> {
+        Ok(url.as_str().map_or(Ok(()), |url| self.timeline.line("", &format!("page {url}")))?)
+    }
+
+    /// Polls, silently.
+    pub(super) async fn ask(&self, poll: &Poll) -> Result<Value, CliError> {
+        match poll {
+            Poll::Get(path) => self.session.client.get(path).await,
+            Poll::Post(path, body) => self.session.client.post(path, body).await,
+        }
+    }
+
+    /// Polls a flow that must not have ended.
+    pub(super) async fn poll_pending(&mut self, poll: &Poll) -> Result<bool, CliError> {
+        let answer = self.ask(poll).await?;
+        let good = is_pending(&answer);
+        self.timeline.line("poll", if good { "pending" } else { "NOT pending, although nothing has happened" })?;
+        Ok(good)
+    }
+
+    /// Has the sandbox's upstream play an outcome; how many of its reports were new to the service.
+    pub(super) async fn play(&mut self, flow: &str, id: &str, outcome: &str) -> Result<Played, CliError> {
+        let path = format!("/sandbox/flows/{flow}/{}", segment(id));
+        let answer = self.session.client.post(&path, &json!({ "outcome": outcome })).await?;
+        let mut played = Played { accepted: 0, refused: 0 };
+        for report in answer["reported"].as_array().into_iter().flatten() {
+            let said = |member: &str| report[member].as_str().unwrap_or_default();
+            let told = format!("{} report: {} {}{}", said("kind"), report["status"], said("result"), said("code"));
+            self.timeline.line("upstream", &told)?;
+            if report["status"] != 200 {
+                played.refused += 1;
+            } else if report["result"] != "repeated" {
+                played.accepted += 1;
+            }
+        }
+        Ok(played)
+    }
+
+    /// Waits until every webhook of a flow was attempted, and tells of each; how many there are.
+    pub(super) async fn flow_webhooks(&mut self, id: &str) -> Result<usize, CliError> {
+        let path = format!("/admin/v1/flows/{}/deliveries", segment(id));
+        let answer = self.attempted(&path, |answer| {
+            let rows = answer["deliveries"].as_array().into_iter().flatten();
+            rows.clone().all(|row| !matches!(row["state"].as_str(), Some("waiting" | "under_way")))
+        });
+        let answer = answer.await?;
+        let rows = answer["deliveries"].as_array().map(Vec::as_slice).unwrap_or_default();
+        self.show_received()?;
+        for row in rows {
+            self.attempt(&row["tells"], &row["state"], row)?;
+        }
+        if rows.is_empty() {
+            self.timeline.line("webhook", "none")?;
+        }
+        Ok(rows.len())
+    }
+
+    /// The same for the one webhook of a transaction, if there is one.
+    pub(super) async fn transaction_webhook(&mut self, txn: &str) -> Result<usize, CliError> {
+        let path = format!("/admin/v1/transactions/{}/delivery", segment(txn));
+        let answer = match self.attempted(&path, |answer| !answer["attempt"].is_null()).await {
+            Ok(answer) => answer,
+            Err(CliError::NotFound(_)) => {
+                self.timeline.line("webhook", "none")?;
+                return Ok(0);
+            }
+            Err(error) => return Err(error),
+        };
+        self.show_received()?;
+        self.attempt(&json!("the outcome"), &answer["attempt"]["outcome"], &answer["attempt"])?;
+        Ok(1)
+    }
+
+    /// What the operator's API says once `settled` holds, or patience is over.
+    async fn attempted(&self, path: &str, settled: impl Fn(&Value) -> bool) -> Result<Value, CliError> {
+        let end = Instant::now() + ATTEMPT_PATIENCE;
+        loop {
+            let answer = self.session.operator.get(path).await?;
+            if settled(&answer) || Instant::now() > end {
+                return Ok(answer);
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    fn show_received(&mut self) -> Result<(), CliError> {
+        for webhook in self.hook.received() {
+            let body = String::from_utf8_lossy(&webhook.body);
+            let known = serde_json::from_str(&body).ok().as_ref().and_then(recognise);
+            let key = known.and_then(|known| known.key).unwrap_or_default();
+            self.timeline.line("webhook", &format!("{} {}, {} bytes, key {key}", webhook.method, webhook.path, webhook.body.len()))?;
+            writeln!(self.timeline.out(), "{}", pretty(&body, MARGIN).unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    fn attempt(&mut self, tells: &Value, state: &Value, row: &Value) -> Result<(), CliError> {
+        let word = state.as_str().unwrap_or("still under way");
+        let mut told = format!("{}: {word}", tells.as_str().unwrap_or("webhook"));
+        if let Some(status) = row["status"].as_u64() {
+            told.push_str(&format!(", {status}"));
+        }
+        if let Some(duration) = row["duration_ms"].as_u64() {
+            told.push_str(&format!(", {duration} ms"));
+        }
+        Ok(self.timeline.line("attempt", &told)?)
+    }
+
+    /// Polls the end, and compares it with the webhook where this run has it.
+    pub(super) async fn poll_end(&mut self, poll: &Poll) -> Result<(Value, bool), CliError> {
+        let answer = self.ask(poll).await?;
+        let webhook = self.hook.received().last().and_then(|webhook| serde_json::from_slice::<Value>(&webhook.body).ok());
+        let same = webhook.as_ref().is_none_or(|webhook| *webhook == answer);
+        match webhook {
+            Some(_) if same => self.timeline.line("poll", "the same body as the webhook's")?,
+            Some(_) => self.timeline.line("poll", "NOT the webhook's body:")?,
+            None => self.timeline.line("poll", if is_pending(&answer) { "still pending:" } else { "finished:" })?,
+        }
+        if webhook.is_none() || !same {
+            writeln!(self.timeline.out(), "{}", pretty(&answer.to_string(), MARGIN).unwrap_or_default())?;
+        }
+        Ok((answer, same))
+    }
+
+    /// Says whether something is what it should be.
+    pub(super) fn judge(&mut self, what: &str, found: &str, expected: &str) -> Result<bool, CliError> {
+        let good = found == expected;
+        let told = if good { format!("{what} {found}, as it should be") } else { format!("{what} {found}, NOT {expected}") };
+        self.timeline.line("result", &told)?;
+        Ok(good)
+    }
+}
+
+/// What the service made of the reports of an outcome.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Played {
+    /// It took so many.
+    pub(super) accepted: usize,
+    /// It took so many not.
+    pub(super) refused: usize,
+}
+
+/// Whether a poll's answer is the stub.
+pub(super) fn is_pending(answer: &Value) -> bool {
+    answer["pending"] == true || answer["data"]["pending"] == true
+}

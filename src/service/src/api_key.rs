@@ -1,0 +1,120 @@
+//! API keys: `sk_`, then 40 characters of Base64url that hold 208 random bits and a 32-bit
+//! checksum.
+//!
+//! The checksum lets a mistyped or made-up key be refused without asking the store. Only the
+//! SHA-256 of a key is ever stored.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::rand;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sakshi_domain::tenancy::KeyDigest;
+use std::fmt;
+
+/// How every key begins.
+pub const PREFIX: &str = "sk_";
+const RANDOM_BYTES: usize = 26;
+const CHECKSUM_BYTES: usize = 4;
+/// Characters of a key.
+pub const KEY_CHARS: usize = PREFIX.len() + (RANDOM_BYTES + CHECKSUM_BYTES) / 3 * 4;
+
+const _: () = assert!((RANDOM_BYTES + CHECKSUM_BYTES).is_multiple_of(3), "no padding and no unused bits");
+const _: () = assert!(RANDOM_BYTES * 8 >= 192);
+
+/// A well-formed key; shown once, when it is issued.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(String);
+
+impl ApiKey {
+    /// A fresh key and what is stored of it; `None` when the system has no randomness.
+    #[must_use]
+    pub fn issue() -> Option<(Self, KeyDigest)> {
+        let mut bytes = [0_u8; RANDOM_BYTES + CHECKSUM_BYTES];
+        let (random, sum) = bytes.split_at_mut(RANDOM_BYTES);
+        rand::fill(random).ok()?;
+        sum.copy_from_slice(&checksum(random));
+        let key = Self(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)));
+        let digest = key.digest();
+        Some((key, digest))
+    }
+
+    /// Recognises a key by its form and checksum.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let body = text.strip_prefix(PREFIX).filter(|_| text.len() == KEY_CHARS)?;
+        let mut bytes = [0_u8; RANDOM_BYTES + CHECKSUM_BYTES];
+        URL_SAFE_NO_PAD.decode_slice(body, &mut bytes).ok().filter(|length| *length == bytes.len())?;
+        let (random, sum) = bytes.split_at(RANDOM_BYTES);
+        (checksum(random) == sum).then(|| Self(text.to_owned()))
+    }
+
+    /// What is stored of it.
+    #[must_use]
+    pub fn digest(&self) -> KeyDigest {
+        KeyDigest(sha256(&[self.0.as_bytes()]))
+    }
+
+    /// The key itself, to be shown once to its holder.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey([not shown])")
+    }
+}
+
+fn checksum(random: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    let full = sha256(&[b"sakshi api key", random]);
+    [full[0], full[1], full[2], full[3]]
+}
+
+/// SHA-256 over the parts in a row.
+pub fn sha256(parts: &[&[u8]]) -> [u8; 32] {
+    let mut out = [0_u8; 32];
+    match parts {
+        [one] => out.copy_from_slice(digest(&SHA256, one).as_ref()),
+        _ => {
+            let mut context = aws_lc_rs::digest::Context::new(&SHA256);
+            parts.iter().for_each(|part| context.update(part));
+            out.copy_from_slice(context.finish().as_ref());
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_issued_key_is_recognised_and_its_digest_is_stable() {
+        let (key, digest) = ApiKey::issue().unwrap();
+        assert_eq!(key.reveal().len(), KEY_CHARS);
+        assert_eq!(ApiKey::parse(key.reveal()).unwrap().digest(), digest);
+        assert_ne!(ApiKey::issue().unwrap().1, digest);
+    }
+
+    #[test]
+    fn a_mistyped_key_is_refused_by_its_checksum() {
+        let (key, _) = ApiKey::issue().unwrap();
+        for position in PREFIX.len()..KEY_CHARS {
+            let mut text = key.reveal().to_owned().into_bytes();
+            text[position] = if text[position] == b'A' { b'B' } else { b'A' };
+            assert!(ApiKey::parse(std::str::from_utf8(&text).unwrap()).is_none(), "{position}");
+        }
+        let long = format!("{}A", key.reveal());
+        for text in ["", "sk_", &key.reveal()[1..], &key.reveal()[..KEY_CHARS - 1], &long, &"é".repeat(30)] {
+            assert!(ApiKey::parse(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn debug_output_does_not_show_the_key() {
+        let (key, _) = ApiKey::issue().unwrap();
+        assert!(!format!("{key:?}").contains(&key.reveal()[3..]));
+    }
+}

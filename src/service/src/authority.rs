@@ -1,0 +1,58 @@
+//! What this service and the identity authority have agreed on, ready for use: the intent signer, callback addresses, links
+//! that launch the app, the host of QR values, and the issuers whose credentials are accepted.
+
+use sakshi_authority::callback_address::CallbackAddresses;
+use sakshi_authority::intent::{IntentError, IntentSigner};
+use sakshi_authority::launch::AppLinks;
+use sakshi_authority::qr;
+use sakshi_authority::sdjwt::Verifier;
+use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::Pending;
+
+/// Everything needed to speak with the identity app.
+#[derive(Debug)]
+pub struct AuthorityContext {
+    /// Signs intents.
+    pub signer: IntentSigner,
+    /// Makes and recognises callback addresses.
+    pub callbacks: CallbackAddresses,
+    /// How the app is launched on the same phone.
+    pub links: AppLinks,
+    /// Scheme and host of QR values.
+    pub qr_host: String,
+    /// Verifies credentials.
+    pub verifier: Verifier,
+    /// Whether the sandbox identity app is mounted.
+    pub sandbox: bool,
+    /// The URL under which the public sees this service, without a trailing slash.
+    pub public_base: String,
+}
+
+impl AuthorityContext {
+    /// The intent of a transaction, signed afresh.
+    ///
+    /// # Errors
+    /// Only if the cryptographic library fails.
+    pub fn intent(&self, pending: &Pending, now: Timestamp) -> Result<String, IntentError> {
+        self.signer.sign(pending, &self.callbacks.for_txn(pending.id), now)
+    }
+
+    /// The value of a QR code that the identity app scans.
+    #[must_use]
+    pub fn qr_payload(&self, intent: &str) -> String {
+        qr::qr_payload(&self.qr_host, intent)
+    }
+
+    /// The URL that an event's QR code holds (`qr_url`).
+    #[must_use]
+    pub fn event_url(&self, id: EventId) -> String {
+        format!("{}/e/{id}", self.public_base)
+    }
+
+    /// The verify page of a transaction (`requestUrl`).
+    #[must_use]
+    pub fn request_url(&self, id: TxnId) -> String {
+        format!("{}/v/{id}", self.public_base)
+    }
+}

@@ -1,0 +1,73 @@
+//! Ending in good order: a stage that everybody sees, and a count of requests under way.
+//!
+//! First the end is announced: the node is unready and closes each connection behind an answer, but
+//! serves as before, so that a balancer has time to send requests elsewhere. Then it begins: long
+//! polls and event streams end, and the process ends when nothing is under way.
+
+use sakshi_actors::Gate;
+/// A request under way.
+pub use sakshi_actors::Permit as UnderWay;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Serving,
+    Announced,
+    Begun,
+}
+
+/// The state of the drain, shared by all workers.
+#[derive(Clone, Debug)]
+pub struct Drain {
+    stage: Arc<watch::Sender<Stage>>,
+    under_way: Arc<Gate>,
+}
+
+impl Drain {
+    /// Not draining, nothing under way.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { stage: Arc::new(watch::channel(Stage::Serving).0), under_way: Gate::new(usize::MAX) }
+    }
+
+    /// Tells that the end is near.
+    pub fn announce(&self) {
+        self.stage.send_replace(Stage::Announced);
+    }
+
+    /// Ends what would last.
+    pub fn begin(&self) {
+        self.stage.send_replace(Stage::Begun);
+    }
+
+    /// Whether the end is near.
+    #[must_use]
+    pub fn is_announced(&self) -> bool {
+        *self.stage.borrow() >= Stage::Announced
+    }
+
+    /// Returns when what lasts must end.
+    pub async fn begun(&self) {
+        // The sender lives in `self`, so waiting cannot fail.
+        let _ = self.stage.subscribe().wait_for(|stage| *stage == Stage::Begun).await;
+    }
+
+    /// Counts a request until the permit is dropped.
+    #[must_use]
+    pub fn enter(&self) -> UnderWay {
+        self.under_way.enter_anyway()
+    }
+
+    /// Waits until nothing is under way, for `patience` at most; returns what still is.
+    pub async fn finish(&self, patience: Duration) -> usize {
+        self.under_way.emptied(patience).await
+    }
+}
+
+impl Default for Drain {
+    fn default() -> Self {
+        Self::new()
+    }
+}

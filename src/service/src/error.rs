@@ -1,0 +1,98 @@
+//! Why a use case was refused, for whoever asked; the edges turn it into their own answers.
+
+use sakshi_actors::AskError;
+use sakshi_domain::event::EventRefusal;
+use sakshi_domain::flow::transition::ReportRefusal;
+use sakshi_domain::invalid::Invalid;
+use sakshi_outbound::upstream::UpstreamError;
+use sakshi_store::StoreError;
+use std::time::Duration;
+
+/// Why a use case was refused. Nothing was changed or debited, unless a variant says otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServiceError {
+    /// Fields that are missing, unknown or not acceptable.
+    Invalid(Invalid),
+    /// The caller's key is not or no longer good for the app.
+    Unauthorized,
+    /// The client's balance does not cover the operation.
+    InsufficientCredits,
+    /// No such transaction of this app.
+    TransactionNotFound,
+    /// No such thing; the word says what was looked for.
+    NotFound(&'static str),
+    /// The transaction has ended with an answer.
+    AlreadyCompleted,
+    /// The transaction's window has passed.
+    TransactionExpired,
+    /// The operation contradicts what is stored.
+    Conflict {
+        /// A stable word for it.
+        code: &'static str,
+        /// A sentence for the caller.
+        message: &'static str,
+    },
+    /// What an upstream reports does not follow from the state of its flow.
+    ReportRefused(ReportRefusal),
+    /// The event takes no guest now.
+    EventRefused(EventRefusal),
+    /// The idempotency key came before with another request.
+    IdempotencyKeyReused,
+    /// What is to be verified is not a PAN.
+    MalformedPan,
+    /// This installation has no upstream for it.
+    NotOffered,
+    /// An upstream did not take an order.
+    Upstream(UpstreamError),
+    /// A source did not answer a question, which opens nothing.
+    Source(UpstreamError),
+    /// Something that the request needs is away. Whether it was done is not known.
+    Unavailable {
+        /// What is away.
+        code: &'static str,
+        /// When to come again.
+        retry_after: Duration,
+    },
+    /// More is under way than is admitted.
+    Overloaded,
+    /// Something broke; the text is for the log.
+    Internal(String),
+}
+
+impl From<Invalid> for ServiceError {
+    fn from(invalid: Invalid) -> Self {
+        Self::Invalid(invalid)
+    }
+}
+
+impl From<EventRefusal> for ServiceError {
+    fn from(refusal: EventRefusal) -> Self {
+        Self::EventRefused(refusal)
+    }
+}
+
+impl From<UpstreamError> for ServiceError {
+    fn from(error: UpstreamError) -> Self {
+        Self::Upstream(error)
+    }
+}
+
+impl From<StoreError> for ServiceError {
+    fn from(error: StoreError) -> Self {
+        let seconds = match error {
+            StoreError::Overloaded | StoreError::Unavailable(_) => 1,
+            StoreError::Full | StoreError::Corrupt(_) | StoreError::InUse(_) | StoreError::WrongKey => 30,
+        };
+        Self::Unavailable { code: error.code(), retry_after: Duration::from_secs(seconds) }
+    }
+}
+
+impl From<AskError> for ServiceError {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Overloaded => Self::Overloaded,
+            AskError::NoAnswer => Self::Unavailable { code: "no_answer", retry_after: Duration::from_secs(1) },
+            AskError::Store(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! `Idempotency-Key`: the first answer is kept, sealed, together with what it paid for, and given again to the same request: the
+//! same operation with the same body by its bytes, so that no two readers of JSON can disagree on it.
+
+use aws_lc_rs::digest::{Context, SHA256};
+use sakshi_domain::limits::IDEMPOTENCY_TTL;
+use sakshi_domain::time::Timestamp;
+use sakshi_store::{IdempotencyScope, IdempotentAnswer, Sealed, Vault};
+use serde::Serialize;
+
+use crate::caller::Caller;
+use crate::error::ServiceError;
+use crate::service::Service;
+
+/// Room for most answers; an intent alone has about two kilobytes.
+const ANSWER_BYTES: usize = 4_096;
+
+/// A request with an idempotency key.
+#[derive(Clone, Copy, Debug)]
+pub struct IdempotentRequest {
+    /// App and key.
+    pub scope: IdempotencyScope,
+    /// The operation and the request's body.
+    request: [u8; 32],
+}
+
+/// App and key of a request, as the store knows them.
+#[must_use]
+pub fn scope(key: &[u8], caller: &Caller) -> IdempotencyScope {
+    let digest = digest_of([caller.app.app_id.as_str().as_bytes(), key]);
+    IdempotencyScope { partition: caller.client.partition(), digest }
+}
+
+impl IdempotentRequest {
+    /// This operation with this body, under a key.
+    #[must_use]
+    pub fn new(scope: IdempotencyScope, operation: &str, body: &[u8]) -> Self {
+        Self { scope, request: digest_of([operation.as_bytes(), body]) }
+    }
+
+    /// The answer that an earlier request under the key got, if there was one.
+    ///
+    /// # Errors
+    /// [`ServiceError::IdempotencyKeyReused`] when it was to another request; the store's when it does not say.
+    pub async fn kept(&self, service: &Service) -> Result<Option<Vec<u8>>, ServiceError> {
+        let kept = service.store.load_idempotent_answer(self.scope).await?;
+        kept.filter(|kept| kept.until > service.clock.now()).map(|kept| self.replay(&service.vault, &kept)).transpose()
+    }
+
+    /// The record that keeps an answer.
+    #[must_use]
+    pub fn keep(&self, vault: &Vault, answer: &[u8], now: Timestamp) -> IdempotentAnswer {
+        let answer = vault.seal(&self.scope.digest, answer);
+        IdempotentAnswer { scope: self.scope, request: self.request, answer, until: now + IDEMPOTENCY_TTL }
+    }
+
+    /// The kept answer, if it was to this request.
+    ///
+    /// # Errors
+    /// [`ServiceError::IdempotencyKeyReused`] when the key came with another body.
+    fn replay(&self, vault: &Vault, kept: &IdempotentAnswer) -> Result<Vec<u8>, ServiceError> {
+        if kept.request != self.request {
+            return Err(ServiceError::IdempotencyKeyReused);
+        }
+        self.reveal(vault, &kept.answer)
+    }
+
+    /// The answer that the store has found under the key of a request.
+    ///
+    /// # Errors
+    /// As [`IdempotentRequest::reveal`].
+    pub fn replayed(once: Option<&Self>, vault: &Vault, sealed: &Sealed) -> Result<Answered, ServiceError> {
+        let once = once.ok_or_else(|| ServiceError::Internal("a replay without a key".to_owned()))?;
+        once.reveal(vault, sealed).map(Answered::Replayed)
+    }
+
+    /// Opens a kept answer.
+    ///
+    /// # Errors
+    /// [`ServiceError::Internal`] when it was sealed with a key that this node does not have.
+    pub fn reveal(&self, vault: &Vault, sealed: &Sealed) -> Result<Vec<u8>, ServiceError> {
+        let plain = vault.open(&self.scope.digest, sealed).map_err(|error| ServiceError::Internal(error.to_string()))?;
+        Ok(plain.to_vec())
+    }
+}
+
+/// An answer as JSON.
+///
+/// # Errors
+/// [`ServiceError::Internal`] when it cannot be written.
+pub fn written<A: Serialize>(answer: &A) -> Result<Vec<u8>, ServiceError> {
+    let mut json = Vec::with_capacity(ANSWER_BYTES);
+    serde_json::to_writer(&mut json, answer).map_err(|error| ServiceError::Internal(error.to_string()))?;
+    Ok(json)
+}
+
+/// The answer to a request that creates something, in JSON.
+#[derive(Debug)]
+pub enum Answered {
+    /// Given for the first time.
+    New(Vec<u8>),
+    /// Kept, and given again.
+    Replayed(Vec<u8>),
+}
+
+impl Answered {
+    /// The JSON.
+    #[must_use]
+    pub fn json(&self) -> &[u8] {
+        let (Self::New(json) | Self::Replayed(json)) = self;
+        json
+    }
+}
+
+/// The digest of two parts that cannot run into each other.
+fn digest_of(parts: [&[u8]; 2]) -> [u8; 32] {
+    let mut context = Context::new(&SHA256);
+    for part in parts {
+        context.update(&(part.len() as u64).to_be_bytes());
+        context.update(part);
+    }
+    let mut fixed = [0; 32];
+    fixed.copy_from_slice(context.finish().as_ref());
+    fixed
+}

@@ -1,0 +1,210 @@
+//! Requests under one idempotency key are carried out one after the other, so that a client that sends one request twenty times
+//! at once has one order placed with the upstream.
+//!
+//! The order is placed outside of the store's step; that step alone would give all of them the same answer and still place
+//! twenty orders. A request waits within its node first, where waiting costs nothing, and then for a lease of the store, which
+//! keeps other nodes out.
+
+use sakshi_store::{IdempotencyScope, OrderLease, Store};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::{Mutex as Queue, OwnedMutexGuard};
+use tokio::time::{Instant, sleep, timeout_at};
+use uuid::Uuid;
+
+use crate::error::ServiceError;
+
+/// Requests with a key that one node carries out or lets wait; each holds what it has read.
+const AT_ONCE_MAX: usize = 4_096;
+/// How long a lease lasts beyond the time that an upstream may take: enough for the steps around its order.
+const LEASE_MARGIN: Duration = Duration::from_secs(15);
+/// Between two looks whether another node has given its lease back.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The locks of one node. Cloning shares them.
+#[derive(Clone, Debug)]
+pub struct IdempotencyLocks {
+    queues: Arc<Mutex<Queues>>,
+    patience: Duration,
+}
+
+/// The queues of all keys.
+#[derive(Debug, Default)]
+struct Queues {
+    /// A key is here as long as a request waits under it or is carried out.
+    by_key: HashMap<IdempotencyScope, KeyQueue>,
+    /// In all of them together.
+    requests: usize,
+}
+
+#[derive(Debug, Default)]
+struct KeyQueue {
+    queue: Arc<Queue<()>>,
+    requests: usize,
+}
+
+/// The only request under its key, until this is dropped.
+#[derive(Debug)]
+pub struct IdempotencyLock {
+    _lease: Lease,
+    // Dropped before the place, so that a queue without requests is a free one.
+    _first: OwnedMutexGuard<()>,
+    _place: Place,
+}
+
+/// Keeps other nodes waiting, until this is dropped.
+#[derive(Debug)]
+struct Lease {
+    store: Arc<dyn Store>,
+    lease: OrderLease,
+}
+
+/// A place in the queue of a key.
+#[derive(Debug)]
+struct Place {
+    locks: IdempotencyLocks,
+    scope: IdempotencyScope,
+}
+
+impl IdempotencyLocks {
+    /// No request yet; none will wait longer than `patience`.
+    #[must_use]
+    pub fn new(patience: Duration) -> Self {
+        Self { queues: Arc::default(), patience }
+    }
+
+    /// Waits until no other request under the key is carried out.
+    ///
+    /// # Errors
+    /// [`ServiceError::Overloaded`] when the lock is not free in time, or too many wait: the request before may
+    /// hang, and the next would only hang as long.
+    pub async fn acquire(&self, store: &Arc<dyn Store>, scope: IdempotencyScope) -> Result<IdempotencyLock, ServiceError> {
+        let until = Instant::now() + self.patience;
+        let (place, queue) = self.join_queue(scope)?;
+        let first = timeout_at(until, queue.lock_owned()).await.map_err(|_| ServiceError::Overloaded)?;
+        let lease = Lease { store: Arc::clone(store), lease: OrderLease { scope, holder: Uuid::new_v4() } };
+        while !store.take_order_lease(lease.lease, self.patience + LEASE_MARGIN).await? {
+            if Instant::now() >= until {
+                return Err(ServiceError::Overloaded);
+            }
+            sleep(LOOK).await;
+        }
+        Ok(IdempotencyLock { _lease: lease, _first: first, _place: place })
+    }
+
+    fn join_queue(&self, scope: IdempotencyScope) -> Result<(Place, Arc<Queue<()>>), ServiceError> {
+        let mut queues = self.queues();
+        if queues.requests >= AT_ONCE_MAX {
+            return Err(ServiceError::Overloaded);
+        }
+        queues.requests += 1;
+        let key_queue = queues.by_key.entry(scope).or_default();
+        key_queue.requests += 1;
+        Ok((Place { locks: self.clone(), scope }, Arc::clone(&key_queue.queue)))
+    }
+
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Lease {
+    /// Also when it is not known whether the lease was taken.
+    fn drop(&mut self) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        let ended = self.store.end_order_lease(self.lease);
+        runtime.spawn(async move {
+            if let Err(error) = ended.await {
+                tracing::warn!(%error, "the lease on an order could not be given back; it ends by itself");
+            }
+        });
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut queues = self.locks.queues();
+        queues.requests -= 1;
+        if let Entry::Occupied(mut key_queue) = queues.by_key.entry(self.scope) {
+            key_queue.get_mut().requests -= 1;
+            if key_queue.get().requests == 0 {
+                key_queue.remove();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use sakshi_domain::clock::SystemClock;
+    use sakshi_domain::ids::ClientId;
+    use sakshi_store::Vault;
+    use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
+
+    use super::*;
+
+    const PLENTY: Duration = Duration::from_secs(20);
+
+    fn store() -> (tempfile::TempDir, Arc<dyn Store>) {
+        let directory = tempfile::tempdir().unwrap();
+        let options = EmbeddedOptions {
+            directory: directory.path().join("store"),
+            clock: Arc::new(SystemClock),
+            vault: Arc::new(Vault::new(&[vec![7; 32].into()]).unwrap()),
+            max_waiting: 64,
+            max_pages: None,
+        };
+        (directory, Arc::new(EmbeddedStore::open(options).unwrap()))
+    }
+
+    fn scope(key: u8) -> IdempotencyScope {
+        IdempotencyScope { partition: "cl_1".parse::<ClientId>().unwrap().partition(), digest: [key; 32] }
+    }
+
+    /// Requests and queues that there are.
+    fn left(locks: &IdempotencyLocks) -> (usize, usize) {
+        let queues = locks.queues();
+        (queues.requests, queues.by_key.len())
+    }
+
+    #[actix_rt::test]
+    async fn requests_under_one_key_go_one_after_the_other_and_those_under_another_do_not_wait() {
+        let (_directory, store) = store();
+        let locks = IdempotencyLocks::new(PLENTY);
+        let first = locks.acquire(&store, scope(1)).await.unwrap();
+        let _other = locks.acquire(&store, scope(2)).await.unwrap();
+        let mut next = Box::pin(locks.acquire(&store, scope(1)));
+        assert!((&mut next).now_or_never().is_none());
+        drop(first);
+        next.await.unwrap();
+    }
+
+    #[actix_rt::test]
+    async fn nothing_is_left_of_requests_that_are_over_or_were_given_up() {
+        let (_directory, store) = store();
+        let locks = IdempotencyLocks::new(PLENTY);
+        let first = locks.acquire(&store, scope(1)).await.unwrap();
+        let mut given_up = Box::pin(locks.acquire(&store, scope(1)));
+        assert!((&mut given_up).now_or_never().is_none());
+        drop(given_up);
+        assert_eq!(left(&locks), (1, 1));
+        drop(first);
+        assert_eq!(left(&locks), (0, 0));
+    }
+
+    #[actix_rt::test]
+    async fn a_request_that_waits_too_long_is_told_to_come_again() {
+        let (_directory, store) = store();
+        let locks = IdempotencyLocks::new(Duration::from_millis(1));
+        let _hangs = locks.acquire(&store, scope(1)).await.unwrap();
+        assert_eq!(locks.acquire(&store, scope(1)).await.map(|_| ()).unwrap_err(), ServiceError::Overloaded);
+        let many: Vec<_> = (1..AT_ONCE_MAX).map(|_| locks.join_queue(scope(3)).unwrap()).collect();
+        assert_eq!(locks.join_queue(scope(4)).map(|_| ()).unwrap_err(), ServiceError::Overloaded);
+        drop(many);
+        assert!(locks.join_queue(scope(4)).is_ok());
+    }
+}

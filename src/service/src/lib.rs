@@ -1,0 +1,19 @@
+//! The use cases, without HTTP: what a caller may ask of the service, whoever carries the question.
+//!
+//! The API, the portal and the pages call the same functions. They decide no rule (the domain does) and keep no state: they ask
+//! actors and the store, and answer with typed results.
+
+pub mod api_key;
+pub mod authority;
+pub mod caller;
+pub mod drain;
+pub mod error;
+pub mod events;
+pub mod flows;
+pub mod idempotency;
+pub mod idempotency_locks;
+pub mod key_gate;
+pub mod service;
+pub mod transactions;
+pub mod upstreams;
+pub mod url_policy;

@@ -1,0 +1,61 @@
+//! What every use case needs; each worker has its own copy.
+
+use sakshi_actors::{Events, Flows, Transactions};
+use sakshi_domain::clock::Clock;
+use sakshi_store::{Store, Vault};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::authority::AuthorityContext;
+use crate::drain::Drain;
+use crate::idempotency_locks::IdempotencyLocks;
+use crate::upstreams::Upstreams;
+use crate::url_policy::UrlPolicy;
+
+/// Everything that the use cases ask.
+#[derive(Clone, Debug)]
+pub struct Service {
+    /// Reaches all transactions.
+    pub transactions: Transactions,
+    /// Reaches all events.
+    pub events: Events,
+    /// Reaches all flows.
+    pub flows: Flows,
+    /// The durable store.
+    pub store: Arc<dyn Store>,
+    /// Seals what is personal.
+    pub vault: Arc<Vault>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// What the identity authority and this service have agreed on.
+    pub authority: Arc<AuthorityContext>,
+    /// Times and rules of a verification.
+    pub rules: Rules,
+    /// Whether the process is about to end.
+    pub drain: Drain,
+    /// Where flows are ordered.
+    pub upstreams: Upstreams,
+    /// Carry out requests under one idempotency key one after the other.
+    pub idempotency_locks: IdempotencyLocks,
+}
+
+/// Times and rules of a verification.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// How long a transaction waits for the person.
+    pub window: Duration,
+    /// How long a result can be fetched.
+    pub result_ttl: Duration,
+    /// How long a credential is refused under another transaction.
+    pub replay_window: Duration,
+    /// Whether the public knows the service under one name, as `server.public_base_url` says.
+    pub has_one_name: bool,
+    /// Which URLs clients may give.
+    pub urls: UrlPolicy,
+    /// Bytes of a callback.
+    pub callback_bytes: usize,
+    /// How long the result of a flow can be fetched.
+    pub flow_result_ttl: Duration,
+    /// How long a flow waits for its upstream.
+    pub flow_pending_ttl: Duration,
+}

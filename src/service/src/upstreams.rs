@@ -1,0 +1,18 @@
+//! The upstreams that carry out flows and answer questions about PANs.
+
+use sakshi_outbound::upstream::Upstream;
+
+/// The upstreams of a node; what has none is not offered.
+#[derive(Clone, Debug, Default)]
+pub struct Upstreams {
+    /// Takes documents to be signed.
+    pub esign: Option<Upstream>,
+    /// Fetches documents of the locker.
+    pub doclocker: Option<Upstream>,
+    /// Makes e-stamps.
+    pub estamp: Option<Upstream>,
+    /// Asks for wealth-data consents.
+    pub wealth: Option<Upstream>,
+    /// Knows PANs.
+    pub pan: Option<Upstream>,
+}

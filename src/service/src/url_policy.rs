@@ -1,0 +1,58 @@
+//! Which URLs clients may give: where webhooks go, and where a person's browser goes afterwards.
+
+use sakshi_domain::http_url::{HttpUrl, Schemes, WebhookUrl};
+use sakshi_outbound::guard::AddressPolicy;
+
+/// The URLs that clients may give.
+#[derive(Clone, Copy, Debug)]
+pub struct UrlPolicy {
+    /// Their schemes.
+    pub schemes: Schemes,
+    /// Where webhooks may go, as far as the text of the URL says it.
+    pub targets: AddressPolicy,
+}
+
+impl UrlPolicy {
+    /// What production accepts: https, and no webhook to an internal address.
+    pub const PUBLIC: Self = Self { schemes: Schemes::HttpsOnly, targets: AddressPolicy { allow_private: false } };
+
+    /// Where a person's browser goes afterwards.
+    ///
+    /// # Errors
+    /// What such a URL must look like.
+    pub fn page(self, text: &str) -> Result<HttpUrl, &'static str> {
+        HttpUrl::parse(text, self.schemes)
+    }
+
+    /// Where a webhook goes. A host written as an address, or `localhost`, is judged here; any other
+    /// name when it is resolved at the moment of sending.
+    ///
+    /// # Errors
+    /// What such a URL must look like.
+    pub fn webhook(self, text: &str) -> Result<WebhookUrl, &'static str> {
+        let refusal = "must not name a loopback, private, link-local or otherwise internal address";
+        HttpUrl::parse_if(text, self.schemes, |url| self.targets.permits_host(url), refusal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_webhook_to_an_internal_address_is_refused_by_its_text_and_a_name_is_left_to_the_resolver() {
+        for host in
+            ["127.0.0.1", "127.1", "[::1]", "10.1.2.3", "192.168.0.1:8443", "169.254.169.254", "[fe80::1]", "localhost", "a.localhost"]
+        {
+            let text = format!("https://{host}/hook");
+            assert!(UrlPolicy::PUBLIC.webhook(&text).unwrap_err().contains("internal"), "{host}");
+            assert!(UrlPolicy::PUBLIC.page(&text).is_ok(), "a browser is sent there, not this service");
+            let open = UrlPolicy { targets: AddressPolicy { allow_private: true }, ..UrlPolicy::PUBLIC };
+            assert!(open.webhook(&text).is_ok(), "{host}");
+        }
+        for host in ["hooks.example", "8.8.8.8", "[2606:4700:4700::1111]", "localhost.example"] {
+            assert!(UrlPolicy::PUBLIC.webhook(&format!("https://{host}/hook")).is_ok(), "{host}");
+        }
+        assert_eq!(UrlPolicy::PUBLIC.webhook("http://hooks.example/"), Err("must be an https URL"));
+    }
+}

@@ -1,0 +1,63 @@
+//! The body of an answer as the connection takes it: in small pieces, so that little of it waits in
+//! the connection's own buffer, and with the exchange that ends when the last piece is taken.
+
+use actix_web::body::{BodySize, MessageBody};
+use actix_web::web::Bytes;
+use sakshi_domain::limits::ANSWER_PIECE_BYTES;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use crate::listener::Exchange;
+
+/// A body, the piece of it that is cut up at the moment, and the exchange that it ends.
+#[derive(Debug)]
+pub struct AnswerBody<B> {
+    body: B,
+    rest: Bytes,
+    _exchange: Option<Exchange>,
+}
+
+impl<B> AnswerBody<B> {
+    pub(super) const fn new(body: B, exchange: Option<Exchange>) -> Self {
+        Self { body, rest: Bytes::new(), _exchange: exchange }
+    }
+}
+
+impl<B: MessageBody + Unpin> MessageBody for AnswerBody<B> {
+    type Error = B::Error;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, B::Error>>> {
+        let this = self.get_mut();
+        if this.rest.is_empty() {
+            match Pin::new(&mut this.body).poll_next(context) {
+                Poll::Ready(Some(Ok(bytes))) => this.rest = bytes,
+                other => return other,
+            }
+        }
+        Poll::Ready(Some(Ok(this.rest.split_to(this.rest.len().min(ANSWER_PIECE_BYTES)))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    #[actix_rt::test]
+    async fn a_large_body_goes_out_whole_in_small_pieces() {
+        let bytes: Vec<u8> = (0..ANSWER_PIECE_BYTES * 2 + 7).map(|at| u8::try_from(at % 251).unwrap()).collect();
+        let mut body = AnswerBody::new(Bytes::from(bytes.clone()), None);
+        assert_eq!(body.size(), BodySize::Sized(bytes.len() as u64));
+        let mut pieces = Vec::new();
+        while let Some(piece) = poll_fn(|context| Pin::new(&mut body).poll_next(context)).await {
+            pieces.push(piece.unwrap());
+        }
+        assert!(pieces.iter().all(|piece| piece.len() <= ANSWER_PIECE_BYTES) && pieces.len() == 3);
+        assert_eq!(pieces.concat(), bytes);
+    }
+}

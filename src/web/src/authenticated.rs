@@ -1,0 +1,71 @@
+//! Authentication of client backends: nothing of a request is read before its caller is known.
+//!
+//! A handler gets a [`Caller`] only by naming one of these extractors, so it cannot forget to authenticate.
+
+use actix_web::dev::Payload;
+use actix_web::{FromRequest, HttpRequest};
+use futures_util::future::{Either, LocalBoxFuture, Ready, ready};
+use sakshi_service::caller::Caller;
+use sakshi_service::error::ServiceError;
+use sakshi_service::key_gate::KeyGate;
+use std::rc::Rc;
+
+use super::error::ApiError;
+
+/// Whoever holds the key in `X-API-KEY`, for the app in `X-API-APP-ID`.
+#[derive(Debug)]
+pub struct Authenticated(pub Caller);
+
+impl FromRequest for Authenticated {
+    type Error = ApiError;
+    /// Ready at once for a pair of key and app that the gate remembers.
+    type Future = Either<Ready<Result<Self, ApiError>>, LocalBoxFuture<'static, Result<Self, ApiError>>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let Some(gate) = request.app_data::<Rc<KeyGate>>() else {
+            return Either::Left(ready(Err(ApiError::internal("no key gate is configured"))));
+        };
+        // Of two keys, one proxy may judge the first and another the second; so neither is taken.
+        let header = |name: &str| {
+            let mut given = request.headers().get_all(name);
+            let text = given.next().and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
+            text.filter(|_| given.next().is_none())
+        };
+        match (header("x-api-key"), header("x-api-app-id")) {
+            (Some(key), Some(app)) => match gate.admit(key, app) {
+                Either::Left(known) => Either::Left(ready(known.into_inner().map(Self).map_err(ApiError::from))),
+                Either::Right(asked) => Either::Right(Box::pin(async { Ok(Self(asked.await?)) })),
+            },
+            _ => Either::Left(ready(Err(ServiceError::Unauthorized.into()))),
+        }
+    }
+}
+
+/// A caller together with the body that they sent.
+#[derive(Debug)]
+pub struct AuthenticatedWith<T> {
+    /// Who calls.
+    pub caller: Caller,
+    /// What was sent.
+    pub body: T,
+}
+
+impl<T> FromRequest for AuthenticatedWith<T>
+where
+    T: FromRequest<Error = ApiError> + 'static,
+{
+    type Error = ApiError;
+    type Future = LocalBoxFuture<'static, Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let caller = Authenticated::from_request(request, payload);
+        let body = T::from_request(request, payload);
+        Box::pin(async move {
+            let Authenticated(caller) = caller.await?;
+            let body = body.await?;
+            // The last byte may have been withheld for long.
+            caller.judge_again().await?;
+            Ok(Self { caller, body })
+        })
+    }
+}

@@ -1,0 +1,458 @@
+//! Bytes that are held on behalf of others: requests that arrive, requests that wait for their
+//! turn, answers that leave.
+//!
+//! Each kind of body has a budget of its own. Room is taken for what is there, never for what is
+//! announced. When a budget is used up, the largest holding of whoever holds most is taken back,
+//! from the outermost owner inwards; a request is refused for want of room only when that is itself.
+
+use metrics::{counter, gauge};
+use sakshi_domain::limits::{
+    ANSWER_BYTES_HELD_MAX, CALLBACK_BYTES_HELD_MAX, FILE_REQUEST_BYTES_HELD_MAX, REPORT_BYTES_HELD_MAX, REQUEST_BYTES_HELD_MAX,
+};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+use super::owner::Owners;
+use super::usage::{Holding, HoldingId, Usage};
+
+/// All budgets of a node, shared by its workers and listeners.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// The identity app's callbacks.
+    pub callbacks: MemoryBudget,
+    /// Requests that hold a file.
+    pub files: MemoryBudget,
+    /// Upstreams' reports.
+    pub reports: MemoryBudget,
+    /// Every other request body that does not arrive at once.
+    pub requests: MemoryBudget,
+    /// Answers until their clients have read them.
+    pub answers: MemoryBudget,
+}
+
+impl Memory {
+    /// Budgets of which nothing is held.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            callbacks: MemoryBudget::new("callbacks", CALLBACK_BYTES_HELD_MAX),
+            files: MemoryBudget::new("files", FILE_REQUEST_BYTES_HELD_MAX),
+            reports: MemoryBudget::new("reports", REPORT_BYTES_HELD_MAX),
+            requests: MemoryBudget::new("requests", REQUEST_BYTES_HELD_MAX),
+            answers: MemoryBudget::new("answers", ANSWER_BYTES_HELD_MAX),
+        }
+    }
+
+    /// Brings the figures in metrics up to date.
+    pub fn show_figures(&self) {
+        for budget in [&self.callbacks, &self.files, &self.reports, &self.requests, &self.answers] {
+            budget.show_figures();
+        }
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Where a body is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It is being received.
+    Arriving,
+    /// It is whole, and waits or is worked on.
+    Waiting,
+    /// It is an answer that is being sent.
+    Leaving,
+}
+
+impl Stage {
+    const ALL: [Self; 3] = [Self::Arriving, Self::Waiting, Self::Leaving];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Arriving => "arriving",
+            Self::Waiting => "waiting",
+            Self::Leaving => "leaving",
+        }
+    }
+}
+
+/// There is no room, or it was needed more by somebody else: come again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no room at the moment")]
+pub struct NoRoom;
+
+/// What bodies of one kind may hold.
+#[derive(Clone, Debug)]
+pub struct MemoryBudget(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    kind: &'static str,
+    most: usize,
+    ledger: Mutex<Ledger>,
+}
+
+/// What is held, by whom.
+#[derive(Debug, Default)]
+struct Ledger {
+    usage: Usage,
+    records: HashMap<HoldingId, Record>,
+    next: HoldingId,
+    of_stage: [usize; Stage::ALL.len()],
+    refused: u64,
+    taken_back: u64,
+}
+
+/// One permit as the ledger knows it. One whose room was taken back has no record.
+#[derive(Debug)]
+struct Record {
+    owners: Owners,
+    holding: Holding,
+    stage: Stage,
+    signal: Arc<Signal>,
+}
+
+#[derive(Debug, Default)]
+struct Signal {
+    taken_back: AtomicBool,
+    notify: Notify,
+}
+
+impl Ledger {
+    fn set(&mut self, id: HoldingId, change: impl FnOnce(&mut Holding, &mut Stage)) {
+        let Some(record) = self.records.get_mut(&id) else { return };
+        self.of_stage[record.stage as usize] -= record.holding.bytes;
+        change(&mut record.holding, &mut record.stage);
+        self.of_stage[record.stage as usize] += record.holding.bytes;
+        self.usage.set(record.owners.path(), id, record.holding);
+    }
+
+    fn forget(&mut self, id: HoldingId) -> Option<Record> {
+        self.set(id, |holding, _| *holding = Holding::default());
+        self.records.remove(&id)
+    }
+
+    /// Makes the holding this large, at the cost of whoever holds most.
+    fn grow(&mut self, id: HoldingId, bytes: usize, most: usize) -> Result<(), NoRoom> {
+        let Some(record) = self.records.get(&id) else { return Err(NoRoom) };
+        let (old, owners) = (record.holding, record.owners.clone());
+        // While it grows it is weighed with the others, whether or not it can be taken back later.
+        self.set(id, |holding, _| *holding = Holding { bytes, revocable: true });
+        while self.usage.bytes() > most {
+            match self.usage.largest((owners.path(), id)) {
+                Some(largest) if largest != id => {
+                    self.taken_back += 1;
+                    if let Some(record) = self.forget(largest) {
+                        record.signal.taken_back.store(true, Ordering::Release);
+                        record.signal.notify.notify_waiters();
+                    }
+                }
+                _ => {
+                    self.refused += 1;
+                    self.set(id, |holding, _| *holding = old);
+                    return Err(NoRoom);
+                }
+            }
+        }
+        self.set(id, |holding, _| holding.revocable = old.revocable);
+        Ok(())
+    }
+
+    fn keep(&mut self, id: HoldingId, most: usize) -> Result<(), NoRoom> {
+        let record = self.records.get(&id).ok_or(NoRoom)?;
+        let (of_all, of_owner) = self.usage.kept(record.owners.path());
+        let share = (most - (of_all - of_owner).min(most)) / 2;
+        if of_owner > 0 && of_owner + record.holding.bytes > share {
+            self.refused += 1;
+            return Err(NoRoom);
+        }
+        self.set(id, |holding, _| holding.revocable = false);
+        Ok(())
+    }
+}
+
+impl MemoryBudget {
+    /// A budget of `most` bytes for bodies of this kind.
+    #[must_use]
+    pub fn new(kind: &'static str, most: usize) -> Self {
+        Self(Arc::new(Shared { kind, most, ledger: Mutex::default() }))
+    }
+
+    /// A permit that holds nothing yet and can be taken back.
+    #[must_use]
+    pub fn permit(&self, owners: Owners, stage: Stage) -> MemoryPermit {
+        let signal = Arc::new(Signal::default());
+        let mut ledger = self.lock();
+        let id = ledger.next;
+        ledger.next += 1;
+        let holding = Holding { bytes: 0, revocable: true };
+        ledger.records.insert(id, Record { owners, holding, stage, signal: Arc::clone(&signal) });
+        drop(ledger);
+        MemoryPermit { budget: self.clone(), id, bytes: 0, signal }
+    }
+
+    /// A permit for so many bytes.
+    ///
+    /// # Errors
+    /// [`NoRoom`] when its owner holds most already.
+    pub fn take(&self, owners: Owners, stage: Stage, bytes: usize) -> Result<MemoryPermit, NoRoom> {
+        let mut permit = self.permit(owners, stage);
+        permit.grow_to(bytes).map(|()| permit)
+    }
+
+    /// Bytes held by all.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.lock().usage.bytes()
+    }
+
+    fn show_figures(&self) {
+        let ledger = self.lock();
+        let (of_stage, (owners, most)) = (ledger.of_stage, ledger.usage.outermost());
+        let (refused, taken_back) = (ledger.refused, ledger.taken_back);
+        drop(ledger);
+        let kind = self.0.kind;
+        for stage in Stage::ALL {
+            gauge!("sakshi_held_bytes", "kind" => kind, "stage" => stage.as_str()).set(of_stage[stage as usize] as f64);
+        }
+        gauge!("sakshi_held_owners", "kind" => kind).set(owners as f64);
+        gauge!("sakshi_held_bytes_of_largest_owner", "kind" => kind).set(most as f64);
+        counter!("sakshi_held_refused_total", "kind" => kind).absolute(refused);
+        counter!("sakshi_held_taken_back_total", "kind" => kind).absolute(taken_back);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.0.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What one body holds, until this is dropped.
+#[derive(Debug)]
+pub struct MemoryPermit {
+    budget: MemoryBudget,
+    id: HoldingId,
+    bytes: usize,
+    signal: Arc<Signal>,
+}
+
+impl MemoryPermit {
+    /// Holds at least this many bytes.
+    ///
+    /// # Errors
+    /// [`NoRoom`]: what it holds is unchanged, or was taken back.
+    pub fn grow_to(&mut self, bytes: usize) -> Result<(), NoRoom> {
+        if bytes > self.bytes {
+            self.budget.lock().grow(self.id, bytes, self.budget.0.most)?;
+            self.bytes = bytes;
+        }
+        Ok(())
+    }
+
+    /// Holds at most this many bytes.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        if bytes < self.bytes {
+            self.budget.lock().set(self.id, |holding, _| holding.bytes = bytes);
+            self.bytes = bytes;
+        }
+    }
+
+    /// Goes on to another stage.
+    pub fn enter(&mut self, stage: Stage) {
+        self.budget.lock().set(self.id, |_, of| *of = stage);
+    }
+
+    /// Cannot be taken back from now on: what it stands for is being worked on. An outermost owner
+    /// may keep one body, and more up to half of what the others have not kept.
+    ///
+    /// # Errors
+    /// [`NoRoom`]: its owner keeps too much, or it was taken back before.
+    pub fn keep(&mut self) -> Result<(), NoRoom> {
+        self.budget.lock().keep(self.id, self.budget.0.most)
+    }
+
+    /// Whether the room went to somebody else; what it stood for must be let go.
+    #[must_use]
+    pub fn is_taken_back(&self) -> bool {
+        self.signal.taken_back.load(Ordering::Acquire)
+    }
+
+    /// Waits until the room goes to somebody else.
+    pub fn taken_back(&self) -> impl Future<Output = ()> + Send + use<> {
+        let signal = Arc::clone(&self.signal);
+        async move {
+            let mut told = std::pin::pin!(signal.notify.notified());
+            // Who waits is told from here on; who was told before sees the flag.
+            told.as_mut().enable();
+            if !signal.taken_back.load(Ordering::Acquire) {
+                told.await;
+            }
+        }
+    }
+}
+
+impl Drop for MemoryPermit {
+    fn drop(&mut self) {
+        drop(self.budget.lock().forget(self.id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use sakshi_domain::ids::{ClientId, TxnId};
+    use std::net::IpAddr;
+
+    use super::*;
+    use crate::budget::owner::Owner;
+
+    fn budget(most: usize) -> MemoryBudget {
+        MemoryBudget::new("test", most)
+    }
+
+    fn address(last: u8) -> Owner {
+        Owner::Address(IpAddr::from([203, 0, 113, last]))
+    }
+
+    /// A fresh transaction from an address.
+    fn sender(last: u8) -> Owners {
+        let client = ClientId::generate();
+        let txn = TxnId::generate(client.partition(), 0);
+        Owners::new([address(last), Owner::Client(client), Owner::Transaction(txn)])
+    }
+
+    fn holding(budget: &MemoryBudget, owners: Owners, bytes: usize) -> MemoryPermit {
+        let mut permit = budget.permit(owners, Stage::Arriving);
+        permit.grow_to(bytes).unwrap();
+        permit
+    }
+
+    #[test]
+    fn who_holds_most_gives_way_and_the_others_keep_what_they_have() {
+        let budget = budget(100);
+        let small = holding(&budget, sender(1), 20);
+        let large = holding(&budget, sender(2), 70);
+        let newcomer = holding(&budget, sender(3), 30);
+        assert!(large.is_taken_back() && !small.is_taken_back() && !newcomer.is_taken_back());
+        assert_eq!(budget.held(), 50);
+        drop((small, large, newcomer));
+        assert_eq!(budget.held(), 0);
+    }
+
+    #[test]
+    fn many_transactions_of_one_sender_weigh_as_one() {
+        let budget = budget(100);
+        let of_one: Vec<_> = (0..9).map(|_| holding(&budget, sender(1), 10)).collect();
+        let newcomer = holding(&budget, sender(2), 40);
+        assert_eq!((of_one.iter().filter(|permit| permit.is_taken_back()).count(), newcomer.is_taken_back()), (3, false));
+        let mut one_more = budget.permit(sender(1), Stage::Arriving);
+        assert_eq!(one_more.grow_to(11), Err(NoRoom), "now it would be the largest of the one who holds most");
+    }
+
+    #[test]
+    fn who_shares_an_address_with_a_greedy_sender_is_not_pushed_out() {
+        let budget = budget(100);
+        let greedy = holding(&budget, sender(1), 60);
+        let honest = holding(&budget, sender(1), 30);
+        let another = holding(&budget, sender(1), 20);
+        assert!(greedy.is_taken_back() && !honest.is_taken_back() && !another.is_taken_back());
+    }
+
+    #[test]
+    fn a_newcomer_who_would_hold_most_is_refused_and_pushes_nobody_out() {
+        let budget = budget(100);
+        let first = holding(&budget, sender(1), 50);
+        let mut second = holding(&budget, sender(2), 50);
+        assert_eq!(second.grow_to(51), Err(NoRoom));
+        assert_eq!((first.is_taken_back(), second.is_taken_back(), budget.held()), (false, false, 100));
+        second.shrink_to(10);
+        assert_eq!(budget.held(), 60);
+    }
+
+    #[test]
+    fn what_is_worked_on_cannot_be_taken_back_but_counts() {
+        let budget = budget(100);
+        let mut kept = holding(&budget, sender(1), 60);
+        kept.keep().unwrap();
+        assert!(budget.take(sender(1), Stage::Arriving, 50).is_err(), "its own sender holds most");
+        assert!(budget.take(sender(2), Stage::Arriving, 50).is_err(), "there is nothing to take back");
+        let other = holding(&budget, sender(2), 40);
+        let third = holding(&budget, sender(3), 30);
+        assert!(!kept.is_taken_back() && other.is_taken_back() && !third.is_taken_back());
+    }
+
+    #[test]
+    fn one_body_may_always_be_kept_and_more_up_to_half_of_what_others_leave() {
+        let budget = budget(100);
+        let keep = |last: u8, bytes: usize| {
+            let mut permit = holding(&budget, sender(last), bytes);
+            permit.keep().map(|()| permit)
+        };
+        let (first, second) = (keep(1, 25).unwrap(), keep(1, 25).unwrap());
+        assert!(keep(1, 1).is_err());
+        let (third, fourth) = (keep(2, 20).unwrap(), keep(3, 20).unwrap());
+        assert!(keep(2, 1).is_err());
+        drop((first, second, third, fourth));
+        assert_eq!(budget.held(), 0);
+    }
+
+    #[tokio::test]
+    async fn who_gives_way_is_told_whether_it_waits_already_or_not() {
+        let budget = budget(100);
+        let (first, second) = (holding(&budget, sender(1), 90), holding(&budget, sender(2), 5));
+        let told = tokio::spawn(async move { first.taken_back().await });
+        tokio::task::yield_now().await;
+        let third = holding(&budget, sender(3), 50);
+        told.await.unwrap();
+        let _fourth = (holding(&budget, sender(4), 40), holding(&budget, sender(5), 30));
+        third.taken_back().await;
+        third.taken_back().await;
+        assert!(!second.is_taken_back());
+    }
+
+    #[test]
+    fn bytes_are_counted_by_stage() {
+        let budget = budget(100);
+        let mut permit = holding(&budget, sender(1), 30);
+        let _leaving = budget.take(sender(2), Stage::Leaving, 20).unwrap();
+        permit.enter(Stage::Waiting);
+        assert_eq!(budget.lock().of_stage, [0, 30, 20]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_bound_holds_and_nothing_leaks(steps in prop::collection::vec((0_u8..4, 0_u8..4, 0_usize..60, 0_u8..6), 1..200)) {
+            let budget = budget(100);
+            let client = ClientId::generate();
+            let txns: Vec<TxnId> = (0..4).map(|_| TxnId::generate(client.partition(), 0)).collect();
+            let mut permits: Vec<MemoryPermit> = Vec::new();
+            for (outer, txn, bytes, what) in steps {
+                let owners = Owners::new([address(outer), Owner::Transaction(txns[usize::from(txn)])]);
+                let chosen = usize::from(outer * 4 + txn);
+                match what {
+                    0 => drop(budget.take(owners, Stage::Leaving, bytes).map(|permit| permits.push(permit))),
+                    1 if chosen < permits.len() => drop(permits.swap_remove(chosen)),
+                    2 if chosen < permits.len() => permits[chosen].shrink_to(bytes),
+                    3 if chosen < permits.len() => _ = permits[chosen].grow_to(bytes),
+                    4 if chosen < permits.len() => _ = permits[chosen].keep(),
+                    _ => {
+                        let mut permit = budget.permit(owners, Stage::Arriving);
+                        _ = permit.grow_to(bytes);
+                        permits.push(permit);
+                    }
+                }
+                let there: usize = permits.iter().filter(|permit| !permit.is_taken_back()).map(|permit| permit.bytes).sum();
+                prop_assert!(budget.held() == there && there <= 100);
+                prop_assert_eq!(budget.lock().of_stage.iter().sum::<usize>(), there);
+            }
+            drop(permits);
+            let ledger = budget.lock();
+            prop_assert_eq!((ledger.usage.bytes(), ledger.usage.outermost().0, ledger.records.len()), (0, 0, 0));
+        }
+    }
+}

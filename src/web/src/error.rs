@@ -1,0 +1,369 @@
+//! The one error table: for every refusal its code, status and sentence, and the body that every
+//! answer other than 2xx and 3xx has.
+//!
+//! Detail that is the operator's goes to the log with the request id, never into a body.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpResponse, ResponseError};
+use sakshi_actors::AskError;
+use sakshi_domain::event::EventRefusal;
+use sakshi_domain::invalid::{FieldError, Invalid};
+use sakshi_domain::request_id::RequestId;
+use sakshi_outbound::upstream::UpstreamError;
+use sakshi_service::error::ServiceError;
+use sakshi_store::StoreError;
+use serde::Serialize;
+use std::borrow::Cow;
+use std::time::Duration;
+
+use crate::budget::{CpuError, NoRoom};
+use crate::edge::X_REQUEST_ID;
+
+/// Why a request is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApiError {
+    /// The use case was refused.
+    Service(ServiceError),
+    /// The body, the path or the query cannot be read at all; the sentence says where.
+    MalformedBody(String),
+    /// No acceptable bearer token on the internal listener.
+    BearerUnauthorized,
+    /// A page of another site sent the request.
+    CrossSite,
+    /// The path exists for the methods listed.
+    MethodNotAllowed {
+        /// The value of `Allow`.
+        allow: Cow<'static, str>,
+    },
+    /// The body is larger than is accepted.
+    BodyTooLarge {
+        /// Bytes accepted.
+        limit: usize,
+    },
+    /// The body did not arrive in time.
+    BodyTooSlow,
+    /// The body is not in a form that is read; the sentence says which is.
+    UnsupportedMediaType(&'static str),
+    /// Too many requests.
+    RateLimited {
+        /// When to come again.
+        retry_after: Duration,
+    },
+    /// A probe found the process not fit; the sentence is for the operator, on the internal listener.
+    Unfit(String),
+    /// What is mounted beside the service refused the request by rules of its own.
+    Other {
+        /// The status.
+        status: StatusCode,
+        /// The code.
+        code: &'static str,
+        /// The sentence.
+        message: String,
+    },
+}
+
+/// A row of the table.
+struct Row<'a> {
+    status: StatusCode,
+    code: &'static str,
+    message: Cow<'a, str>,
+}
+
+const fn row(status: StatusCode, code: &'static str, message: &'static str) -> Row<'static> {
+    Row { status, code, message: Cow::Borrowed(message) }
+}
+
+/// The rows of refusals that are the same at every edge.
+fn service_row(error: &ServiceError) -> Row<'_> {
+    match error {
+        ServiceError::Invalid(_) => row(StatusCode::BAD_REQUEST, "validation_failed", "Some fields are not acceptable; see errors."),
+        ServiceError::Unauthorized => row(StatusCode::UNAUTHORIZED, "unauthorized", "Missing or invalid X-API-KEY header"),
+        ServiceError::InsufficientCredits => {
+            row(StatusCode::PAYMENT_REQUIRED, "insufficient_credits", "The credit balance does not cover this operation.")
+        }
+        ServiceError::TransactionNotFound => row(StatusCode::NOT_FOUND, "transaction_not_found", "There is no such transaction."),
+        ServiceError::NotFound(what) => {
+            Row { status: StatusCode::NOT_FOUND, code: "not_found", message: format!("There is no such {what}.").into() }
+        }
+        ServiceError::AlreadyCompleted => row(StatusCode::CONFLICT, "already_completed", "The transaction is completed already."),
+        ServiceError::Conflict { code, message } => row(StatusCode::CONFLICT, code, message),
+        ServiceError::ReportRefused(refusal) => {
+            Row { status: StatusCode::CONFLICT, code: "report_refused", message: refusal.to_string().into() }
+        }
+        ServiceError::TransactionExpired => row(StatusCode::GONE, "transaction_expired", "The transaction's window has passed."),
+        ServiceError::EventRefused(EventRefusal::Full) => row(StatusCode::CONFLICT, "event_full", "Every place of the event is taken."),
+        ServiceError::EventRefused(EventRefusal::Disabled) => row(StatusCode::GONE, "event_closed", "The event was disabled."),
+        ServiceError::EventRefused(EventRefusal::Expired) => row(StatusCode::GONE, "event_closed", "The event has ended."),
+        ServiceError::IdempotencyKeyReused => row(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "idempotency_key_reused",
+            "This Idempotency-Key came before with another body; use a new one.",
+        ),
+        ServiceError::Unavailable { code, .. } => {
+            row(StatusCode::SERVICE_UNAVAILABLE, code, "The service cannot do this now; come again after Retry-After seconds.")
+        }
+        ServiceError::Overloaded => {
+            row(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Too much is under way; come again after Retry-After seconds.")
+        }
+        ServiceError::MalformedPan => row(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "malformed_pan",
+            "The pan must be five letters, four digits and a letter, such as ABCPE1234F.",
+        ),
+        ServiceError::NotOffered => row(StatusCode::NOT_IMPLEMENTED, "not_offered", "This service does not offer this operation."),
+        ServiceError::Upstream(UpstreamError::TimedOut) => {
+            row(StatusCode::GATEWAY_TIMEOUT, "upstream_timed_out", "The upstream did not answer in time; nothing was opened.")
+        }
+        ServiceError::Source(UpstreamError::TimedOut) => {
+            row(StatusCode::GATEWAY_TIMEOUT, "upstream_timed_out", "The source did not answer in time; nothing was verified.")
+        }
+        ServiceError::Upstream(UpstreamError::Busy) | ServiceError::Source(UpstreamError::Busy) => service_row(&ServiceError::Overloaded),
+        ServiceError::Source(_) => {
+            row(StatusCode::BAD_GATEWAY, "upstream_failed", "The source did not answer the question; nothing was verified.")
+        }
+        ServiceError::Upstream(_) => {
+            row(StatusCode::BAD_GATEWAY, "upstream_failed", "The upstream did not take the order; nothing was opened.")
+        }
+        ServiceError::Internal(_) => {
+            row(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "Something went wrong here; quote errorId when you ask about it.")
+        }
+    }
+}
+
+impl ApiError {
+    fn row(&self) -> Row<'_> {
+        match self {
+            Self::Service(error) => service_row(error),
+            Self::MalformedBody(message) => {
+                Row { status: StatusCode::BAD_REQUEST, code: "malformed_request", message: message.as_str().into() }
+            }
+            Self::BearerUnauthorized => row(StatusCode::UNAUTHORIZED, "unauthorized", "Missing or invalid Authorization header"),
+            Self::CrossSite => row(StatusCode::FORBIDDEN, "cross_site", "Other sites may not send this request."),
+            Self::MethodNotAllowed { .. } => {
+                row(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "This path takes other methods; see the Allow header.")
+            }
+            Self::BodyTooLarge { limit } => Row {
+                status: StatusCode::PAYLOAD_TOO_LARGE,
+                code: "body_too_large",
+                message: format!("The body must be at most {limit} bytes.").into(),
+            },
+            Self::BodyTooSlow => row(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "The body did not arrive in time."),
+            Self::UnsupportedMediaType(message) => row(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message),
+            Self::RateLimited { .. } => {
+                row(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "Too many requests; come again after Retry-After seconds.")
+            }
+            Self::Unfit(message) => Row { status: StatusCode::SERVICE_UNAVAILABLE, code: "unfit", message: message.as_str().into() },
+            Self::Other { status, code, message } => Row { status: *status, code, message: message.as_str().into() },
+        }
+    }
+
+    /// Something broke; the text is for the log.
+    #[must_use]
+    pub fn internal(detail: impl std::fmt::Display) -> Self {
+        Self::Service(ServiceError::Internal(detail.to_string()))
+    }
+
+    /// The stable word for this refusal.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        self.row().code
+    }
+
+    /// The sentence for whoever has asked.
+    #[must_use]
+    pub fn message(&self) -> String {
+        self.row().message.into_owned()
+    }
+
+    /// What the operator should read in the log and the caller should not.
+    #[must_use]
+    pub fn detail(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Service(ServiceError::Internal(detail)) => Some(detail.into()),
+            Self::Service(ServiceError::Upstream(error) | ServiceError::Source(error)) => Some(error.to_string().into()),
+            _ => None,
+        }
+    }
+
+    /// The whole seconds after which it is worth coming again, at least one.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<u64> {
+        let wait = match self {
+            Self::RateLimited { retry_after } | Self::Service(ServiceError::Unavailable { retry_after, .. }) => *retry_after,
+            Self::Service(
+                ServiceError::Overloaded | ServiceError::Upstream(UpstreamError::Busy) | ServiceError::Source(UpstreamError::Busy),
+            )
+            | Self::Unfit(_) => Duration::from_secs(1),
+            _ => return None,
+        };
+        Some(wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1))
+    }
+
+    /// The answer to the request with this id.
+    #[must_use]
+    pub fn render(&self, id: &RequestId) -> HttpResponse {
+        let row = self.row();
+        let mut response = HttpResponse::build(row.status);
+        if let Some(seconds) = self.retry_after() {
+            response.insert_header((header::RETRY_AFTER, seconds));
+        }
+        match self {
+            Self::MethodNotAllowed { allow } => {
+                response.insert_header((header::ALLOW, allow.as_ref()));
+            }
+            Self::BearerUnauthorized => {
+                response.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+            }
+            _ => {}
+        }
+        response.insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
+        response.insert_header((header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")));
+        if let Ok(id) = HeaderValue::from_str(id.as_str()) {
+            response.insert_header((X_REQUEST_ID, id));
+        }
+        response.json(Envelope {
+            success: false,
+            error: row.status.canonical_reason().unwrap_or("Error"),
+            message: &row.message,
+            code: row.code,
+            status_code: row.status.as_u16(),
+            error_id: id,
+            errors: match self {
+                Self::Service(ServiceError::Invalid(invalid)) => invalid.fields(),
+                _ => &[],
+            },
+        })
+    }
+
+    /// The refusal that stands for a bare status of the framework's own.
+    #[must_use]
+    pub fn from_status(status: StatusCode, allow: Option<&HeaderValue>) -> Self {
+        match status.as_u16() {
+            404 => ServiceError::NotFound("path").into(),
+            405 => {
+                let allow = allow.and_then(|value| value.to_str().ok()).unwrap_or_default();
+                Self::MethodNotAllowed { allow: allow.to_owned().into() }
+            }
+            413 => Self::BodyTooLarge { limit: sakshi_domain::limits::CALLBACK_BYTES_MAX },
+            415 => Self::UnsupportedMediaType("This form of body is not read here."),
+            400..=499 => Self::MalformedBody("The request cannot be read.".to_owned()),
+            503 => ServiceError::Overloaded.into(),
+            _ => Self::internal(format!("a bare {status} left a handler")),
+        }
+    }
+}
+
+/// The body of every refusal.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope<'a> {
+    success: bool,
+    error: &'a str,
+    message: &'a str,
+    code: &'a str,
+    status_code: u16,
+    error_id: &'a RequestId,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    errors: &'a [FieldError],
+}
+
+impl std::fmt::Display for ApiError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+impl ResponseError for ApiError {
+    fn status_code(&self) -> StatusCode {
+        self.row().status
+    }
+
+    /// Under an id of its own; the edge renders it again under the request's.
+    fn error_response(&self) -> HttpResponse {
+        self.render(&RequestId::mint())
+    }
+}
+
+/// Whatever refuses a use case refuses the request.
+macro_rules! refusals_of_the_service {
+    ($($error:ty),*) => { $(
+        impl From<$error> for ApiError {
+            fn from(error: $error) -> Self {
+                Self::Service(error.into())
+            }
+        }
+    )* };
+}
+
+refusals_of_the_service!(ServiceError, Invalid, StoreError, AskError, UpstreamError, EventRefusal);
+
+impl From<NoRoom> for ApiError {
+    fn from(_: NoRoom) -> Self {
+        ServiceError::Unavailable { code: "no_room", retry_after: Duration::from_secs(1) }.into()
+    }
+}
+
+impl From<CpuError> for ApiError {
+    fn from(error: CpuError) -> Self {
+        match error {
+            CpuError::Busy => ServiceError::Overloaded.into(),
+            CpuError::CutOff => Self::internal(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::body::to_bytes;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    async fn rendered(error: ApiError) -> (HttpResponse<()>, Value) {
+        let (head, body) = error.render(&RequestId::parse("req-1").unwrap()).into_parts();
+        (head, serde_json::from_slice(&to_bytes(body).await.unwrap()).unwrap())
+    }
+
+    #[actix_rt::test]
+    async fn the_401_says_what_the_specification_shows() {
+        let (_, body) = rendered(ApiError::Service(ServiceError::Unauthorized)).await;
+        assert_eq!(
+            body,
+            json!({"success": false, "error": "Unauthorized", "message": "Missing or invalid X-API-KEY header",
+                "code": "unauthorized", "statusCode": 401, "errorId": "req-1"})
+        );
+    }
+
+    #[actix_rt::test]
+    async fn a_validation_400_lists_every_field() {
+        let mut invalid = Invalid::one("claims[2]", "is not a claim");
+        invalid.add("channel", "is missing");
+        let (_, body) = rendered(invalid.into()).await;
+        assert_eq!(body["errors"][0], json!({"field": "claims[2]", "message": "is not a claim"}));
+        assert_eq!(body["errors"][1]["field"], "channel");
+        assert_eq!((body["statusCode"].clone(), body["error"].clone()), (json!(400), json!("Bad Request")));
+    }
+
+    #[actix_rt::test]
+    async fn a_429_and_a_503_say_when_to_come_again() {
+        let half = Duration::from_millis(500);
+        for (error, seconds) in [
+            (ApiError::RateLimited { retry_after: half }, "1"),
+            (ApiError::Service(ServiceError::Unavailable { code: "storage_full", retry_after: Duration::from_millis(2_100) }), "3"),
+            (ApiError::Service(ServiceError::Overloaded), "1"),
+            (StoreError::Full.into(), "30"),
+        ] {
+            let (head, _) = rendered(error).await;
+            assert_eq!(head.headers().get("retry-after").unwrap(), seconds);
+        }
+    }
+
+    #[actix_rt::test]
+    async fn a_500_and_a_503_never_leak_detail() {
+        for error in [ApiError::internal("secret detail"), StoreError::Corrupt("secret detail".into()).into()] {
+            let (_, body) = rendered(error).await;
+            assert!(!body.to_string().contains("secret"), "{body}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! A listener with a small app, and clients over real sockets.
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
+use actix_web::middleware::from_fn;
+use actix_web::web::{self, Bytes};
+use actix_web::{App, Error, HttpResponse};
+use sakshi_domain::limits::ANSWER_BYTES_HELD_MAX;
+use std::sync::Mutex;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::worker::Worker;
+use super::{Listener, Plan, accept};
+use crate::budget::MemoryBudget;
+use crate::edge::edge;
+
+const PLENTY: Duration = Duration::from_secs(20);
+/// More than the kernel queues on both sides.
+const LARGE: usize = 16 * 1_024 * 1_024;
+
+fn app()
+-> App<impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<impl MessageBody>, Error = Error, InitError = ()>> {
+    App::new()
+        .wrap(from_fn(edge))
+        .route("/ping", web::to(|| async { "pong" }))
+        .route("/large", web::to(|| async { HttpResponse::Ok().body(Bytes::from(vec![b'a'; LARGE])) }))
+        .route("/echo", web::post().to(|body: Bytes| async { body }))
+}
+
+struct Served {
+    listener: Listener,
+    address: std::net::SocketAddr,
+    answers: MemoryBudget,
+}
+
+fn serve(connections: usize, most: usize) -> Served {
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, answers) = (socket.local_addr().unwrap(), MemoryBudget::new("test", most));
+    let plan = Plan { name: "test", workers: 1, connections_per_worker: connections, answers: answers.clone() };
+    Served { listener: Listener::start(plan, socket, app).unwrap(), address, answers }
+}
+
+impl Served {
+    async fn client(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// A client whose own kernel takes in little.
+    async fn small_client(&self) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4_096).unwrap();
+        socket.connect(self.address).await.unwrap()
+    }
+}
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n")
+}
+
+/// What the server sends until it closes.
+async fn until_closed(client: &mut TcpStream) -> String {
+    let mut seen = Vec::new();
+    timeout(PLENTY, client.read_to_end(&mut seen)).await.expect("closed").expect("in good order");
+    String::from_utf8(seen).unwrap()
+}
+
+async fn pong(client: &mut TcpStream) {
+    client.write_all(get("/ping").as_bytes()).await.unwrap();
+    let mut seen = String::new();
+    while !seen.ends_with("pong") {
+        let mut buffer = [0; 1_024];
+        let read = timeout(PLENTY, client.read(&mut buffer)).await.expect("an answer").unwrap();
+        assert!(read > 0, "closed after {seen}");
+        seen.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
+    }
+}
+
+#[actix_rt::test]
+async fn requests_sent_ahead_are_answered_in_order_and_those_with_bodies_too() {
+    let served = serve(8, ANSWER_BYTES_HELD_MAX);
+    let mut client = served.client().await;
+    let echo = |body: &str| format!("POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let chunked = "POST /echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n";
+    let long = "x".repeat(100_000);
+    let last = "GET /ping HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let all = [get("/ping"), echo("one"), chunked.to_owned(), echo(&long), get("/ping").repeat(300), last.to_owned()].concat();
+    let (mut reader, mut writer) = client.split();
+    let (sent, mut seen) = (writer.write_all(all.as_bytes()), Vec::new());
+    let (sent, read) = timeout(PLENTY, async { tokio::join!(sent, reader.read_to_end(&mut seen)) }).await.unwrap();
+    sent.unwrap();
+    read.unwrap();
+    let seen = String::from_utf8(seen).unwrap();
+    let bodies: Vec<&str> = seen.split("HTTP/1.1 200 OK\r\n").skip(1).map(|answer| answer.split_once("\r\n\r\n").unwrap().1).collect();
+    assert_eq!((bodies.len(), bodies[0], bodies[1], bodies[2], bodies[3] == long), (305, "pong", "one", "abcdef", true));
+    served.listener.stop().await;
+}
+
+#[actix_rt::test]
+async fn an_answer_that_is_read_late_arrives_whole() {
+    let served = serve(8, ANSWER_BYTES_HELD_MAX);
+    let mut client = served.small_client().await;
+    client.write_all((get("/large") + "GET /ping HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes()).await.unwrap();
+    while served.answers.held() == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(served.answers.held() <= 128 * 1_024, "{}", served.answers.held());
+    let seen = until_closed(&mut client).await;
+    assert!(seen.len() > LARGE && seen.ends_with("pong"));
+    assert_eq!(served.answers.held(), 0);
+    served.listener.stop().await;
+}
+
+#[actix_rt::test]
+async fn whoever_holds_most_of_what_is_unread_is_closed_when_the_room_is_used_up() {
+    let served = serve(64, 100_000);
+    let mut clients = Vec::new();
+    for _ in 0..16 {
+        let mut client = served.small_client().await;
+        client.write_all(get("/large").as_bytes()).await.unwrap();
+        clients.push(client);
+    }
+    pong(&mut served.client().await).await;
+    let mut closed = 0;
+    for mut client in clients {
+        let mut seen = Vec::new();
+        match timeout(PLENTY, client.read_to_end(&mut seen)).await {
+            Ok(Ok(_)) if seen.len() > LARGE => break,
+            Ok(_) => closed += 1,
+            Err(_) => break,
+        }
+    }
+    assert!(closed > 0);
+    served.listener.stop().await;
+}
+
+#[actix_rt::test]
+async fn the_quietest_connection_makes_room_for_a_newcomer() {
+    let served = serve(4, ANSWER_BYTES_HELD_MAX);
+    let (mut quiet, mut first) = (served.client().await, served.client().await);
+    pong(&mut quiet).await;
+    pong(&mut first).await;
+    let mut others = Vec::new();
+    for _ in 0..8 {
+        pong(&mut first).await;
+        let mut other = served.client().await;
+        pong(&mut other).await;
+        others.push(other);
+    }
+    let mut byte = [0];
+    assert_eq!(timeout(PLENTY, quiet.read(&mut byte)).await.expect("it is closed").unwrap_or(0), 0);
+    pong(&mut first).await;
+    served.listener.stop().await;
+}
+
+#[actix_rt::test]
+async fn a_body_whose_encoding_is_broken_is_a_bare_400() {
+    let served = serve(8, ANSWER_BYTES_HELD_MAX);
+    for chunk in ["zz\r\nabc\r\n", "3\r\nabcd\r\n", "-1\r\n", "3;\r\nabcX"] {
+        let mut client = served.client().await;
+        let head = "POST /echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
+        client.write_all([head, chunk].concat().as_bytes()).await.unwrap();
+        let seen = until_closed(&mut client).await;
+        assert!(seen.starts_with("HTTP/1.1 400 ") && seen.matches("HTTP/1.1").count() == 1, "{chunk}: {seen}");
+    }
+    served.listener.stop().await;
+}
+
+#[actix_rt::test]
+async fn nobody_is_let_in_after_the_socket_is_closed_and_who_was_is_served_on() {
+    let served = serve(8, ANSWER_BYTES_HELD_MAX);
+    let mut client = served.client().await;
+    pong(&mut client).await;
+    served.listener.refuse().await;
+    assert!(TcpStream::connect(served.address).await.is_err());
+    pong(&mut client).await;
+    served.listener.stop().await;
+}
+
+#[actix_rt::test]
+async fn whoever_waits_at_the_socket_when_it_is_closed_is_let_in_and_served() {
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        clients.push(TcpStream::connect(address).await.unwrap());
+    }
+    let plan = Plan { name: "test", workers: 1, connections_per_worker: 8, answers: MemoryBudget::new("test", ANSWER_BYTES_HELD_MAX) };
+    let start = |plan: &Plan| Worker::start(plan, app);
+    let (refuse, refused) = oneshot::channel();
+    let (done, closed) = oneshot::channel();
+    refuse.send(done).unwrap();
+    let workers = Mutex::new(vec![start(&plan)]);
+    accept::run(&plan, socket, &workers, start, refused).await;
+    closed.await.unwrap();
+    for client in &mut clients {
+        pong(client).await;
+    }
+    assert!(TcpStream::connect(address).await.is_err());
+}

@@ -1,0 +1,109 @@
+//! Query strings: every parameter is known, given once, and within bounds.
+
+use sakshi_domain::invalid::Invalid;
+use sakshi_domain::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+use sakshi_store::PageRequest;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+use url::form_urlencoded;
+
+use super::error::ApiError;
+
+/// Takes parameters out of a query string and notes what is wrong with them.
+#[derive(Debug)]
+pub struct Query {
+    pairs: Vec<(String, String)>,
+    invalid: Invalid,
+}
+
+impl Query {
+    /// Starts on the part of the URL after `?`.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        Self { pairs: form_urlencoded::parse(text.as_bytes()).into_owned().collect(), invalid: Invalid::none() }
+    }
+
+    /// A whole number within bounds, under any of the spellings; the default when it is absent.
+    pub fn number<T>(&mut self, spellings: &[&'static str], bounds: RangeInclusive<T>, default: T) -> T
+    where
+        T: FromStr + Copy + PartialOrd + Display,
+    {
+        let Some((name, text)) = self.take(spellings) else { return default };
+        match text.parse::<T>() {
+            Ok(number) if bounds.contains(&number) => number,
+            _ => {
+                self.invalid.add(name, format!("must be a whole number from {} to {}", bounds.start(), bounds.end()));
+                default
+            }
+        }
+    }
+
+    /// `page` and `page_size`.
+    pub fn page(&mut self) -> PageRequest {
+        PageRequest {
+            page: self.number(&["page"], 1..=u32::MAX, 1),
+            page_size: self.number(&["page_size", "pageSize"], 1..=PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT),
+        }
+    }
+
+    /// Ends the reading.
+    ///
+    /// # Errors
+    /// Every parameter that is unknown, repeated or out of bounds.
+    pub fn finish(mut self) -> Result<(), ApiError> {
+        for (name, _) in std::mem::take(&mut self.pairs) {
+            self.invalid.add(name, "is not a parameter of this request");
+        }
+        self.invalid.or_ok().map_err(ApiError::from)
+    }
+
+    fn take(&mut self, spellings: &[&'static str]) -> Option<(&'static str, String)> {
+        let mut taken = None;
+        let mut rest = Vec::with_capacity(self.pairs.len());
+        for (name, text) in std::mem::take(&mut self.pairs) {
+            match spellings.iter().find(|spelling| **spelling == name) {
+                None => rest.push((name, text)),
+                Some(spelling) if taken.is_none() => taken = Some((*spelling, text)),
+                Some(spelling) => self.invalid.add(*spelling, "must be given once"),
+            }
+        }
+        self.pairs = rest;
+        taken
+    }
+}
+
+/// Reads nothing but a page.
+///
+/// # Errors
+/// As [`Query::finish`].
+pub fn page_of(text: &str) -> Result<PageRequest, ApiError> {
+    let mut query = Query::of(text);
+    let page = query.page();
+    query.finish().map(|()| page)
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_service::error::ServiceError;
+
+    use super::*;
+
+    #[test]
+    fn a_page_has_defaults_and_both_spellings() {
+        assert_eq!(page_of("").unwrap(), PageRequest { page: 1, page_size: 20 });
+        assert_eq!(page_of("page=3&pageSize=100").unwrap(), PageRequest { page: 3, page_size: 100 });
+    }
+
+    #[test]
+    fn bad_parameters_are_refused_all_at_once() {
+        let ApiError::Service(ServiceError::Invalid(invalid)) = page_of("page=0&page_size=5&pageSize=5&colour=red").unwrap_err() else {
+            panic!()
+        };
+        let fields: Vec<&str> = invalid.fields().iter().map(|field| field.field.as_str()).collect();
+        assert_eq!(fields, ["page", "pageSize", "colour"]);
+        for text in ["page=-1", "page=x", "page=", "page_size=101", "page=99999999999"] {
+            assert!(page_of(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Whether a request that spends a credit comes from our own page, or from no page at all.
+//!
+//! Another site must not be able to empty an organiser's balance through its visitors' browsers.
+
+use actix_web::HttpRequest;
+use actix_web::http::header::{HOST, HeaderName, ORIGIN, REFERER};
+use sakshi_service::service::Service;
+use url::Url;
+
+use crate::error::ApiError;
+
+/// Where our own pages come from.
+#[derive(Clone, Copy, Debug)]
+struct Ours<'a> {
+    /// The public base.
+    base: &'a str,
+    /// Whether we have other names too: only where the base was not set but derived from the address
+    /// that is listened on, which a sandbox may. Elsewhere `Host` says nothing, for anybody may
+    /// give our address a name of theirs.
+    aliases: bool,
+}
+
+/// Refuses what a page of another site sends. Browsers say so themselves in `Sec-Fetch-Site` (Fetch
+/// Metadata Request Headers §2.3), older ones in `Origin` (RFC 6454 §7), the oldest in `Referer`
+/// (RFC 9110 §10.1.3); programs say nothing of it.
+///
+/// # Errors
+/// [`ApiError::CrossSite`].
+pub fn refuse_other_sites(request: &HttpRequest, service: &Service) -> Result<(), ApiError> {
+    let ours = Ours { base: &service.authority.public_base, aliases: !service.rules.has_one_name };
+    if ours.sent(request) { Ok(()) } else { Err(ApiError::CrossSite) }
+}
+
+impl Ours<'_> {
+    fn sent(self, request: &HttpRequest) -> bool {
+        let header = |name: HeaderName| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));
+        let site = header(HeaderName::from_static("sec-fetch-site"));
+        match (site, header(ORIGIN)) {
+            (Some("same-origin" | "none"), None | Some("null")) => true,
+            (Some("same-origin" | "none") | None, Some(origin)) => self.include(origin, header(HOST)),
+            (None, None) => header(REFERER).is_none_or(|page| self.include(page, header(HOST))),
+            (Some(_), _) => false,
+        }
+    }
+
+    /// Whether an origin, or a page's URL, is of ours.
+    fn include(self, url: &str, host: Option<&str>) -> bool {
+        let Ok(url) = Url::parse(url) else { return false };
+        let origin = url.origin().ascii_serialization();
+        origin == self.base || (self.aliases && host.is_some_and(|host| origin.split_once("://").is_some_and(|(_, named)| named == host)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    /// A request to `alias.example`, which is a name of the service at `v.example` too.
+    fn sent(aliases: bool, headers: &[(&'static str, &str)]) -> bool {
+        let request = headers
+            .iter()
+            .fold(TestRequest::post().insert_header(("host", "alias.example")), |request, header| request.insert_header(*header));
+        Ours { base: "https://v.example", aliases }.sent(&request.to_http_request())
+    }
+
+    #[test]
+    fn only_our_own_page_or_no_page_may_start() {
+        const SITE: &str = "sec-fetch-site";
+        for (headers, allowed) in [
+            (&[] as &[(&'static str, &str)], true),
+            (&[(SITE, "same-origin"), ("origin", "https://v.example")], true),
+            (&[(SITE, "same-origin"), ("origin", "null")], true),
+            (&[(SITE, "none")], true),
+            (&[("origin", "https://v.example")], true),
+            (&[("origin", "https://v.example:443")], true),
+            (&[("referer", "https://v.example/e/00000000000000000")], true),
+            (&[("origin", "null")], false),
+            (&[("origin", "http://v.example")], false),
+            (&[("origin", "https://evil.example")], false),
+            (&[("origin", "https://v.example.evil.example")], false),
+            (&[("origin", "https://v.example@evil.example")], false),
+            (&[("referer", "https://evil.example/")], false),
+            (&[("referer", "https://evil.example/https://v.example/")], false),
+            (&[("referer", "nonsense")], false),
+            (&[("referer", "")], false),
+            (&[(SITE, "cross-site")], false),
+            (&[(SITE, "cross-site"), ("origin", "https://v.example")], false),
+            (&[(SITE, "same-site"), ("origin", "https://other.example")], false),
+            (&[(SITE, "same-origin"), ("origin", "https://evil.example")], false),
+            (&[(SITE, ""), ("origin", "https://v.example")], false),
+        ] {
+            assert_eq!((sent(false, headers), sent(true, headers)), (allowed, allowed), "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn another_name_of_ours_counts_only_where_none_was_set() {
+        for headers in [
+            &[("origin", "https://alias.example")] as &[(&'static str, &str)],
+            &[("sec-fetch-site", "same-origin"), ("origin", "http://alias.example")],
+            &[("referer", "https://alias.example/e/x")],
+        ] {
+            assert_eq!((sent(false, headers), sent(true, headers)), (false, true), "{headers:?}");
+        }
+    }
+}

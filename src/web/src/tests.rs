@@ -1,0 +1,162 @@
+//! The edge as a caller sees it: ids, refusals, and the framework's own answers in our form.
+
+use actix_web::body::{MessageBody, to_bytes};
+use actix_web::dev::{Service as _, ServiceResponse};
+use actix_web::http::Method;
+use actix_web::middleware::from_fn;
+use actix_web::test::{TestRequest, call_service, init_service, read_body};
+use actix_web::{App, HttpResponse, web};
+use sakshi_service::error::ServiceError;
+use serde_json::{Value, json};
+
+use super::body::Body;
+use super::error::ApiError;
+use super::routing::{RouteMeter, resource, unknown_path};
+use crate::edge::{edge, request_id};
+
+async fn echo(request: actix_web::HttpRequest) -> HttpResponse {
+    HttpResponse::Ok().body(request_id(&request).to_string())
+}
+
+async fn page() -> HttpResponse {
+    HttpResponse::Gone().content_type("text/html").body("<p>too late</p>")
+}
+
+async fn asset() -> HttpResponse {
+    HttpResponse::Ok().insert_header(("cache-control", "public, max-age=60")).body("asset")
+}
+
+async fn take(body: Body) -> HttpResponse {
+    HttpResponse::Ok().body(body.bytes)
+}
+
+async fn break_down() -> Result<HttpResponse, ApiError> {
+    Err(ApiError::Service(ServiceError::Internal("a secret detail".into())))
+}
+
+async fn framework() -> Result<HttpResponse, actix_web::Error> {
+    Err(actix_web::error::ErrorInternalServerError("a secret detail"))
+}
+
+async fn ask(request: TestRequest) -> ServiceResponse<impl MessageBody> {
+    let app = App::new()
+        .wrap(from_fn(edge))
+        .app_data(RouteMeter::unmatched())
+        .service(resource("/echo", vec![(Method::GET, web::to(echo)), (Method::DELETE, web::to(echo))]))
+        .service(resource("/page", vec![(Method::GET, web::to(page))]))
+        .service(resource("/asset", vec![(Method::GET, web::to(asset))]))
+        .service(resource("/take", vec![(Method::POST, web::to(take))]))
+        .service(resource("/number/{n}", vec![(Method::GET, web::to(|_: web::Path<u32>| async { "ok" }))]))
+        .service(resource("/broken", vec![(Method::GET, web::to(break_down))]))
+        .service(resource("/framework", vec![(Method::GET, web::to(framework))]))
+        .service(web::resource("/bare").route(web::get().to(|| async { HttpResponse::ServiceUnavailable().finish() })))
+        .default_service(web::to(unknown_path));
+    call_service(&init_service(app).await, request.to_request()).await
+}
+
+async fn refusal(request: TestRequest) -> (u16, Value, Option<String>) {
+    let response = ask(request.insert_header(("x-request-id", "req-7"))).await;
+    assert_eq!(response.headers().get("x-request-id").unwrap(), "req-7");
+    assert_eq!(response.headers().get("content-type").unwrap(), "application/json");
+    let status = response.status().as_u16();
+    let allow = response.headers().get("allow").map(|allow| allow.to_str().unwrap().to_owned());
+    let body: Value = serde_json::from_slice(&read_body(response).await).unwrap();
+    let members: Vec<&str> = body.as_object().unwrap().keys().map(String::as_str).filter(|name| *name != "errors").collect();
+    assert_eq!(members, ["code", "error", "errorId", "message", "statusCode", "success"]);
+    assert_eq!((&body["success"], &body["statusCode"], &body["errorId"]), (&json!(false), &json!(status), &json!("req-7")));
+    (status, body, allow)
+}
+
+#[actix_rt::test]
+async fn a_request_id_is_accepted_and_echoed_or_minted() {
+    let response = ask(TestRequest::get().uri("/echo").insert_header(("X-Request-ID", "my-id-1"))).await;
+    assert_eq!(response.headers().get("x-request-id").unwrap(), "my-id-1");
+    assert_eq!(read_body(response).await, "my-id-1");
+    let minted = ask(TestRequest::get().uri("/echo")).await;
+    let header = minted.headers().get("x-request-id").unwrap().clone();
+    assert_eq!(read_body(minted).await, header.as_bytes());
+}
+
+#[actix_rt::test]
+async fn an_answer_is_not_stored_by_anybody_unless_it_says_so() {
+    let kept = async |uri: &str| ask(TestRequest::get().uri(uri)).await.headers().get("cache-control").cloned().unwrap();
+    for uri in ["/echo", "/page", "/nowhere", "/broken"] {
+        assert_eq!(kept(uri).await, "no-store", "{uri}");
+    }
+    assert_eq!(kept("/asset").await, "public, max-age=60");
+}
+
+#[actix_rt::test]
+async fn no_answer_is_taken_for_another_kind_than_it_says() {
+    for uri in ["/echo", "/page", "/asset", "/nowhere", "/broken"] {
+        let response = ask(TestRequest::get().uri(uri)).await;
+        assert_eq!(response.headers().get("x-content-type-options").unwrap(), "nosniff", "{uri}");
+    }
+}
+
+#[actix_rt::test]
+async fn a_bad_request_id_is_a_400_that_names_it() {
+    for id in ["", "a b", &"x".repeat(129)] {
+        let response = ask(TestRequest::get().uri("/echo").insert_header(("x-request-id", id))).await;
+        assert_eq!(response.status(), 400);
+        let minted = response.headers().get("x-request-id").unwrap().to_str().unwrap().to_owned();
+        let body: Value = serde_json::from_slice(&read_body(response).await).unwrap();
+        assert_eq!((&body["errors"][0]["field"], &body["errorId"]), (&json!("X-Request-ID"), &json!(minted)));
+    }
+}
+
+#[actix_rt::test]
+async fn every_refusal_has_the_one_body() {
+    let post = |text: &'static str| TestRequest::post().uri("/take").set_payload(text);
+    let json = |text: &'static str| post(text).insert_header(("content-type", "application/json"));
+    for (request, status, code) in [
+        (TestRequest::get().uri("/nowhere"), 404, "not_found"),
+        (TestRequest::get().uri("/number/seven"), 404, "not_found"),
+        (post("{}"), 415, "unsupported_media_type"),
+        (json("{"), 400, "malformed_request"),
+        (json("{}").insert_header(("content-length", "99999999")), 413, "body_too_large"),
+        (TestRequest::get().uri("/bare"), 503, "overloaded"),
+    ] {
+        let (found, body, _) = refusal(request).await;
+        assert_eq!((found, body["code"].as_str().unwrap()), (status, code));
+    }
+}
+
+#[actix_rt::test]
+async fn a_405_lists_the_methods_of_the_path() {
+    for (request, allow) in [(TestRequest::put().uri("/echo"), "GET, DELETE, HEAD"), (TestRequest::get().uri("/take"), "POST")] {
+        let (status, body, found) = refusal(request).await;
+        assert_eq!((status, body["code"].as_str(), found.as_deref()), (405, Some("method_not_allowed"), Some(allow)));
+    }
+    assert_eq!(ask(TestRequest::default().method(Method::HEAD).uri("/echo")).await.status(), 200);
+}
+
+#[actix_rt::test]
+async fn a_500_hides_its_detail_whoever_raised_it() {
+    for uri in ["/broken", "/framework"] {
+        let (status, body, _) = refusal(TestRequest::get().uri(uri)).await;
+        assert_eq!((status, body["code"].as_str()), (500, Some("internal_error")));
+        assert!(!body.to_string().contains("secret"));
+    }
+}
+
+#[actix_rt::test]
+async fn a_page_keeps_its_own_body() {
+    let response = ask(TestRequest::get().uri("/page")).await;
+    assert_eq!(response.status(), 410);
+    assert!(response.headers().contains_key("x-request-id"));
+    assert_eq!(read_body(response).await, "<p>too late</p>");
+}
+
+#[actix_rt::test]
+async fn a_panic_is_a_500_under_the_request_s_id() {
+    let panicking = web::get().to(|| async { if true { panic!("a secret detail") } else { "" } });
+    let app = init_service(App::new().wrap(from_fn(edge)).route("/", panicking)).await;
+    let request = TestRequest::get().uri("/").insert_header(("x-request-id", "req-8")).to_request();
+    let error = app.call(request).await.map(|_| ()).unwrap_err();
+    let response = error.error_response();
+    assert_eq!((response.status().as_u16(), response.headers().get("x-request-id").unwrap().as_bytes()), (500, &b"req-8"[..]));
+    let body: Value = serde_json::from_slice(&to_bytes(response.into_body()).await.unwrap()).unwrap();
+    assert_eq!((&body["code"], &body["errorId"]), (&json!("internal_error"), &json!("req-8")));
+    assert!(!body.to_string().contains("secret"));
+}

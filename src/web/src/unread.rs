@@ -1,0 +1,208 @@
+//! What is left of a request's body when the request is answered before it was read.
+//!
+//! The HTTP library reads a dropped body without a declared length on and on, so that whoever never
+//! ends it keeps the connection. While such a body is alive the library closes the connection after
+//! the answer instead; so what has not arrived by then stays alive in the answer.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use actix_web::HttpMessage as _;
+use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_web::dev::{Payload, ServiceRequest};
+use actix_web::error::PayloadError;
+use actix_web::web::Bytes;
+use futures_util::{Stream, StreamExt as _};
+
+use crate::listener::ConnectionState;
+
+/// Bytes that are read for nothing so that the connection can be used again.
+const DRAINED_MAX: usize = 64 * 1_024;
+
+/// A body without a declared length, which the handler reads through this.
+#[derive(Clone)]
+pub(super) struct Rest(Rc<Chunked>);
+
+struct Chunked {
+    payload: RefCell<Payload>,
+    has_ended: Cell<bool>,
+    connection: Option<Rc<ConnectionState>>,
+}
+
+impl Rest {
+    /// Puts itself between a request and its body; `None` when the length is declared, or there is no body.
+    pub(super) fn of(request: &mut ServiceRequest, connection: Option<Rc<ConnectionState>>) -> Option<Self> {
+        if !request.chunked().unwrap_or(false) {
+            return None;
+        }
+        let payload = RefCell::new(request.take_payload());
+        let rest = Self(Rc::new(Chunked { payload, has_ended: Cell::new(false), connection }));
+        request.set_payload(Payload::from(rest.clone().boxed_local()));
+        Some(rest)
+    }
+
+    /// Reads what has arrived, without waiting for more, and tells whether that is the end of the body.
+    pub(super) async fn has_arrived(&mut self) -> bool {
+        let mut has_waited = false;
+        let mut left = DRAINED_MAX;
+        poll_fn(|context| {
+            loop {
+                if self.0.has_ended.get() {
+                    return Poll::Ready(true);
+                }
+                match self.poll_next_unpin(context) {
+                    Poll::Ready(Some(Ok(chunk))) if chunk.len() <= left => {
+                        left -= chunk.len();
+                        has_waited = false;
+                    }
+                    Poll::Ready(Some(Ok(_))) => return Poll::Ready(false),
+                    Poll::Ready(_) => {}
+                    Poll::Pending if has_waited => return Poll::Ready(false),
+                    Poll::Pending => {
+                        // The library reads its socket between two turns.
+                        has_waited = true;
+                        context.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                }
+            }
+        })
+        .await
+    }
+
+    /// The body of an answer after which the connection is closed.
+    pub(super) fn closing(self, answer: impl MessageBody + 'static) -> BoxBody {
+        BoxBody::new(Closing { answer: answer.boxed(), _rest: self })
+    }
+}
+
+impl Stream for Rest {
+    type Item = Result<Bytes, PayloadError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let polled = self.0.payload.borrow_mut().poll_next_unpin(context);
+        if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
+            self.0.has_ended.set(true);
+            if let Some(connection) = &self.0.connection {
+                connection.body_ended();
+            }
+        }
+        polled
+    }
+}
+
+struct Closing {
+    answer: BoxBody,
+    _rest: Rest,
+}
+
+impl MessageBody for Closing {
+    type Error = Box<dyn std::error::Error>;
+
+    fn size(&self) -> BodySize {
+        self.answer.size()
+    }
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        Pin::new(&mut self.get_mut().answer).poll_next(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{SocketAddr, TcpListener};
+    use std::time::Duration;
+
+    use actix_web::dev::ServerHandle;
+    use actix_web::middleware::from_fn;
+    use actix_web::{App, HttpResponse, HttpServer, web};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
+    use tokio::time::timeout;
+
+    use crate::body::{Body, BodyLimit};
+    use crate::budget::Memory;
+    use crate::edge::edge;
+    use crate::routing::unknown_path;
+
+    /// Longer than the library waits for a client before it closes, and shorter than it keeps a connection.
+    const SOON: Duration = Duration::from_secs(4);
+
+    async fn take(body: Body) -> HttpResponse {
+        HttpResponse::Ok().body(body.bytes)
+    }
+
+    fn start() -> (SocketAddr, ServerHandle) {
+        let app = || {
+            App::new()
+                .wrap(from_fn(edge))
+                .app_data(BodyLimit(32))
+                .app_data(web::Data::new(Memory::new()))
+                .route("/take", web::post().to(take))
+                .route("/ping", web::get().to(|| async { "pong" }))
+                .route("/broken", web::post().to(|| async { if true { panic!("broken") } else { "" } }))
+                .default_service(web::to(unknown_path))
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = HttpServer::new(app).workers(1).disable_signals().listen(listener).unwrap().run();
+        let handle = server.handle();
+        actix_web::rt::spawn(server);
+        (address, handle)
+    }
+
+    fn head(line: &str) -> String {
+        format!("{line} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+    }
+
+    /// The answers of a connection, until the server closes it.
+    async fn until_closed(address: SocketAddr, sent: &str) -> String {
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(sent.as_bytes()).await.unwrap();
+        let mut answers = Vec::new();
+        let closed = timeout(SOON, client.read_to_end(&mut answers)).await;
+        closed.unwrap_or_else(|_| panic!("open: {sent}")).unwrap();
+        String::from_utf8(answers).unwrap()
+    }
+
+    #[actix_rt::test]
+    async fn a_connection_is_closed_after_an_answer_to_a_request_whose_body_never_ends() {
+        let (address, server) = start();
+        let large = format!("30\r\n{}\r\n", " ".repeat(48));
+        for (line, status, begun) in [
+            ("POST /nowhere", 404, "5\r\n{\"a\":\r\n"),
+            ("POST /nowhere", 404, ""),
+            ("PUT /nowhere", 404, "5\r\n{\"a"),
+            ("POST /take", 413, large.as_str()),
+            ("POST /broken", 500, "5\r\n{\"a\":\r\n"),
+            ("GET /ping", 200, "5\r\n{\"a\":\r\n"),
+        ] {
+            let answer = until_closed(address, &(head(line) + begun)).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{line}: {answer}");
+            assert!(answer.to_lowercase().contains("connection: close\r\n"), "{line}: {answer}");
+        }
+        server.stop(false).await;
+    }
+
+    #[actix_rt::test]
+    async fn a_connection_is_kept_after_a_refused_request_whose_body_has_arrived() {
+        let (address, server) = start();
+        let body = "2\r\n{}\r\n0\r\n\r\n";
+        let last = "GET /ping HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        for (line, status) in [("POST /nowhere", 404), ("POST /take", 200)] {
+            let mut client = TcpStream::connect(address).await.unwrap();
+            client.write_all((head(line) + body).as_bytes()).await.unwrap();
+            let mut answers = vec![0; 4_096];
+            let read = client.read(&mut answers).await.unwrap();
+            answers.truncate(read);
+            client.write_all(last.as_bytes()).await.unwrap();
+            timeout(SOON, client.read_to_end(&mut answers)).await.unwrap().unwrap();
+            let answers = String::from_utf8(answers).unwrap();
+            assert!(answers.starts_with(&format!("HTTP/1.1 {status} ")) && answers.ends_with("pong"), "{line}: {answers}");
+        }
+        server.stop(false).await;
+    }
+}

@@ -1,0 +1,345 @@
+//! The document against the route table, the specification and its own examples.
+
+use crate::flow_fixture::Party;
+use crate::live::LiveNode;
+use reqwest::Method;
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_domain::credits::{EntryKind, LedgerEntry};
+use sakshi_domain::time::Timestamp;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use sakshi::public::ROUTES;
+use sakshi_api::openapi::document_of;
+use sakshi_pages::PosterApi;
+use sakshi_web::routing::Audience;
+use utoipa::OpenApi as _;
+
+fn document() -> Value {
+    document_of("https://verify.example", PosterApi::openapi()).value()
+}
+
+/// Every operation with its path and method.
+fn operations(document: &Value) -> Vec<(String, String, &Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    let of = |(path, item): (&String, &'_ Value)| -> Vec<(String, String)> {
+        item.as_object().unwrap().keys().map(|method| (path.clone(), method.to_uppercase())).collect()
+    };
+    let named = paths.iter().flat_map(of);
+    named
+        .map(|(path, method)| {
+            let operation = &document["paths"][&path][method.to_lowercase()];
+            (path, method, operation)
+        })
+        .collect()
+}
+
+#[test]
+fn the_document_and_the_route_table_name_the_same_operations() {
+    let document = document();
+    let table = ROUTES.into_iter().flatten().filter(|row| matches!(row.audience, Audience::Clients | Audience::Anybody));
+    let table: BTreeSet<(String, String, bool)> =
+        table.map(|row| (row.path.to_owned(), row.method.to_owned(), row.audience == Audience::Clients)).collect();
+    let both = json!([{ "api_key": [], "app_id": [] }]);
+    let described = operations(&document).into_iter().map(|(path, method, operation)| {
+        let secured = operation["security"] == both;
+        assert!(secured || operation["security"] == json!([]), "{method} {path}: {}", operation["security"]);
+        (path, method, secured)
+    });
+    assert_eq!(described.collect::<BTreeSet<_>>(), table);
+}
+
+#[test]
+fn the_document_has_the_single_verification_of_the_specification() {
+    let document = document();
+    let init = ["claims", "channel", "language", "face_auth", "webhook_url", "app_id", "app_signature"];
+    for (method, path, request, answer) in [
+        ("post", "/init", &init[..], &["txnId", "intentJwt", "expiresAt", "requestUrl", "nationalIdAppUri"][..]),
+        ("post", "/qr-intent", &["txnId"], &["qrPayload"]),
+        ("get", "/result/{txnId}", &[], &["success", "statusCode", "message", "request_id", "data", "pending"]),
+    ] {
+        let operation = &document["paths"][format!("/api/v1/nationalid-ovse{path}")][method];
+        let request_schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+        let answer_schema = &operation["responses"]["200"]["content"]["application/json"]["schema"];
+        for (fields, schema) in [(request, request_schema), (answer, answer_schema)] {
+            let known = properties(&document, schema);
+            assert!(fields.iter().all(|field| known.contains(*field)), "{path}: {fields:?} in {known:?}");
+        }
+    }
+    let statuses = |path: &str, method: &str| document["paths"][format!("/api/v1/nationalid-ovse{path}")][method]["responses"].clone();
+    for (path, method, expected) in [
+        ("/init", "post", vec!["400", "401", "402"]),
+        ("/qr-intent", "post", vec!["401", "404", "410"]),
+        ("/result/{txnId}", "get", vec!["401", "404", "410"]),
+    ] {
+        let found = statuses(path, method);
+        assert!(expected.iter().all(|status| found.get(status).is_some()), "{path}: {expected:?}");
+    }
+    let hook = &document["webhooks"]["ovse"]["post"]["requestBody"]["content"]["application/json"]["schema"];
+    assert!(["success", "statusCode", "message", "request_id", "data"].iter().all(|field| properties(&document, hook).contains(*field)));
+}
+
+#[test]
+fn the_document_has_the_webhook_configuration_of_the_specification() {
+    let document = document();
+    let item = &document["paths"]["/api/v1/user/webhook"];
+    let both = BTreeSet::from(["apiType".to_owned(), "webhookUrl".to_owned()]);
+    let request = &item["put"]["requestBody"]["content"]["application/json"]["schema"];
+    assert_eq!(properties(&document, request), both);
+    let listed = resolve(&document, &item["get"]["responses"]["200"]["content"]["application/json"]["schema"]);
+    assert_eq!(properties(&document, &listed["properties"]["data"]["items"]), both);
+}
+
+#[test]
+fn the_document_has_every_webhook_of_the_specification() {
+    let document = document();
+    for (name, fields) in [
+        ("esign", &["documentId", "documentReferenceId", "content", "documentStatus", "signerInfo"][..]),
+        ("doclocker", &["success", "statusCode", "message", "request_id", "data"]),
+        ("estamp", &["success", "statusCode", "message", "data"]),
+        (
+            "wealth_consent",
+            &[
+                "uniqueIdentifier",
+                "consentHandle",
+                "status",
+                "consentId",
+                "consentStartDate",
+                "consentEndDate",
+                "accounts",
+                "userSessionId",
+            ],
+        ),
+        (
+            "wealth_historical",
+            &[
+                "uniqueIdentifier",
+                "accountId",
+                "consentId",
+                "status",
+                "fromDate",
+                "toDate",
+                "fiType",
+                "consentHandleId",
+                "maskedAccountNumber",
+                "fipId",
+            ],
+        ),
+    ] {
+        let schema = &document["webhooks"][name]["post"]["requestBody"]["content"]["application/json"]["schema"];
+        let expected: BTreeSet<String> = fields.iter().map(|&field| field.to_owned()).collect();
+        assert_eq!(properties(&document, schema), expected, "{name}");
+    }
+    let of_data = &document["webhooks"]["wealth_data"]["post"]["requestBody"]["content"]["application/json"]["schema"];
+    assert_eq!(properties(&document, of_data).len(), 16);
+}
+
+#[test]
+fn every_refusal_has_the_one_body_and_its_headers() {
+    let document = document();
+    for (path, method, operation) in operations(&document) {
+        let responses = operation["responses"].as_object().unwrap();
+        assert!(responses.contains_key("default"), "{method} {path}");
+        for (status, response) in responses.iter().filter(|(status, _)| !status.starts_with('2')) {
+            let response = resolve(&document, response);
+            let named = |header: &str| response["headers"].get(header).is_some();
+            assert_eq!(
+                response["content"]["application/json"]["schema"]["$ref"], "#/components/schemas/Refusal",
+                "{method} {path} {status}"
+            );
+            assert!(named("X-Request-ID"), "{method} {path} {status}");
+            assert_eq!(named("Retry-After"), matches!(status.as_str(), "429" | "503" | "default"), "{method} {path} {status}");
+            let example = &response["content"]["application/json"]["example"];
+            assert!(status == "default" || example["statusCode"].as_u64() == status.parse().ok(), "{method} {path} {status}: {example}");
+        }
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere_and_every_example_fits_its_schema() {
+    let document = document();
+    let mut examples = 0;
+    walk(&document, &mut |node| {
+        if let Some(reference) = node["$ref"].as_str() {
+            assert!(document.pointer(&reference[1..]).is_some(), "{reference}");
+        }
+        let given = node["examples"].as_object().into_iter().flat_map(|named| named.values().map(|example| &example["value"]));
+        for example in given.chain(node.get("example")).filter(|_| node.get("schema").is_some()) {
+            examples += 1;
+            assert_eq!(misfit(&document, &node["schema"], example), None, "{example}");
+        }
+    });
+    assert!(examples >= 30, "{examples}");
+}
+
+#[test]
+fn an_example_that_does_not_fit_is_noticed() {
+    let document = document();
+    let outcome = json!({ "$ref": "#/components/schemas/OvseOutcome" });
+    let good = document["webhooks"]["ovse"]["post"]["requestBody"]["content"]["application/json"]["examples"]["passed"]["value"].clone();
+    for (field, value) in [("success", json!("yes")), ("data", json!({})), ("extra", json!(1)), ("message", Value::Null)] {
+        let mut bad = good.clone();
+        bad[field] = value;
+        assert!(misfit(&document, &outcome, &bad).is_some(), "{field}");
+    }
+}
+
+#[test]
+fn a_ledger_entry_is_written_as_described() {
+    let entry = LedgerEntry {
+        seq: 1,
+        kind: EntryKind::Adjust,
+        amount: -5,
+        balance_after: 0,
+        reference: "correction".into(),
+        at: Timestamp::from_millis(0),
+    };
+    let schema = json!({ "$ref": "#/components/schemas/StatementEntry" });
+    assert_eq!(misfit(&document(), &schema, &json!(entry)), None);
+}
+
+#[actix_rt::test]
+async fn what_a_running_service_answers_is_what_its_document_describes() {
+    let live = LiveNode::start().await;
+    let (status, document) = live.stranger("/openapi.json").await;
+    assert_eq!((status, &document["openapi"]), (200, &json!("3.1.0")));
+    assert_eq!(document["servers"][0]["url"], live.node.public_base);
+    let (_, opened) = live.post("/api/v1/nationalid-ovse/init", &json!({ "claims": ["name"], "channel": "web" })).await;
+    let txn = opened["txnId"].clone();
+    let ovse = "/api/v1/nationalid-ovse";
+    let result = format!("{ovse}/result/{}", txn.as_str().unwrap());
+    let party = Party { client: live.first.client.clone(), app: live.first.app.clone(), now: SystemClock.now() };
+    let (document_id, fetch) = (party.document(&*live.node.store).await.id, party.locker(&*live.node.store).await.id);
+    let details = "/api/v1/doclocker/details/{transactionId}";
+    let (app, setting) = (live.first.app.as_str(), json!({ "apiType": "ESign", "webhookUrl": "https://client.example/hook" }));
+    let (esign, locker, wealth) = ("/api/v1/esign/request", "/api/v1/doclocker/init", "/api/v1/wealth/consents");
+    let consented = json!({ "consent": "Y", "consent_text": "I agree." });
+    let to_sign = json!({ "documentInfo": { "name": "Loan", "content": "QUJD" }, "signerInfo": [{ "signerName": "Asha Rao" }] });
+    let of_pan = |pan: &str| json!({ "pan": pan, "consent": "Y", "consent_text": "I agree.", "name_as_per_pan": "Asha Rao" });
+    let (pan, no_pan) = (of_pan("ABCPE1234F"), of_pan("nonsense"));
+    for (path, method, status, answered) in [
+        (format!("{ovse}/init"), "post", "200", (200, opened)),
+        (format!("{ovse}/init"), "post", "400", live.post(&format!("{ovse}/init"), &json!({ "claims": [] })).await),
+        (format!("{ovse}/qr-intent"), "post", "200", live.post(&format!("{ovse}/qr-intent"), &json!({ "txnId": txn })).await),
+        (format!("{ovse}/result/{{txnId}}"), "get", "200", live.get(&result).await),
+        (format!("{ovse}/result/{{txnId}}"), "get", "401", live.stranger(&result).await),
+        (format!("{ovse}/result/{{txnId}}"), "get", "404", live.get(&format!("{ovse}/result/none")).await),
+        (wealth.into(), "post", "200", live.post(wealth, &consented).await),
+        (wealth.into(), "post", "400", live.post(wealth, &json!({})).await),
+        (locker.into(), "post", "200", live.post(locker, &json!({ "docs": ["x"], "consent": "Y", "consent_text": "I agree." })).await),
+        (esign.into(), "post", "200", live.post(esign, &to_sign).await),
+        ("/api/v1/credits".into(), "get", "200", live.get("/api/v1/credits").await),
+        ("/api/v1/credits/statement".into(), "get", "200", live.get("/api/v1/credits/statement").await),
+        ("/api/v1/esign/status".into(), "post", "200", live.post("/api/v1/esign/status", &json!({ "documentId": document_id })).await),
+        ("/api/v1/esign/status".into(), "post", "404", live.post("/api/v1/esign/status", &json!({ "documentId": txn })).await),
+        (details.into(), "get", "200", live.get(&details.replace("{transactionId}", &fetch.to_string())).await),
+        (details.into(), "get", "404", live.get(&details.replace("{transactionId}", "none")).await),
+        ("/api/v1/user/webhook".into(), "put", "200", live.send(Method::PUT, "/api/v1/user/webhook", app, &setting).await),
+        ("/api/v1/user/webhook".into(), "get", "200", live.get("/api/v1/user/webhook").await),
+        ("/api/v1/pan/verify".into(), "post", "200", live.post("/api/v1/pan/verify", &pan).await),
+        ("/api/v1/pan/verify".into(), "post", "422", live.post("/api/v1/pan/verify", &no_pan).await),
+        ("/api/ping".into(), "get", "200", live.stranger("/api/ping").await),
+        ("/api/ping".into(), "get", "default", live.stranger("/nowhere").await),
+    ] {
+        let response = resolve(&document, &document["paths"][&path][method]["responses"][status]);
+        assert!(status == "default" || answered.0.to_string() == status, "{method} {path}: {answered:?}");
+        let schema = &response["content"]["application/json"]["schema"];
+        assert!(schema.is_object(), "{method} {path} {status} is not described");
+        assert_eq!(misfit(&document, schema, &answered.1), None, "{method} {path}: {}", answered.1);
+    }
+    live.stop().await;
+}
+
+#[actix_rt::test]
+async fn what_a_request_is_described_to_hold_is_read_and_nothing_else() {
+    let live = LiveNode::start().await;
+    let document = document();
+    let event = json!({ "name": "Fair", "claims": ["name"], "max_guests": 1, "expires_at": SystemClock.now() + Duration::from_secs(60) });
+    let (_, event) = live.post("/api/v1/nationalid-ovse/events", &event).await;
+    let mut bodies = 0;
+    for (path, method, operation) in operations(&document) {
+        let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+        if schema.is_null() {
+            continue;
+        }
+        bodies += 1;
+        let described = properties(&document, schema);
+        // Nothing is described as a fraction, so each of them is a wrong value of a known field.
+        let mut body: Value = described.iter().map(|name| (name.clone(), json!(0.5))).collect();
+        body["shoe_size"] = json!({});
+        let path = path.replace("{eventId}", event["event_id"].as_str().unwrap());
+        let (status, refused) = live.send(method.parse().unwrap(), &path, live.first.app.as_str(), &body).await;
+        let told = refused["errors"].as_array().unwrap().iter();
+        let (unknown, known): (Vec<&Value>, Vec<&Value>) = told.partition(|problem| problem["message"] == "is not a field of this request");
+        let names = |problems: Vec<&Value>| -> BTreeSet<String> {
+            problems.iter().map(|problem| problem["field"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!((status, names(known), names(unknown)), (400, described, ["shoe_size".to_owned()].into()), "{method} {path}");
+    }
+    assert_eq!(bodies, 11);
+    live.stop().await;
+}
+
+/// Calls back for every object of a document, but not for those inside examples.
+fn walk<'a>(node: &'a Value, visit: &mut impl FnMut(&'a Value)) {
+    match node {
+        Value::Object(members) => {
+            visit(node);
+            let inner = members.iter().filter(|(name, _)| !matches!(name.as_str(), "example" | "examples"));
+            inner.for_each(|(_, member)| walk(member, visit));
+        }
+        Value::Array(items) => items.iter().for_each(|item| walk(item, visit)),
+        _ => {}
+    }
+}
+
+fn resolve<'a>(document: &'a Value, node: &'a Value) -> &'a Value {
+    node["$ref"].as_str().map_or(node, |reference| document.pointer(&reference[1..]).unwrap())
+}
+
+/// The fields of a schema, of all its alternatives.
+fn properties(document: &Value, schema: &Value) -> BTreeSet<String> {
+    let schema = resolve(document, schema);
+    let own = schema["properties"].as_object().into_iter().flat_map(|fields| fields.keys().cloned());
+    let others = schema["oneOf"].as_array().into_iter().flatten().flat_map(|other| properties(document, other));
+    own.chain(others).collect()
+}
+
+/// What is wrong with a value, by the part of JSON Schema that the document uses; unknown fields
+/// are wrong.
+fn misfit(document: &Value, schema: &Value, value: &Value) -> Option<String> {
+    let schema = resolve(document, schema);
+    if let Some(alternatives) = schema["oneOf"].as_array() {
+        let fitting = alternatives.iter().filter(|other| misfit(document, other, value).is_none()).count();
+        return (fitting != 1).then(|| format!("fits {fitting} alternatives: {value}"));
+    }
+    let is = |name: &str| match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        other => panic!("a type that is not used here: {other}"),
+    };
+    let fits = match &schema["type"] {
+        Value::Null => true,
+        Value::String(name) => is(name),
+        names => names.as_array().unwrap().iter().any(|name| is(name.as_str().unwrap())),
+    };
+    if !fits || schema["enum"].as_array().is_some_and(|words| !words.contains(value)) {
+        return Some(format!("is no {}: {value}", schema["type"]));
+    }
+    if let (Some(fields), Some(members)) = (schema["properties"].as_object(), value.as_object()) {
+        let missing = schema["required"].as_array().into_iter().flatten().find(|name| !members.contains_key(name.as_str().unwrap()));
+        if let Some(name) = missing {
+            return Some(format!("has no {name}"));
+        }
+        return members.iter().find_map(|(name, member)| match fields.get(name) {
+            None => Some(format!("{name} is not described")),
+            Some(field) => misfit(document, field, member).map(|problem| format!("{name} {problem}")),
+        });
+    }
+    value.as_array().into_iter().flatten().find_map(|item| misfit(document, &schema["items"], item))
+}

@@ -1,0 +1,187 @@
+//! Who is let in, who is not, and for how long a verdict is remembered (specification,
+//! "Authentication").
+
+use crate::universe::Universe;
+use actix_web::middleware::from_fn;
+use actix_web::test::{TestRequest, call_service, init_service, read_body};
+use actix_web::{App, HttpResponse, web};
+use futures_util::future::Either;
+use sakshi_domain::clock::Clock as _;
+use sakshi_domain::profile::Profile;
+use sakshi_service::api_key::ApiKey;
+use sakshi_service::caller::Caller;
+use sakshi_service::error::ServiceError;
+use sakshi_service::key_gate::KeyGate;
+use sakshi_store::Tenancy as _;
+use serde_json::Value;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+
+use sakshi_web::authenticated::Authenticated;
+use sakshi_web::edge::edge;
+
+fn gate(universe: &Universe) -> Rc<KeyGate> {
+    KeyGate::new(universe.shared_store(), universe.clock.clone(), Profile::Stage)
+}
+
+async fn admit(gate: &Rc<KeyGate>, key: &str, app: &str) -> Result<Caller, ServiceError> {
+    gate.admit(key, app).await
+}
+
+#[actix_rt::test]
+async fn a_key_and_an_app_of_its_client_are_let_in() {
+    let universe = Universe::new();
+    let client = universe.client().await;
+    let (app, (key, key_id)) = (universe.app(&client).await, universe.key(&client, |_| {}).await);
+    let caller = admit(&gate(&universe), key.reveal(), app.as_str()).await.unwrap();
+    assert_eq!((caller.client, caller.app.app_id.clone(), caller.key_id), (client, app, key_id));
+}
+
+#[actix_rt::test]
+async fn every_pair_that_is_not_good_gets_the_same_401() {
+    let universe = Universe::new();
+    let now = universe.clock.now();
+    let (client, other) = (universe.client().await, universe.client().await);
+    let (app, foreign) = (universe.app(&client).await, universe.app(&other).await);
+    let good = universe.key(&client, |_| {}).await.0;
+    let revoked = universe.key(&client, |key| key.revoked_at = Some(now)).await.0;
+    let expired = universe.key(&client, |key| key.expires_at = Some(now)).await.0;
+    let elsewhere = universe.key(&client, |key| key.environments = vec![Profile::Production]).await.0;
+    let unknown = ApiKey::issue().unwrap().0;
+    let mistyped = good.reveal().replace("sk_", "sk-");
+    let gate = gate(&universe);
+    let service = init_service(App::new().wrap(from_fn(edge)).app_data(Rc::clone(&gate)).route(
+        "/",
+        web::get().to(|Authenticated(caller): Authenticated| async move { HttpResponse::Ok().body(caller.client.to_string()) }),
+    ))
+    .await;
+    let mut bodies = Vec::new();
+    for (key, app) in [
+        (None, Some(app.as_str())),
+        (Some(good.reveal()), None),
+        (Some(""), Some(app.as_str())),
+        (Some(good.reveal()), Some("")),
+        (Some(mistyped.as_str()), Some(app.as_str())),
+        (Some(unknown.reveal()), Some(app.as_str())),
+        (Some(revoked.reveal()), Some(app.as_str())),
+        (Some(expired.reveal()), Some(app.as_str())),
+        (Some(elsewhere.reveal()), Some(app.as_str())),
+        (Some(good.reveal()), Some(foreign.as_str())),
+        (Some(good.reveal()), Some("app_unknown")),
+        (Some(good.reveal()), Some("no app id")),
+    ] {
+        let mut request = TestRequest::get().uri("/").insert_header(("x-request-id", "req-1"));
+        for (name, value) in [("X-API-KEY", key), ("X-API-APP-ID", app)] {
+            if let Some(value) = value {
+                request = request.insert_header((name, value));
+            }
+        }
+        let response = call_service(&service, request.to_request()).await;
+        assert_eq!(response.status(), 401);
+        bodies.push(read_body(response).await);
+    }
+    for (twice, value) in [("X-API-KEY", good.reveal()), ("X-API-KEY", unknown.reveal()), ("X-API-APP-ID", app.as_str())] {
+        let request = TestRequest::get().uri("/").insert_header(("x-request-id", "req-1")).insert_header(("X-API-KEY", good.reveal()));
+        let request = request.insert_header(("X-API-APP-ID", app.as_str())).append_header((twice, value));
+        let response = call_service(&service, request.to_request()).await;
+        assert_eq!(response.status(), 401, "two of {twice}");
+        bodies.push(read_body(response).await);
+    }
+    bodies.dedup();
+    assert_eq!(bodies.len(), 1, "{bodies:?}");
+    let body: Value = serde_json::from_slice(&bodies[0]).unwrap();
+    assert_eq!(body["message"], "Missing or invalid X-API-KEY header");
+    let request = TestRequest::get().uri("/").insert_header(("X-API-KEY", good.reveal())).insert_header(("X-API-APP-ID", app.as_str()));
+    assert_eq!(call_service(&service, request.to_request()).await.status(), 200);
+}
+
+#[actix_rt::test]
+async fn a_malformed_key_is_refused_without_asking_the_store() {
+    let universe = Universe::new();
+    let gate = gate(&universe);
+    universe.store.close();
+    let made_up = format!("sk_{}", "A".repeat(40));
+    for key in ["", "sk_", "secret", made_up.as_str()] {
+        assert!(matches!(gate.admit(key, "app_1"), Either::Left(_)), "{key}");
+        assert_eq!(admit(&gate, key, "app_1").await, Err(ServiceError::Unauthorized));
+    }
+}
+
+#[actix_rt::test]
+async fn a_remembered_pair_is_let_in_while_the_store_is_away_and_an_unknown_one_gets_503() {
+    let universe = Universe::new();
+    let client = universe.client().await;
+    let (app, key) = (universe.app(&client).await, universe.key(&client, |_| {}).await.0);
+    let gate = gate(&universe);
+    admit(&gate, key.reveal(), app.as_str()).await.unwrap();
+    universe.store.close();
+    assert!(matches!(gate.admit(key.reveal(), app.as_str()), Either::Left(_)), "remembered");
+    assert!(matches!(admit(&gate, key.reveal(), "app_other").await, Err(ServiceError::Unavailable { .. })));
+    assert!(matches!(admit(&gate, key.reveal(), "app_other").await, Err(ServiceError::Unavailable { .. })), "an error is not remembered");
+}
+
+#[actix_rt::test]
+async fn callers_of_one_pair_wait_for_one_question() {
+    let universe = Universe::new();
+    let client = universe.client().await;
+    let (app, key) = (universe.app(&client).await, universe.key(&client, |_| {}).await.0);
+    let gate = gate(&universe);
+    let first = gate.admit(key.reveal(), app.as_str());
+    universe.store.close();
+    let second = gate.admit(key.reveal(), app.as_str());
+    assert_eq!(second.await.unwrap().client, client, "a question of its own would have found the store closed");
+    assert_eq!(first.await.unwrap().client, client);
+}
+
+#[actix_rt::test]
+async fn a_revoked_key_is_refused_within_a_second() {
+    let universe = Universe::new();
+    let client = universe.client().await;
+    let (app, (key, id)) = (universe.app(&client).await, universe.key(&client, |_| {}).await);
+    let gate = gate(&universe);
+    admit(&gate, key.reveal(), app.as_str()).await.unwrap();
+    universe.store.retire_key(id, Some(universe.clock.now()), None).await.unwrap();
+    let revoked = Instant::now();
+    while admit(&gate, key.reveal(), app.as_str()).await.is_ok() {
+        assert!(revoked.elapsed() < Duration::from_secs(1));
+        tokio::task::yield_now().await;
+    }
+}
+
+#[actix_rt::test]
+async fn a_request_that_has_begun_ends_within_a_second_of_the_revocation() {
+    let universe = Universe::new();
+    let client = universe.client().await;
+    let (app, (key, id)) = (universe.app(&client).await, universe.key(&client, |_| {}).await);
+    let gate = gate(&universe);
+    let caller = admit(&gate, key.reveal(), app.as_str()).await.unwrap();
+    universe.store.retire_key(id, Some(universe.clock.now()), None).await.unwrap();
+    timeout(Duration::from_secs(1), caller.until_revoked()).await.expect("within a second");
+    assert_eq!(caller.judge_again().await, Err(ServiceError::Unauthorized));
+}
+
+#[actix_rt::test]
+async fn a_store_that_is_away_ends_no_request_that_waits_and_lets_none_act() {
+    let universe = Universe::new();
+    let client = universe.client().await;
+    let (app, key) = (universe.app(&client).await, universe.key(&client, |_| {}).await.0);
+    let gate = gate(&universe);
+    let caller = admit(&gate, key.reveal(), app.as_str()).await.unwrap();
+    universe.store.close();
+    assert!(timeout(Duration::from_millis(1_200), caller.until_revoked()).await.is_err());
+    assert!(matches!(caller.judge_again().await, Err(ServiceError::Unavailable { .. })));
+}
+
+#[actix_rt::test]
+async fn ten_thousand_strangers_do_not_grow_the_memory() {
+    let universe = Universe::new();
+    let client = universe.client().await;
+    let key = universe.key(&client, |_| {}).await.0;
+    let gate = gate(&universe);
+    for number in 0..10_000 {
+        let _ = admit(&gate, key.reveal(), &format!("app_{number}")).await;
+    }
+    let pairs: usize = format!("{gate:?}").split("pairs: ").nth(1).and_then(|rest| rest.split([',', ' ']).next()?.parse().ok()).unwrap();
+    assert!(pairs <= 8_192, "{pairs}");
+}

@@ -1,0 +1,173 @@
+//! Commands as they are typed, against a real listener on a real port.
+
+use actix_web::middleware::from_fn;
+use actix_web::{App, HttpServer};
+use clap::Parser as _;
+use sakshi_domain::clock::Clock as _;
+use sakshi_domain::flow::api_type::ApiType;
+use sakshi_domain::flow::report_kind::ReportKind;
+use sakshi_domain::flow::reported::FlowReport;
+use sakshi_domain::http_url::{HttpUrl, Schemes};
+use sakshi_operator::configure;
+use sakshi_store::{Flows as _, ReportFlow, Tenancy as _};
+use sakshi_web::edge::edge;
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+use crate::flow_fixture::Party;
+use crate::universe::{RESULT_TTL, TOKEN, Universe};
+use sakshi::cli::{Cli, run};
+use sakshi::node::Node;
+use sakshi::settings::{Sources, load};
+
+/// Exit code, output, complaints.
+async fn typed(words: &[&str]) -> (ExitCode, String, String) {
+    let cli = Cli::try_parse_from([&["sakshi"], words].concat()).unwrap();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let code = run(&cli, &mut out, &mut err).await;
+    (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+}
+
+/// The URL of a listener that lives as long as the test.
+fn serve(universe: &Universe) -> String {
+    let deps = universe.internal();
+    let server = HttpServer::new(move || App::new().wrap(from_fn(edge)).configure(|cfg| configure(cfg, deps.clone())));
+    let server = server.workers(1).disable_signals().bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("http://{}/", server.addrs()[0]);
+    actix_rt::spawn(server.run());
+    url
+}
+
+async fn admin(url: &str, words: &[&str]) -> (ExitCode, String, String) {
+    typed(&[&["admin", "--url", url, "--token", TOKEN], words].concat()).await
+}
+
+fn word_after<'a>(output: &'a str, name: &str) -> &'a str {
+    output.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("no {name} in {output}")).trim()
+}
+
+#[actix_rt::test]
+async fn an_operator_works_through_the_command_line() {
+    let universe = Universe::new();
+    let url = serve(&universe);
+    let (_, out, _) = admin(&url, &["clients", "create", "Acme & Söhne"]).await;
+    let client = word_after(&out, "client_id").to_owned();
+    let (_, out, _) = admin(&url, &["apps", "create", &client, "Kiosk"]).await;
+    let app = word_after(&out, "app_id").to_owned();
+    let (_, out, _) = admin(&url, &["apps", "patch", &app, "--spelling", "camelCase"]).await;
+    assert_eq!(word_after(&out, "payload_spelling"), "camelCase");
+    let (code, out, _) = admin(&url, &["events", &app]).await;
+    assert!(code == ExitCode::SUCCESS && out == "none\n", "{out}");
+    let (_, out, _) = admin(&url, &["wealth-urls", &app, "--consent", "https://a.example/c"]).await;
+    assert_eq!(word_after(&out, "consent_webhook_url"), "https://a.example/c");
+    let (_, out, _) = admin(&url, &["wealth-urls", &app, "--data", "https://a.example/d", "--clear-consent"]).await;
+    assert_eq!((word_after(&out, "consent_webhook_url"), word_after(&out, "data_webhook_url")), ("-", "https://a.example/d"));
+    let (_, out, _) = admin(&url, &["wealth-urls", &app]).await;
+    assert_eq!(word_after(&out, "data_webhook_url"), "https://a.example/d");
+    let (code, _, err) = admin(&url, &["wealth-urls", &app, "--historical", "https://10.0.0.1/"]).await;
+    assert!(code == ExitCode::from(1) && err.contains("historical_webhook_url: must not name a loopback"), "{err}");
+    let (code, out, _) = admin(&url, &["webhook-urls", &app]).await;
+    assert!(code == ExitCode::SUCCESS && out == "none\n", "{out}");
+    let (_, out, _) = admin(&url, &["keys", "issue", &client, "--environments", "stage,production"]).await;
+    let key = word_after(&out, "key_id").to_owned();
+    assert!(word_after(&out, "api_key").starts_with("sk_"));
+    let (_, out, _) = admin(&url, &["keys", "rotate", &key, "--overlap-s", "0"]).await;
+    assert!(word_after(&out, "api_key").starts_with("sk_"));
+    let (_, out, _) = admin(&url, &["keys", "list", &client]).await;
+    assert_eq!(out.lines().count(), 3, "{out}");
+    admin(&url, &["credits", "grant", &client, "25", "--reference", "inv-1"]).await;
+    admin(&url, &["credits", "adjust", &client, "-5", "--reference", "adj-1"]).await;
+    let (code, out, _) = admin(&url, &["credits", "balance", &client]).await;
+    assert_eq!((code, word_after(&out, "balance")), (ExitCode::SUCCESS, "20"));
+    let (_, out, _) = admin(&url, &["credits", "statement", &client]).await;
+    assert!(out.contains("grant") && out.contains("adjust"), "{out}");
+    let (code, out, _) = admin(&url, &["credits", "audit"]).await;
+    assert!(code == ExitCode::SUCCESS && out.contains("true"), "{out}");
+    let (_, out, _) = admin(&url, &["--json", "clients", "list"]).await;
+    let parsed: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(parsed["clients"][0]["name"], "Acme & Söhne");
+    let (_, out, _) = admin(&url, &["tree"]).await;
+    assert_eq!(out, "root  running  live=1  restarts=0\n");
+}
+
+#[actix_rt::test]
+async fn a_refusal_is_told_with_its_fields_and_exit_code_1() {
+    let universe = Universe::new();
+    let url = serve(&universe);
+    let (code, out, err) = admin(&url, &["clients", "create", " "]).await;
+    assert_eq!((code, out.as_str()), (ExitCode::from(1), ""));
+    assert!(err.contains("name: must be 1 to 100 characters"), "{err}");
+    let (code, _, err) = typed(&["admin", "--url", &url, "--token", "wrong", "tree"]).await;
+    assert!(code == ExitCode::from(1) && err.contains("admin token") && err.contains("--token") && !err.contains(TOKEN), "{err}");
+}
+
+#[actix_rt::test]
+async fn a_service_that_is_away_is_exit_code_2_for_admin_and_1_for_healthcheck() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", free.local_addr().unwrap());
+    drop(free);
+    let (code, _, err) = admin(&url, &["tree"]).await;
+    assert!(code == ExitCode::from(2) && err.contains("cannot reach"), "{err}");
+    assert_eq!(typed(&["healthcheck", "--url", &url]).await.0, ExitCode::from(1));
+}
+
+#[actix_rt::test]
+async fn healthcheck_follows_readyz() {
+    let universe = Universe::new();
+    let url = serve(&universe);
+    assert_eq!(typed(&["healthcheck", "--url", &url]).await.1, "ready\n");
+    universe.fit.draining.store(true, Ordering::SeqCst);
+    let (code, out, _) = typed(&["healthcheck", "--url", &url]).await;
+    assert!(code == ExitCode::from(1) && out.contains("it is draining"), "{out}");
+}
+
+#[actix_rt::test]
+async fn a_store_path_that_leads_nowhere_is_named_as_the_setting() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let overrides =
+        [("store.path", file.path().to_str().unwrap()), ("server.public_addr", "127.0.0.1:0"), ("server.internal_addr", "127.0.0.1:0")];
+    let overrides = overrides.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
+    let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;
+    let metrics = sakshi::telemetry::Figures::default();
+    let error = Node::start(&settings, metrics).await.unwrap_err().to_string();
+    assert!(error.starts_with(&format!("store.path {} cannot be used: ", file.path().display())), "{error}");
+}
+
+#[actix_rt::test]
+async fn check_config_lists_every_problem_and_shows_no_secret() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(b"[server]\npublic_addr = \"here\"\ncolour = \"red\"\n").unwrap();
+    let path = file.path().to_str().unwrap().to_owned();
+    let (code, out, _) = typed(&["--config", &path, "check-config"]).await;
+    assert_eq!(code, ExitCode::from(2));
+    assert!(out.contains("problem: server.public_addr") && out.contains("problem: server.colour"), "{out}");
+    let mut absent = tempfile::NamedTempFile::new().unwrap();
+    absent.write_all(b"[authority]\nissuer = \"i\"\njwks_path = \"/nonexistent/jwks.json\"\n").unwrap();
+    let (code, out, _) = typed(&["--config", absent.path().to_str().unwrap(), "check-config"]).await;
+    assert!(code == ExitCode::from(1) && out.contains("problem: authority.jwks_path: the file cannot be read"), "{out}");
+    let (code, out, _) = typed(&["check-config", "--show"]).await;
+    assert_eq!(code, ExitCode::SUCCESS);
+    assert!(out.contains("[ovse]\nwindow_s = 900") && !out.contains("sandbox-admin-token"), "{out}");
+}
+
+#[actix_rt::test]
+async fn an_operator_looks_at_a_flow() {
+    let universe = Universe::new();
+    let url = serve(&universe);
+    let client = universe.client().await;
+    let party = Party { app: universe.app(&client).await, client, now: universe.clock.now() };
+    let flow = party.locker(&universe.store).await;
+    let (code, out, _) = admin(&url, &["flow", &flow.id.to_string()]).await;
+    assert!(code == ExitCode::SUCCESS && out.ends_with("\n\nnone\n"), "{out}");
+    assert_eq!((word_after(&out, "kind"), word_after(&out, "state")), ("doclocker", "Pending"));
+    let hook = HttpUrl::parse("https://client.example/hook", Schemes::HttpsOnly).unwrap();
+    universe.store.set_webhook_url(party.app.clone(), ApiType::DocLocker, Some(hook)).await.unwrap();
+    let report = FlowReport::parse(ReportKind::DocLocker, flow.locker("Fetched").to_string().as_bytes()).unwrap();
+    universe.store.report_flow(ReportFlow { report, result_ttl: RESULT_TTL }).await.unwrap();
+    let (_, out, _) = admin(&url, &["flow", &flow.id.to_string()]).await;
+    assert_eq!(word_after(&out, "state"), "Fetched");
+    assert!(out.contains("doclocker Fetched  waiting") && out.contains("https://client.example"), "{out}");
+    let (code, _, err) = admin(&url, &["flow", "none"]).await;
+    assert!(code == ExitCode::from(1) && err.contains("There is no such flow."), "{err}");
+}

@@ -1,0 +1,99 @@
+//! A whole node for a test: the sandbox profile in a directory of its own, on ports that the
+//! system chooses, with its first client.
+
+use reqwest::{Client, Method, RequestBuilder};
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use serde_json::Value;
+use std::time::Duration;
+
+use crate::universe::intent_key_in;
+use sakshi::node::Node;
+use sakshi::sandbox::first_client::{self, FirstClient};
+use sakshi::settings::{Sources, load};
+
+const ADMIN_TOKEN: &str = "sandbox-admin-token-never-in-production";
+
+const CONNECTOR_TOKEN: &str = "sandbox-connector-token-never-in-production";
+
+pub(crate) struct LiveNode {
+    pub(crate) node: Node,
+    pub(crate) first: FirstClient,
+    pub(crate) http: Client,
+    _directory: tempfile::TempDir,
+}
+
+impl LiveNode {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// With settings of the test's own besides.
+    pub(crate) async fn start_with(more: &[(&str, &str)]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store");
+        let (anywhere, intent_key) = ("127.0.0.1:0", intent_key_in(directory.path()));
+        let set = [
+            ("profile", "sandbox"),
+            ("store.path", path.to_str().unwrap()),
+            ("server.public_addr", anywhere),
+            ("server.internal_addr", anywhere),
+            ("server.workers", "1"),
+            ("authority.intent_key_path", &intent_key),
+        ];
+        let overrides = set.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;
+        let node = Node::start(&settings, sakshi::telemetry::Figures::default()).await.unwrap();
+        let first = first_client::ensure(&*node.store, SystemClock.now()).await.unwrap().unwrap();
+        let http = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+        let http = http.timeout(Duration::from_secs(60)).build().unwrap();
+        Self { node, first, http, _directory: directory }
+    }
+
+    pub(crate) async fn stop(self) {
+        self.node.stop().await;
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.node.public_base)
+    }
+
+    /// Asks as the client: status and body.
+    pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
+        answer(self.signed(self.http.get(self.url(path)))).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        answer(self.signed(self.http.post(self.url(path))).json(body)).await
+    }
+
+    /// Asks as the client for one of its apps; `null` for no body.
+    pub(crate) async fn send(&self, method: Method, path: &str, app: &str, body: &Value) -> (u16, Value) {
+        let request = self.http.request(method, self.url(path)).header("X-API-KEY", self.first.key.reveal()).header("X-API-APP-ID", app);
+        answer(if body.is_null() { request } else { request.json(body) }).await
+    }
+
+    /// Asks without credentials.
+    pub(crate) async fn stranger(&self, path: &str) -> (u16, Value) {
+        answer(self.http.get(self.url(path))).await
+    }
+
+    /// Asks as the operator.
+    pub(crate) async fn admin(&self, path: &str) -> (u16, Value) {
+        answer(self.http.get(format!("http://{}{path}", self.node.internal_addr)).bearer_auth(ADMIN_TOKEN)).await
+    }
+
+    /// Reports as a connector.
+    pub(crate) async fn report(&self, kind: &str, body: &Value) -> (u16, Value) {
+        let url = format!("http://{}/internal/v1/flows/{kind}", self.node.internal_addr);
+        answer(self.http.post(url).bearer_auth(CONNECTOR_TOKEN).json(body)).await
+    }
+
+    pub(crate) fn signed(&self, request: RequestBuilder) -> RequestBuilder {
+        request.header("X-API-KEY", self.first.key.reveal()).header("X-API-APP-ID", self.first.app.as_str())
+    }
+}
+
+async fn answer(request: RequestBuilder) -> (u16, Value) {
+    let response = request.send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap_or(Value::Null))
+}

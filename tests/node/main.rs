@@ -1,0 +1,18 @@
+//! A whole node within the test's process, on a store in a directory of its own and with a clock that the test moves: what the
+//! edges answer, route by route.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "an error here is a failed test")]
+
+mod api;
+mod caller;
+mod cli;
+mod flow_fixture;
+mod live;
+mod operator;
+mod pages;
+mod portal;
+mod reports;
+mod routes;
+mod scene;
+mod trigger;
+mod universe;

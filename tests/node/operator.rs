@@ -1,0 +1,320 @@
+//! The operator's API as an operator's tool sees it, on a real store.
+
+use crate::universe::{TOKEN, Universe};
+use actix_web::body::MessageBody;
+use actix_web::dev::{Service, ServiceResponse};
+use actix_web::http::Method;
+use actix_web::middleware::from_fn;
+use actix_web::test::{TestRequest, init_service, read_body};
+use actix_web::{App, Error};
+use sakshi_domain::claims::Claim;
+use sakshi_domain::clock::Clock as _;
+use sakshi_domain::event::{Event, EventCounts, EventName, EventTerms, MaxGuests};
+use sakshi_domain::ids::EventId;
+use sakshi_domain::language::Language;
+use sakshi_service::api_key::ApiKey;
+use sakshi_store::{CreateEvent, Events as _};
+use sakshi_web::edge::edge;
+use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use sakshi_operator::{InternalDeps, configure};
+
+pub(crate) async fn listener(
+    deps: InternalDeps,
+) -> impl Service<actix_http::Request, Response = ServiceResponse<impl MessageBody>, Error = Error> {
+    init_service(App::new().wrap(from_fn(edge)).configure(|cfg| configure(cfg, deps))).await
+}
+
+/// Asks as the operator; status and body.
+pub(crate) async fn ask<S, B>(service: &S, method: &str, uri: &str, body: Option<Value>) -> (u16, Value)
+where
+    S: Service<actix_http::Request, Response = ServiceResponse<B>, Error = Error>,
+    B: MessageBody,
+{
+    let mut request = TestRequest::default().method(method.parse().unwrap()).uri(uri);
+    request = request.insert_header(("authorization", format!("Bearer {TOKEN}")));
+    if let Some(body) = body {
+        request = request.set_json(body);
+    }
+    let response = service.call(request.to_request()).await.unwrap();
+    let status = response.status().as_u16();
+    (status, serde_json::from_slice(&read_body(response).await).unwrap_or(Value::Null))
+}
+
+fn text(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap_or_else(|| panic!("no {name} in {value}")).to_owned()
+}
+
+#[actix_rt::test]
+async fn every_admin_route_takes_the_admin_token_and_nothing_else() {
+    let service = listener(Universe::new().internal()).await;
+    for (method, uri) in [
+        (Method::GET, "/admin/v1/clients"),
+        (Method::POST, "/admin/v1/clients"),
+        (Method::GET, "/admin/v1/clients/cl_1/apps"),
+        (Method::POST, "/admin/v1/clients/cl_1/apps"),
+        (Method::GET, "/admin/v1/apps/app_1"),
+        (Method::PATCH, "/admin/v1/apps/app_1"),
+        (Method::GET, "/admin/v1/apps/app_1/events"),
+        (Method::GET, "/admin/v1/apps/app_1/webhook-urls"),
+        (Method::GET, "/admin/v1/flows/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11/deliveries"),
+        (Method::GET, "/admin/v1/clients/cl_1/keys"),
+        (Method::POST, "/admin/v1/clients/cl_1/keys"),
+        (Method::DELETE, "/admin/v1/keys/key_1"),
+        (Method::POST, "/admin/v1/keys/key_1/rotate"),
+        (Method::GET, "/admin/v1/clients/cl_1/credits"),
+        (Method::POST, "/admin/v1/clients/cl_1/credits"),
+        (Method::GET, "/admin/v1/clients/cl_1/statement"),
+        (Method::GET, "/admin/v1/credits/audit"),
+        (Method::GET, "/admin/v1/tree"),
+        (Method::GET, "/admin/v1/transactions/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11/delivery"),
+    ] {
+        for header in [None, Some("Bearer wrong"), Some("Bearer "), Some("Basic abc"), Some(TOKEN)] {
+            let mut request = TestRequest::default().method(method.clone()).uri(uri).set_json(json!({}));
+            if let Some(header) = header {
+                request = request.insert_header(("authorization", header));
+            }
+            let response = service.call(request.to_request()).await.unwrap();
+            assert_eq!(response.status(), 401, "{method} {uri} {header:?}");
+            assert_eq!(response.headers().get("www-authenticate").unwrap(), "Bearer");
+        }
+    }
+}
+
+#[actix_rt::test]
+async fn an_operator_sets_a_client_up() {
+    let universe = Universe::new();
+    let service = listener(universe.internal()).await;
+    let (status, client) = ask(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await;
+    let client = text(&client, "client_id");
+    assert_eq!(status, 200);
+    let (_, app) = ask(&service, "POST", &format!("/admin/v1/clients/{client}/apps"), Some(json!({"name": "Kiosk"}))).await;
+    let (_, key) = ask(&service, "POST", &format!("/admin/v1/clients/{client}/keys"), Some(json!({"label": "first"}))).await;
+    assert!(ApiKey::parse(&text(&key, "api_key")).is_some());
+    let (_, listed) = ask(&service, "GET", "/admin/v1/clients", None).await;
+    assert_eq!((&listed["total"], &listed["clients"][0]["name"]), (&json!(1), &json!("Acme")));
+    let (_, apps) = ask(&service, "GET", &format!("/admin/v1/clients/{client}/apps"), None).await;
+    assert_eq!(apps["apps"][0]["app_id"], app["app_id"]);
+    let (_, keys) = ask(&service, "GET", &format!("/admin/v1/clients/{client}/keys"), None).await;
+    assert_eq!((&keys["keys"][0]["key_id"], &keys["keys"][0]["label"]), (&key["key_id"], &json!("first")));
+    assert!(!keys.to_string().contains(&text(&key, "api_key")), "a key is shown once");
+}
+
+#[actix_rt::test]
+async fn an_app_is_patched_field_by_field_and_null_removes_a_url() {
+    let universe = Universe::new();
+    let service = listener(universe.internal()).await;
+    let app = format!("/admin/v1/apps/{}", universe.app(&universe.client().await).await);
+    let (status, changed) = ask(&service, "PATCH", &app, Some(json!({"consent_webhook_url": "https://a.example/c"}))).await;
+    assert_eq!((status, &changed["payload_spelling"]), (200, &json!("snake_case")));
+    let (_, changed) = ask(&service, "PATCH", &app, Some(json!({"payloadSpelling": "camelCase"}))).await;
+    assert_eq!((&changed["payload_spelling"], &changed["consent_webhook_url"]), (&json!("camelCase"), &json!("https://a.example/c")));
+    let (_, changed) = ask(&service, "PATCH", &app, Some(json!({"consent_webhook_url": null}))).await;
+    assert_eq!(changed["consent_webhook_url"], Value::Null);
+    let bad = json!({"payload_spelling": "kebab", "consent_webhook_url": "https://127.0.0.1/c", "data_webhook_url": "http://a.example",
+        "historical_webhook_url": "nonsense"});
+    let (status, refused) = ask(&service, "PATCH", &app, Some(bad)).await;
+    let fields: Vec<&str> = refused["errors"].as_array().unwrap().iter().filter_map(|error| error["field"].as_str()).collect();
+    assert_eq!((status, fields), (400, vec!["payload_spelling", "consent_webhook_url", "data_webhook_url", "historical_webhook_url"]));
+    let (status, refused) = ask(&service, "PATCH", &app, Some(json!({"name": "x", "colour": 1}))).await;
+    assert_eq!((status, refused["errors"].as_array().unwrap().len()), (400, 2));
+}
+
+#[actix_rt::test]
+async fn a_rotated_key_overlaps_with_its_successor_and_a_revoked_one_ends_at_once() {
+    let universe = Universe::new();
+    let service = listener(universe.internal()).await;
+    let client = universe.client().await;
+    let (_, old) = universe.key(&client, |key| key.label = "kiosk".into()).await;
+    let rotate = format!("/admin/v1/keys/{old}/rotate");
+    let (status, rotated) = ask(&service, "POST", &rotate, Some(json!({"overlap_s": 60}))).await;
+    assert_eq!((status, &rotated["previous"]["expires_at"]), (200, &json!("2023-11-14T22:14:20.000Z")));
+    let (_, keys) = ask(&service, "GET", &format!("/admin/v1/clients/{client}/keys"), None).await;
+    assert_eq!(keys["keys"].as_array().unwrap().len(), 2);
+    assert!(keys["keys"].as_array().unwrap().iter().all(|key| key["label"] == "kiosk"));
+    universe.clock.advance(Duration::from_secs(60));
+    let (status, refused) = ask(&service, "POST", &rotate, Some(json!({}))).await;
+    assert_eq!((status, &refused["code"]), (409, &json!("key_not_active")));
+    let fresh = text(&rotated, "key_id");
+    let (status, revoked) = ask(&service, "DELETE", &format!("/admin/v1/keys/{fresh}"), None).await;
+    assert_eq!((status, &revoked["revoked_at"]), (200, &json!("2023-11-14T22:14:20.000Z")));
+    for (method, uri) in [("DELETE", "/admin/v1/keys/key_none"), ("POST", "/admin/v1/keys/key_none/rotate")] {
+        assert_eq!(ask(&service, method, uri, Some(json!({}))).await.0, 404);
+    }
+    let (status, _) = ask(&service, "POST", "/admin/v1/clients/cl_none/keys", Some(json!({}))).await;
+    assert_eq!(status, 404);
+}
+
+#[actix_rt::test]
+async fn a_grant_is_idempotent_by_reference_and_a_balance_is_never_negative() {
+    let universe = Universe::new();
+    let service = listener(universe.internal()).await;
+    let client = universe.client().await;
+    let credits = format!("/admin/v1/clients/{client}/credits");
+    for (body, status, code) in [
+        (json!({"amount": 25, "reference": "inv-1"}), 200, None),
+        (json!({"amount": 25, "reference": "inv-1"}), 200, None),
+        (json!({"amount": 26, "reference": "inv-1"}), 409, Some("reference_reused")),
+        (json!({"kind": "adjust", "amount": -26, "reference": "adj-1"}), 409, Some("balance_out_of_range")),
+        (json!({"kind": "adjust", "amount": -5, "reference": "adj-2"}), 200, None),
+        (json!({"amount": -5, "reference": "x"}), 400, Some("validation_failed")),
+        (json!({"amount": 0, "kind": "adjust", "reference": "x"}), 400, Some("validation_failed")),
+        (json!({"amount": 5, "kind": "debit", "reference": "x"}), 400, Some("validation_failed")),
+        (json!({"amount": 5}), 400, Some("validation_failed")),
+        (json!({"amount": 5.5, "reference": "x"}), 400, Some("validation_failed")),
+    ] {
+        let (found, answer) = ask(&service, "POST", &credits, Some(body.clone())).await;
+        assert_eq!((found, answer["code"].as_str()), (status, code), "{body}: {answer}");
+    }
+    let (_, balance) = ask(&service, "GET", &credits, None).await;
+    assert_eq!(balance, json!({"balance": 20}));
+    let (_, statement) = ask(&service, "GET", &format!("/admin/v1/clients/{client}/statement?page_size=1&page=2"), None).await;
+    assert_eq!((&statement["total"], &statement["entries"][0]["kind"]), (&json!(2), &json!("adjust")));
+    assert_eq!((&statement["entries"][0]["amount"], &statement["entries"][0]["balance_after"]), (&json!(-5), &json!(20)));
+    let (_, audit) = ask(&service, "GET", "/admin/v1/credits/audit", None).await;
+    assert_eq!((&audit["clean"], &audit["clients"][0]["sum"]), (&json!(true), &json!(20)));
+    for uri in ["/admin/v1/clients/cl_none/credits", "/admin/v1/clients/cl_none/statement", "/admin/v1/clients/!/credits"] {
+        assert_eq!(ask(&service, "GET", uri, None).await.0, 404, "{uri}");
+    }
+}
+
+#[actix_rt::test]
+async fn what_an_operator_asks_for_is_refused_field_by_field_under_the_names_that_were_sent() {
+    let universe = Universe::new();
+    let client = universe.client().await;
+    let app = universe.app(&client).await;
+    let service = listener(universe.internal()).await;
+    let some = "must be an array that names some of sandbox, stage and production; leave it out for all";
+    let [keys, credits, app, apps] = ["clients/{}/keys", "clients/{}/credits", "apps/{}", "clients/{}/apps"].map(|path| {
+        let id = if path.starts_with("apps") { app.as_str() } else { client.as_str() };
+        format!("/admin/v1/{}", path.replace("{}", id))
+    });
+    for (method, uri, body, told) in [
+        ("POST", &keys, json!({"environments": []}), json!([{"field": "environments", "message": some}])),
+        ("POST", &keys, json!({"environments": "stage"}), json!([{"field": "environments", "message": some}])),
+        (
+            "POST",
+            &keys,
+            json!({"environments": ["stage", 7, "moon"], "expiresAt": 7, "label": ""}),
+            json!([
+                {"field": "label", "message": "must be 1 to 100 characters without control characters"},
+                {"field": "environments[1]", "message": "must be one of sandbox, stage, production"},
+                {"field": "environments[2]", "message": "must be one of sandbox, stage, production"},
+                {"field": "expiresAt", "message": "must be an RFC 3339 timestamp such as 2026-12-31T18:30:00Z"},
+            ]),
+        ),
+        (
+            "POST",
+            &credits,
+            json!({"kind": "take", "amount": "5"}),
+            json!([
+                {"field": "kind", "message": "must be grant or adjust"},
+                {"field": "amount", "message": "must be a whole number from 1 to 1000000000000, or below zero for an adjustment"},
+                {"field": "reference", "message": "is required"},
+            ]),
+        ),
+        (
+            "PATCH",
+            &app,
+            json!({"payloadSpelling": null, "data_webhook_url": 7}),
+            json!([
+                {"field": "payloadSpelling", "message": "must not be null; leave it out to keep what is set"},
+                {"field": "data_webhook_url", "message": "must be a string"},
+            ]),
+        ),
+        (
+            "PATCH",
+            &app,
+            json!({"payload_spelling": "kebab"}),
+            json!([{"field": "payload_spelling", "message": "must be snake_case or camelCase"}]),
+        ),
+        ("POST", &apps, json!({"name": 7}), json!([{"field": "name", "message": "must be a string"}])),
+        ("POST", &apps, json!({}), json!([{"field": "name", "message": "is required"}])),
+    ] {
+        let (status, refused) = ask(&service, method, uri, Some(body.clone())).await;
+        assert_eq!((status, &refused["errors"]), (400, &told), "{body}");
+    }
+    assert_eq!(ask(&service, "PATCH", &app, Some(json!({"data_webhook_url": null}))).await.0, 200);
+    assert_eq!(ask(&service, "GET", &keys, None).await.1["keys"], json!([]));
+}
+
+#[actix_rt::test]
+async fn the_events_of_an_app_are_listed_with_their_counts() {
+    let universe = Universe::new();
+    let client = universe.client().await;
+    let (app, event) = (universe.app(&client).await, EventId::generate(client.partition(), 0));
+    let now = universe.clock.now();
+    let terms = EventTerms {
+        name: EventName::parse("Open day").unwrap(),
+        claims: [Claim::Name].into_iter().collect(),
+        language: Language::ENGLISH,
+        max_guests: MaxGuests::new(5).unwrap(),
+        expires_at: now + Duration::from_secs(60),
+        webhook_url: None,
+        is_active: true,
+    };
+    let created = Event { id: event, client, app: app.clone(), created_at: now, terms, counts: EventCounts::default() };
+    universe.store.create_event(CreateEvent { event: created, idempotency: None }).await.unwrap();
+    let service = listener(universe.internal()).await;
+    let (status, page) = ask(&service, "GET", &format!("/admin/v1/apps/{app}/events"), None).await;
+    let row = json!({"event_id": event, "name": "Open day", "status": "active", "max_guests": 5, "registrations": 0, "scans": 0,
+        "abandoned": 0, "created_at": now, "expires_at": now + Duration::from_secs(60)});
+    assert_eq!((status, page), (200, json!({"page": 1, "page_size": 20, "total": 1, "events": [row]})));
+    assert_eq!(ask(&service, "GET", "/admin/v1/apps/app_none/events", None).await.0, 404);
+    assert_eq!(ask(&service, "GET", &format!("/admin/v1/apps/{app}/events?page=0"), None).await.0, 400);
+}
+
+#[actix_rt::test]
+async fn probes_say_what_is_wrong_and_need_no_token() {
+    let universe = Universe::new();
+    let service = listener(universe.internal()).await;
+    let probe = async |uri: &str| {
+        let response = service.call(TestRequest::get().uri(uri).to_request()).await.unwrap();
+        let status = response.status().as_u16();
+        (status, serde_json::from_slice::<Value>(&read_body(response).await).unwrap())
+    };
+    assert_eq!((probe("/livez").await.0, probe("/readyz").await.0), (200, 200));
+    universe.fit.draining.store(true, Ordering::SeqCst);
+    let (status, body) = probe("/readyz").await;
+    assert_eq!((status, &body["message"]), (503, &json!("it is draining")));
+    assert_eq!(probe("/livez").await.0, 200);
+    universe.fit.hung.store(true, Ordering::SeqCst);
+    assert_eq!(probe("/livez").await.0, 503);
+}
+
+#[actix_rt::test]
+async fn metrics_are_labelled_by_route_pattern_and_never_by_path() {
+    let recorder = sakshi::telemetry::Figures::default();
+    let deps = InternalDeps { metrics: rendered(&recorder), ..Universe::new().internal() };
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let service = listener(deps).await;
+    ask(&service, "GET", "/admin/v1/clients/cl_secret/credits", None).await;
+    ask(&service, "GET", "/cl_secret", None).await;
+    let response = service.call(TestRequest::get().uri("/metrics").to_request()).await.unwrap();
+    let page = String::from_utf8(read_body(response).await.to_vec()).unwrap();
+    let counted = |route: &str| {
+        let mut lines = page.lines().filter(|line| line.starts_with("sakshi_http_requests_total"));
+        lines.any(|line| line.contains(&format!("route=\"{route}\"")) && line.contains("status=\"4xx\"") && line.ends_with(" 1"))
+    };
+    assert!(counted("/admin/v1/clients/{client_id}/credits") && counted("unmatched"), "{page}");
+    assert!(!page.contains("cl_secret"));
+    assert!(page.contains("process_resident_memory_bytes"));
+}
+
+#[actix_rt::test]
+async fn the_tree_and_a_delivery_are_shown() {
+    let service = listener(Universe::new().internal()).await;
+    let (status, tree) = ask(&service, "GET", "/admin/v1/tree", None).await;
+    assert_eq!((status, &tree["name"]), (200, &json!("root")));
+    for txn in ["3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "no-uuid"] {
+        assert_eq!(ask(&service, "GET", &format!("/admin/v1/transactions/{txn}/delivery"), None).await.0, 404);
+    }
+}
+
+/// What a recorder has counted, as the page of metrics shows it.
+pub(crate) fn rendered(recorder: &sakshi::telemetry::Figures) -> std::sync::Arc<dyn Fn() -> String + Send + Sync> {
+    let recorder = recorder.clone();
+    std::sync::Arc::new(move || recorder.render())
+}

@@ -1,0 +1,13 @@
+//! The pages as residents, the identity app and the page's own script get them.
+
+mod files;
+mod guest;
+mod intent;
+mod intents;
+mod kiosk;
+mod languages;
+mod live;
+mod notices;
+mod poster;
+mod turned_away;
+mod waiting;

@@ -1,0 +1,212 @@
+//! What organisers print, read back by an independent scanner (zbarimg), as sharp as it leaves the
+//! service, reduced, and stained.
+
+use actix_web::test::{TestRequest, read_body};
+use sakshi_domain::event::{Event, EventName};
+use sakshi_domain::ids::AppId;
+use std::io::Cursor;
+use std::process::Command;
+
+use crate::scene::{Scene, text};
+
+/// Light modules around the code.
+const QUIET: usize = 4;
+
+async fn file(scene: &Scene, event: &Event, name: &str) -> (u16, String, Vec<u8>) {
+    let response = scene.organiser(&format!("/api/v1/nationalid-ovse/events/{}/{name}", event.id)).await;
+    let kind = response.headers().get("content-type").unwrap().to_str().unwrap().to_owned();
+    (response.status().as_u16(), kind, read_body(response).await.to_vec())
+}
+
+/// A picture in shades of grey.
+#[derive(Clone)]
+struct Grey {
+    side: usize,
+    pixels: Vec<u8>,
+}
+
+impl Grey {
+    fn of_png(file: &[u8]) -> Self {
+        let mut decoder = png::Decoder::new(Cursor::new(file));
+        decoder.set_transformations(png::Transformations::EXPAND);
+        let mut reader = decoder.read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut pixels).unwrap();
+        assert_eq!((info.color_type, info.width), (png::ColorType::Grayscale, info.height));
+        Self { side: info.width as usize, pixels }
+    }
+
+    fn to_png(&self) -> Vec<u8> {
+        let mut file = Vec::new();
+        let side = u32::try_from(self.side).unwrap();
+        let mut encoder = png::Encoder::new(&mut file, side, side);
+        encoder.set_color(png::ColorType::Grayscale);
+        encoder.write_header().unwrap().write_image_data(&self.pixels).unwrap();
+        file
+    }
+
+    /// As a camera at a distance sees it: every pixel is the mean of those that fall into it.
+    fn reduced(&self, side: usize) -> Self {
+        let span = |at: usize| at * self.side / side..((at + 1) * self.side / side);
+        let mean = |x: usize, y: usize| {
+            let all: Vec<u32> =
+                span(y).flat_map(|y| span(x).map(move |x| (x, y))).map(|(x, y)| u32::from(self.pixels[y * self.side + x])).collect();
+            u8::try_from(all.iter().sum::<u32>() / u32::try_from(all.len()).unwrap()).unwrap()
+        };
+        Self { side, pixels: (0..side * side).map(|at| mean(at % side, at / side)).collect() }
+    }
+
+    fn scanned(&self) -> Option<String> {
+        scan(&self.to_png(), "png")
+    }
+}
+
+/// What the scanner reads in a picture.
+fn scan(file: &[u8], kind: &str) -> Option<String> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(format!("code.{kind}"));
+    std::fs::write(&path, file).unwrap();
+    let read =
+        Command::new("zbarimg").args(["--quiet", "--raw"]).arg(&path).output().expect("zbarimg is needed: Debian package zbar-tools");
+    let text = String::from_utf8(read.stdout).unwrap().trim_end().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+/// Modules of a code of versions 2 to 6 that carry data: not the three finders with the format
+/// beside them, not the timing patterns, not the one alignment pattern (ISO/IEC 18004 §6.3).
+fn carries_data(x: usize, y: usize, width: usize) -> bool {
+    let far = width - 8;
+    let finder = (x < 9 && (y < 9 || y >= far)) || (x >= far && y < 9);
+    let centre = width - 7;
+    let alignment = x.abs_diff(centre) <= 2 && y.abs_diff(centre) <= 2;
+    !finder && !alignment && x != 6 && y != 6
+}
+
+/// Inverts a tenth of the data modules: a stain around the module that the seed picks.
+fn stained(sharp: &Grey, width: usize, seed: usize) -> Grey {
+    let scale = sharp.side / (width + 2 * QUIET);
+    let mut data: Vec<(usize, usize)> = (0..width * width).map(|at| (at % width, at / width)).collect();
+    data.retain(|(x, y)| carries_data(*x, *y, width));
+    let (centre_x, centre_y) = data[seed.wrapping_mul(2_654_435_761) % data.len()];
+    data.sort_by_key(|(x, y)| x.abs_diff(centre_x).pow(2) + y.abs_diff(centre_y).pow(2));
+    let mut stained = sharp.clone();
+    for (x, y) in &data[..data.len().div_ceil(10)] {
+        for row in (y + QUIET) * scale..(y + QUIET + 1) * scale {
+            for column in (x + QUIET) * scale..(x + QUIET + 1) * scale {
+                stained.pixels[row * sharp.side + column] ^= 0xff;
+            }
+        }
+    }
+    stained
+}
+
+#[actix_rt::test]
+async fn the_png_is_read_sharp_at_a_tenth_of_its_size_and_with_a_tenth_of_its_data_damaged() {
+    let scene = Scene::new().await;
+    let event = scene.event(|_| {}).await;
+    let url = format!("https://v.example/e/{}", event.id);
+    let (status, kind, png) = file(&scene, &event, "qr.png").await;
+    assert_eq!((status, kind.as_str()), (200, "image/png"));
+    let sharp = Grey::of_png(&png);
+    assert!(sharp.side >= 1_000 && png.len() < 20_000, "{} pixels, {} bytes", sharp.side, png.len());
+    assert_eq!(scan(&png, "png").as_ref(), Some(&url));
+    for side in [400, 200, sharp.side / 10] {
+        assert_eq!(sharp.reduced(side).scanned().as_ref(), Some(&url), "{side} pixels");
+    }
+
+    // 37 characters at level Q are version 4: 33 modules. At level M they would be version 3.
+    let width = 33;
+    let scale = sharp.side / (width + 2 * QUIET);
+    assert_eq!(sharp.side, scale * (width + 2 * QUIET));
+    let border = QUIET * scale;
+    assert!(sharp.pixels[..border * sharp.side].iter().all(|pixel| *pixel == 255), "the quiet zone is light");
+    assert_eq!((sharp.pixels[border * sharp.side + border], sharp.pixels[border * sharp.side + border - 1]), (0, 255));
+    for seed in 0..25 {
+        let stained = stained(&sharp, width, seed);
+        assert_eq!(stained.reduced(500).scanned().as_ref(), Some(&url), "stain {seed}");
+    }
+}
+
+#[actix_rt::test]
+async fn the_svg_code_is_read_by_a_scanner() {
+    let scene = Scene::new().await;
+    let event = scene.event(|_| {}).await;
+    let (status, kind, svg) = file(&scene, &event, "qr.svg").await;
+    assert_eq!((status, kind.as_str()), (200, "image/svg+xml"));
+    let svg = String::from_utf8(svg).unwrap();
+    assert!(svg.starts_with("<svg viewBox=\"0 0 41 41\"") && svg.contains("xmlns=\"http://www.w3.org/2000/svg\""), "{svg}");
+    assert_eq!(drawn(&svg, 41).scanned(), Some(format!("https://v.example/e/{}", event.id)));
+}
+
+#[actix_rt::test]
+async fn the_poster_has_name_code_three_steps_and_the_end_on_the_organisers_clock() {
+    let scene = Scene::new().await;
+    let event = scene.event(|terms| terms.name = EventName::parse("Open day <i>& tour</i>").unwrap()).await;
+    let (status, kind, html) = file(&scene, &event, "poster?utc_offset_minutes=330").await;
+    let html = String::from_utf8(html).unwrap();
+    assert_eq!((status, kind.as_str()), (200, "text/html; charset=utf-8"));
+    assert!(html.contains(">Open day &#60;i&#62;&#38; tour&#60;/i&#62;</bdi></h1>") && !html.contains("<i>"), "{html}");
+    assert_eq!(html.matches("<li>").count(), 3);
+    assert!(
+        html.contains("Open until <time datetime=\"2023-11-14T23:13:20.000Z\" dir=\"auto\">15 November 2023, 04:43 UTC+05:30</time>"),
+        "{html}"
+    );
+    assert!(html.contains("href=\"https://v.example/assets/poster.css?v=") && html.contains(&format!("https://v.example/e/{}", event.id)));
+    let style = html.split("https://v.example").nth(1).unwrap().split('"').next().unwrap();
+    let style = scene.ask(TestRequest::get().uri(style)).await;
+    assert!(style.status() == 200 && text(style).await.contains("@page{size:A4"));
+
+    let (status, kind, svg) = file(&scene, &event, "poster.svg").await;
+    let svg = String::from_utf8(svg).unwrap();
+    assert_eq!((status, kind.as_str()), (200, "image/svg+xml"));
+    assert!(svg.contains("width=\"210mm\" height=\"297mm\"") && svg.contains("&#60;i&#62;") && !svg.contains("<i>"), "{svg}");
+    assert!(svg.contains("14 November 2023, 23:13 UTC") && svg.matches("<circle").count() == 3);
+    assert_eq!(drawn(&svg, 41).scanned(), Some(format!("https://v.example/e/{}", event.id)));
+}
+
+#[actix_rt::test]
+async fn only_the_organiser_gets_them_and_unknown_parameters_are_refused() {
+    let scene = Scene::new().await;
+    let event = scene.event(|_| {}).await;
+    let mut stranger = sakshi_store::CreateEvent { event: event.clone(), idempotency: None };
+    stranger.event.id = scene.shared.service.events.new_id(&event.client);
+    stranger.event.app = AppId::generate();
+    let foreign = stranger.event.clone();
+    scene.shared.service.store.create_event(stranger).await.unwrap();
+    for name in ["poster", "poster.svg", "qr.svg", "qr.png"] {
+        let path = format!("/api/v1/nationalid-ovse/events/{}/{name}", event.id);
+        assert_eq!(scene.ask(TestRequest::get().uri(&path)).await.status(), 401, "{name}");
+        assert_eq!(file(&scene, &foreign, name).await.0, 404, "{name}");
+    }
+    for query in ["utc_offset_minutes=841", "utc_offset_minutes=x", "colour=red"] {
+        assert_eq!(file(&scene, &event, &format!("poster?{query}")).await.0, 400, "{query}");
+    }
+    for name in ["poster.svg", "qr.svg", "qr.png"] {
+        assert_eq!(file(&scene, &event, &format!("{name}?colour=red")).await.0, 400, "{name}");
+    }
+}
+
+/// Draws the strokes of a code's path, `side` modules wide, ten pixels each.
+fn drawn(svg: &str, side: usize) -> Grey {
+    let path = svg.split(" d=\"M4 4.5").nth(1).unwrap().split('"').next().unwrap();
+    let path = format!("M4 4.5{path}");
+    let mut pixels = vec![255; side * side * 100];
+    for line in path.split('M').filter(|line| !line.is_empty()) {
+        let start = line.find(['h', 'm']).unwrap();
+        let (x, y) = line[..start].split_once(' ').unwrap();
+        let (mut x, y): (usize, usize) = (x.parse().unwrap(), y.trim_end_matches(".5").parse().unwrap());
+        let mut rest = &line[start..];
+        while let Some(kind) = rest.chars().next() {
+            let end = rest[1..].find(['h', 'm']).map_or(rest.len(), |at| at + 1);
+            let run: usize = rest[1..end].split(' ').next().unwrap().parse().unwrap();
+            if kind == 'h' {
+                for row in y * 10..y * 10 + 10 {
+                    pixels[row * side * 10 + x * 10..row * side * 10 + (x + run) * 10].fill(0);
+                }
+            }
+            x += run;
+            rest = &rest[end..];
+        }
+    }
+    Grey { side: side * 10, pixels }
+}

@@ -1,0 +1,54 @@
+//! The page of the API.
+
+use crate::live::LiveNode;
+
+#[actix_rt::test]
+async fn the_page_tells_every_operation_and_loads_nothing_from_elsewhere() {
+    let live = LiveNode::start().await;
+    let entered = live.http.get(live.url("/docs/")).send().await.unwrap();
+    assert_eq!((entered.status().as_u16(), entered.headers()["location"].to_str().unwrap()), (308, "/docs"));
+    let page = live.http.get(live.url("/docs")).send().await.unwrap();
+    assert_eq!((page.status().as_u16(), page.headers()["x-robots-tag"].to_str().unwrap()), (200, "noindex"));
+    assert!(page.headers()["content-security-policy"].to_str().unwrap().starts_with("default-src 'none'"));
+    let html = page.text().await.unwrap();
+    let loads = html.split(['<', '>']).filter(|tag| ["link ", "script ", "img "].iter().any(|kind| tag.starts_with(kind)));
+    assert!(loads.clone().count() > 0);
+    for tag in loads {
+        assert!(!tag.contains("://") && !tag.contains("=\"//"), "{tag}");
+    }
+    let document: serde_json::Value = live.http.get(live.url("/openapi.json")).send().await.unwrap().json().await.unwrap();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            let told = format!("<b>{}</b> {path}<", method.to_uppercase());
+            assert!(html.contains(&told), "{told}");
+        }
+    }
+    for name in document["webhooks"].as_object().unwrap().keys() {
+        assert!(html.contains(&format!("id=\"webhook-{name}\"")), "{name}");
+    }
+    live.stop().await;
+}
+
+#[actix_rt::test]
+async fn a_field_is_told_with_its_bounds_its_words_and_where_it_stands() {
+    let live = LiveNode::start().await;
+    let html = live.http.get(live.url("/docs")).send().await.unwrap().text().await.unwrap();
+    let row = |field: &str| html.split("<tr>").find(|row| row.contains(&format!("<code>{field}</code>"))).unwrap_or_default().to_owned();
+    assert!(
+        row("claims").contains("array") && row("claims").contains("1 to 30") && row("claims").contains("required"),
+        "{}",
+        row("claims")
+    );
+    assert!(row("channel").contains("web") && row("channel").contains("qr") && row("channel").contains("app"), "{}", row("channel"));
+    assert!(row("signerInfo[].signerName").contains("string"), "{}", row("signerInfo[].signerName"));
+    live.stop().await;
+}
+
+#[actix_rt::test]
+async fn there_is_nothing_below_the_page() {
+    let live = LiveNode::start().await;
+    for file in ["nothing.js", "../Cargo.toml", "..%2f..%2fetc%2fpasswd", "a/b"] {
+        assert_eq!(live.stranger(&format!("/docs/{file}")).await.0, 404, "{file}");
+    }
+    live.stop().await;
+}

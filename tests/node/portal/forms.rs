@@ -1,0 +1,168 @@
+//! What forms do, and which are not taken.
+
+use crate::scene::{Scene, text};
+use actix_web::test::TestRequest;
+use serde_json::Value;
+
+use super::Browser;
+
+const TRIAL: &[(&str, &str)] = &[("claims", "name"), ("claims", "dob"), ("channel", "qr"), ("language", "hindi"), ("face_auth", "true")];
+const EVENT: &[(&str, &str)] = &[("name", "Open <day>"), ("claims", "name"), ("max_guests", "5"), ("expires_at", "2023-12-01T10:00")];
+
+async fn api(scene: &Scene, path: &str) -> String {
+    text(scene.organiser(&format!("/api/v1/nationalid-ovse{path}")).await).await
+}
+
+#[actix_rt::test]
+async fn a_form_of_another_site_or_session_is_refused_and_nothing_is_done() {
+    let scene = Scene::new().await;
+    let browser = Browser::signed_in(&scene).await;
+    let other = Browser::signed_in(&scene).await;
+    let (word, foreign) = (browser.word().await, other.word().await);
+    assert_ne!(word, foreign);
+    for (origin, word) in [
+        (super::OURS, ""),
+        (super::OURS, foreign.as_str()),
+        (super::OURS, &word[1..]),
+        ("https://evil.example", word.as_str()),
+        ("null", word.as_str()),
+    ] {
+        for (path, pairs) in [("/portal/trial", TRIAL), ("/portal/events", EVENT), ("/portal/sign-out", &[])] {
+            let pairs: Vec<_> = pairs.iter().copied().chain([("form_word", word)]).collect();
+            let answer = browser.post_from(origin, path, &pairs).await;
+            assert_eq!(answer.status, 403, "{origin} {path}");
+            assert!(answer.html.contains("This form was not taken"), "{path}");
+        }
+    }
+    let json = TestRequest::post().uri("/portal/trial").insert_header(("origin", super::OURS)).set_payload("{}");
+    assert_eq!(browser.ask(json.insert_header(("content-type", "application/json"))).await.status, 415);
+    assert_eq!(browser.balance().await, 1_000);
+    assert_eq!(browser.get("/portal").await.status, 200, "nobody was signed out");
+    let stranger = Browser::new(&scene);
+    let pairs = [("key", scene.first.key.reveal()), ("app_id", scene.first.app.as_str())];
+    assert_eq!(stranger.post_from("https://evil.example", "/portal/sign-in", &pairs).await.status, 403);
+}
+
+#[actix_rt::test]
+async fn a_trial_opens_a_transaction_of_the_api_for_one_credit() {
+    let scene = Scene::new().await;
+    let browser = Browser::signed_in(&scene).await;
+    let once = browser.get("/portal").await.hidden("once");
+    let pairs: Vec<_> = TRIAL.iter().copied().chain([("once", once.as_str())]).collect();
+    let first = browser.send("/portal/trial", &pairs).await;
+    let again = browser.send("/portal/trial", &pairs).await;
+    assert_eq!((first.status, again.status), (303, 303));
+    assert_eq!(first.location, again.location, "two clicks are one transaction");
+    assert_eq!(browser.balance().await, 999);
+
+    let page = browser.get(&first.location).await;
+    let id = first.location.rsplit('/').next().unwrap();
+    assert_eq!(page.shown("body"), api(&scene, &format!("/result/{id}")).await, "a poll is answered with these bytes");
+    assert!(page.html.contains(&format!("href=\"/v/{id}\"")) && page.html.contains("Scan it with a phone"));
+    let command = page.shown("curl-1");
+    assert!(command.contains(r#"-d '{"channel":"qr","claims":["name","dob"],"language":"hindi"}'"#), "{command}");
+    assert!(command.contains("$KEY") && command.contains("$APP"));
+
+    let changed: Vec<_> = pairs.iter().map(|(name, value)| if *name == "language" { (*name, "tamil") } else { (*name, *value) }).collect();
+    let reused = browser.send("/portal/trial", &changed).await;
+    assert_eq!(reused.status, 422);
+    assert!(reused.html.contains("sent before with other values"));
+    assert_ne!(reused.hidden("once"), once);
+}
+
+#[actix_rt::test]
+async fn what_a_finished_transaction_shows_are_the_bytes_of_the_api() {
+    let scene = Scene::new().await;
+    let browser = Browser::signed_in(&scene).await;
+    let passed = scene.open(|_| {}).await;
+    scene.verify(&passed).await;
+    let declined = scene.open(|_| {}).await;
+    scene.fail(&declined, "the user said no", "301").await;
+    for (pending, heading) in [(&passed, "<h1>Verified</h1>"), (&declined, "<h1>Not verified</h1>")] {
+        let page = browser.get(&format!("/portal/transactions/{}", pending.id)).await;
+        assert!(page.html.contains(heading));
+        let polled = api(&scene, &format!("/result/{}", pending.id)).await;
+        assert!(serde_json::from_str::<Value>(&polled).unwrap()["data"]["pending"] == false);
+        assert_eq!(page.shown("body"), polled);
+    }
+    let late = scene.open(|_| {}).await;
+    scene.clock.advance(crate::scene::WINDOW);
+    let page = browser.get(&format!("/portal/transactions/{}", late.id)).await;
+    assert!(page.html.contains("<h1>Expired</h1>"), "{}", page.status);
+}
+
+#[actix_rt::test]
+async fn what_is_not_acceptable_is_told_beside_the_fields_and_costs_nothing() {
+    let scene = Scene::new().await;
+    let browser = Browser::signed_in(&scene).await;
+    let wrong = [
+        ("claims", "name"),
+        ("claims", "shoe_size"),
+        ("channel", "app"),
+        ("app_id", "com.example.app"),
+        ("webhook_url", "http://10.0.0.1/"),
+    ];
+    let answer = browser.send("/portal/trial", &wrong).await;
+    assert_eq!(answer.status, 400);
+    for words in ["is not a known claim", "is required together with app_id", "must be an https URL", "nothing was debited"] {
+        assert!(answer.html.contains(words), "{words}");
+    }
+    assert!(answer.html.contains("value=\"com.example.app\"") && answer.html.contains("id=\"webhook_url-problem\""));
+    assert!(answer.html.contains("aria-describedby=\"webhook_url-hint webhook_url-problem\""));
+    assert_eq!(browser.balance().await, 1_000);
+    let nothing = browser.send("/portal/trial", &[]).await;
+    assert!(nothing.status == 400 && nothing.html.contains("is required"));
+}
+
+#[actix_rt::test]
+async fn an_event_is_created_changed_and_closed_and_its_name_is_text() {
+    let scene = Scene::new().await;
+    let browser = Browser::signed_in(&scene).await;
+    let created = browser.send("/portal/events", EVENT).await;
+    assert_eq!(created.status, 303, "{}", created.html);
+    let path = created.location.split('?').next().unwrap();
+    let id = path.rsplit('/').next().unwrap();
+    let of_api = || async { serde_json::from_str::<Value>(&api(&scene, &format!("/events/{id}")).await).unwrap() };
+    assert_eq!(of_api().await["expires_at"], "2023-12-01T10:00:00.000Z");
+    let page = browser.get(path).await;
+    assert!(page.html.contains("Open &#60;day&#62;") && !page.html.contains("<day>"));
+
+    for (field, value, key, expected) in [
+        ("max_guests", "50", "max_guests", Value::from(50)),
+        ("expires_at", "2024-01-01T00:00", "expires_at", "2024-01-01T00:00:00.000Z".into()),
+        ("webhook_url", "https://client.example/hook", "webhook_url", "https://client.example/hook".into()),
+        ("webhook_url", "", "webhook_url", Value::Null),
+        ("name", "Closed day", "name", "Closed day".into()),
+        ("is_active", "false", "status", "disabled".into()),
+        ("is_active", "true", "status", "active".into()),
+    ] {
+        let answer = browser.send(path, &[(field, value)]).await;
+        assert_eq!(answer.location, format!("{path}?done=saved"), "{field}: {}", answer.html);
+        assert_eq!(of_api().await[key], expected, "{field}={value}");
+    }
+    let refused = browser.send(path, &[("max_guests", "0")]).await;
+    assert!(refused.status == 400 && refused.html.contains("max_guests-problem"));
+    assert!(browser.get("/portal/events").await.html.contains("Closed day"));
+    for file in ["poster", "poster.svg", "qr.svg"] {
+        let ours = browser.get(&format!("{path}/{file}")).await;
+        assert_eq!(ours.html, api(&scene, &format!("/events/{id}/{file}")).await, "{file}");
+    }
+}
+
+#[actix_rt::test]
+async fn a_webhook_url_is_set_refused_and_removed() {
+    let scene = Scene::new().await;
+    let browser = Browser::signed_in(&scene).await;
+    let of_api = || async { text(scene.organiser("/api/v1/user/webhook").await).await };
+    let set = [("apiType", "ESign"), ("webhookUrl", "https://client.example/sign")];
+    assert_eq!(browser.send("/portal/webhooks", &set).await.location, "/portal/webhooks?done=1");
+    assert!(of_api().await.contains("https://client.example/sign"));
+    assert!(browser.get("/portal/webhooks").await.html.contains("value=\"https://client.example/sign\""));
+    let refused = browser.send("/portal/webhooks", &[("apiType", "ESign"), ("webhookUrl", "ftp://x")]).await;
+    assert!(refused.status == 400 && refused.html.contains("id=\"webhookUrl-ESign-problem\""));
+    let unknown = browser.send("/portal/webhooks", &[("apiType", "OVSE"), ("webhookUrl", "https://x.example/")]).await;
+    assert!(unknown.status == 400 && unknown.html.contains("must be one of ESign"));
+    let removed = browser.send("/portal/webhooks", &[("apiType", "ESign"), ("webhookUrl", "half typed"), ("remove", "1")]).await;
+    assert_eq!(removed.location, "/portal/webhooks?done=1");
+    assert_eq!(of_api().await, r#"{"success":true,"data":[]}"#);
+}

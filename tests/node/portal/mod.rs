@@ -1,0 +1,118 @@
+//! The portal as a browser gets it, on a real store and a real tree.
+
+mod docs;
+mod forms;
+mod pages;
+mod sessions;
+
+use crate::scene::{Scene, text};
+use actix_web::http::header::{COOKIE, LOCATION, ORIGIN, SET_COOKIE};
+use actix_web::test::TestRequest;
+use url::form_urlencoded;
+
+const OURS: &str = "https://v.example";
+
+/// A browser that keeps one cookie.
+struct Browser<'a> {
+    scene: &'a Scene,
+    cookie: Option<String>,
+}
+
+/// What a browser is answered.
+struct Answer {
+    status: u16,
+    location: String,
+    cookie: Option<String>,
+    headers: Vec<(String, String)>,
+    html: String,
+}
+
+impl<'a> Browser<'a> {
+    fn new(scene: &'a Scene) -> Self {
+        Self { scene, cookie: None }
+    }
+
+    /// One that has signed in as the first client.
+    async fn signed_in(scene: &'a Scene) -> Self {
+        let mut browser = Self::new(scene);
+        let answer = browser.sign_in(scene.first.key.reveal(), scene.first.app.as_str()).await;
+        assert_eq!((answer.status, answer.location.as_str()), (303, "/portal"), "{}", answer.html);
+        browser
+    }
+
+    async fn sign_in(&mut self, key: &str, app: &str) -> Answer {
+        let answer = self.post("/portal/sign-in", &[("key", key), ("app_id", app)]).await;
+        if let Some(cookie) = &answer.cookie {
+            self.cookie = cookie.split(';').next().map(str::to_owned);
+        }
+        answer
+    }
+
+    async fn ask(&self, request: TestRequest) -> Answer {
+        let request = request.insert_header(("accept", "text/html,*/*;q=0.8"));
+        let request = self.cookie.iter().fold(request, |request, cookie| request.insert_header((COOKIE, cookie.as_str())));
+        let response = self.scene.ask(request).await;
+        let header = |name| response.headers().get(&name).map(|value| value.to_str().unwrap().to_owned());
+        let headers = response.headers().iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
+        let (status, location, cookie) = (response.status().as_u16(), header(LOCATION).unwrap_or_default(), header(SET_COOKIE));
+        Answer { status, location, cookie, headers, html: text(response).await }
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        self.ask(TestRequest::get().uri(path)).await
+    }
+
+    /// Sends a form as it is, from a page of this origin.
+    async fn post_from(&self, origin: &str, path: &str, pairs: &[(&str, &str)]) -> Answer {
+        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+        let request = TestRequest::post().uri(path).insert_header((ORIGIN, origin));
+        self.ask(request.insert_header(("content-type", "application/x-www-form-urlencoded")).set_payload(body)).await
+    }
+
+    async fn post(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
+        self.post_from(OURS, path, pairs).await
+    }
+
+    /// What the forms of this session carry.
+    async fn word(&self) -> String {
+        self.get("/portal").await.hidden("form_word")
+    }
+
+    /// Sends a form as a page of this session does.
+    async fn send(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
+        let word = self.word().await;
+        let pairs: Vec<_> = pairs.iter().copied().chain([("form_word", word.as_str())]).collect();
+        self.post(path, &pairs).await
+    }
+
+    async fn balance(&self) -> u64 {
+        let store = &self.scene.shared.service.store;
+        store.balance(self.scene.first.client.clone()).await.unwrap().unwrap()
+    }
+}
+
+impl Answer {
+    /// The value of a hidden field.
+    fn hidden(&self, name: &str) -> String {
+        let (_, rest) = self.html.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("{name}: {}", self.html));
+        rest.split('"').next().unwrap().to_owned()
+    }
+
+    /// The text of the element with this id, as a browser shows it.
+    fn shown(&self, id: &str) -> String {
+        let (_, rest) = self.html.split_once(&format!("id=\"{id}\">")).unwrap_or_else(|| panic!("{id}: {}", self.html));
+        let text = rest.split('<').next().unwrap();
+        ["&#34;", "&#39;", "&#60;", "&#62;", "&#38;"]
+            .iter()
+            .zip(["\"", "'", "<", ">", "&"])
+            .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    fn leads_to_sign_in(&self) -> bool {
+        self.status == 303 && self.location.starts_with("/portal/sign-in")
+    }
+}

@@ -1,0 +1,114 @@
+//! What every page has, and what is on those that only show something.
+
+use crate::scene::Scene;
+use sakshi_domain::ids::{AppId, EventId, TxnId};
+use sakshi_domain::tenancy::App;
+
+use super::Browser;
+
+#[actix_rt::test]
+async fn no_page_is_stored_framed_indexed_or_larger_than_30_kilobytes_with_its_files() {
+    let scene = Scene::new().await;
+    let browser = Browser::signed_in(&scene).await;
+    let files = browser.get("/assets/portal.css").await.html.len() + browser.get("/assets/portal.js").await.html.len();
+    for path in
+        ["/portal", "/portal/sign-in", "/portal/events", "/portal/events/new", "/portal/webhooks", "/portal/credits", "/portal/events/none"]
+    {
+        let page = browser.get(path).await;
+        assert_eq!(page.header("cache-control"), Some("no-store"), "{path}");
+        assert_eq!(page.header("x-robots-tag"), Some("noindex"), "{path}");
+        assert_eq!(page.header("referrer-policy"), Some("same-origin"), "{path}");
+        let policy = page.header("content-security-policy").unwrap();
+        for part in ["default-src 'none'", "script-src 'self'", "form-action 'self'", "frame-ancestors 'none'"] {
+            assert!(policy.contains(part), "{path}: {policy}");
+        }
+        assert!(!page.html.contains("style=\"") && !page.html.contains("<style") && !page.html.contains("onclick"), "{path}");
+        assert!(page.html.len() + files < 30_000, "{path}: {} and {files}", page.html.len());
+    }
+}
+
+#[actix_rt::test]
+async fn another_apps_transactions_and_events_are_not_there() {
+    let scene = Scene::new().await;
+    let pending = scene.open(|_| {}).await;
+    let event = scene.event(|_| {}).await;
+    let other = App { app_id: AppId::generate(), name: "Other".into(), ..scene.app.clone() };
+    assert!(scene.shared.service.store.create_app(other.clone()).await.unwrap());
+    let mut browser = Browser::new(&scene);
+    browser.sign_in(scene.first.key.reveal(), other.app_id.as_str()).await;
+    let partition = scene.app.client_id.partition();
+    for path in [
+        format!("/portal/transactions/{}", pending.id),
+        format!("/portal/transactions/{}", TxnId::generate(partition, 1)),
+        "/portal/transactions/none".to_owned(),
+        format!("/portal/events/{}", event.id),
+        format!("/portal/events/{}/live", event.id),
+        format!("/portal/events/{}/poster", event.id),
+        format!("/portal/events/{}", EventId::generate(partition, 1)),
+    ] {
+        let answer = browser.get(&path).await;
+        assert_eq!(answer.status, 404, "{path}");
+        assert!(answer.html.contains("There is nothing here"), "{path}");
+        assert!(answer.html.contains("<a href=\"/portal/events\">Events</a>"), "{path}: there are ways on");
+    }
+    let patched = browser.send(&format!("/portal/events/{}", event.id), &[("is_active", "false")]).await;
+    assert_eq!(patched.status, 404);
+    assert!(!browser.get("/portal/events").await.html.contains(&event.id.to_string()));
+}
+
+#[actix_rt::test]
+async fn the_statement_has_the_newest_first_and_leads_to_its_transactions() {
+    let scene = Scene::new().await;
+    let browser = Browser::signed_in(&scene).await;
+    let mut opened = Vec::new();
+    for _ in 0..22 {
+        opened.push(scene.open(|_| {}).await.id.to_string());
+    }
+    let page = browser.get("/portal/credits").await;
+    assert!(page.html.contains("<p class=\"big\">978</p>") && page.html.contains("Page 1 of 2"));
+    let last = &opened[21];
+    assert!(page.html.contains(&format!("href=\"/portal/transactions/{last}\"")) && !page.html.contains(&opened[0]));
+    assert!(page.html.find(last.as_str()) < page.html.find(&opened[20]));
+    let older = browser.get("/portal/credits?page=2").await;
+    assert!(older.html.contains(&opened[0]) && older.html.contains("+1000") && !older.html.contains(last));
+    assert!(page.html.contains("Used in the last 30 days: 22"));
+}
+
+#[actix_rt::test]
+async fn guests_of_an_event_are_listed_with_what_they_shared() {
+    let scene = Scene::new().await;
+    let browser = Browser::signed_in(&scene).await;
+    let event = scene.event(|_| {}).await;
+    let started = browser.post(&format!("/e/{}/start", event.id), &[]).await;
+    let guest = scene.pending(started.location.rsplit('/').next().unwrap().parse().unwrap()).await;
+    scene.verify(&guest).await;
+    let page = browser.get(&format!("/portal/events/{}", event.id)).await;
+    assert_eq!((page.shown("registrations"), page.shown("scans")), ("1".to_owned(), "1".to_owned()));
+    assert!(page.html.contains(&format!("/portal/transactions/{}", guest.id)));
+    let of_guest = browser.get(&format!("/portal/transactions/{}", guest.id)).await;
+    assert!(of_guest.html.contains(&format!("href=\"/portal/events/{}\"", event.id)));
+    assert!(page.html.contains("Asha Rao") && of_guest.html.contains("Asha Rao"));
+}
+
+#[actix_rt::test]
+async fn an_address_without_a_page_and_the_reload_of_a_form_are_no_dead_ends() {
+    let scene = Scene::new().await;
+    let browser = Browser::signed_in(&scene).await;
+    let lost = browser.get("/portal/evnets").await;
+    assert!(
+        lost.status == 404 && lost.html.contains("There is nothing here") && lost.html.contains("<a href=\"/portal/credits\">Credits</a>")
+    );
+    for path in ["/portal/", "/portal/trial", "/portal/sign-out"] {
+        let back = browser.get(path).await;
+        assert_eq!((back.status, back.location.as_str()), (303, "/portal"), "{path}");
+    }
+    let stranger = Browser::new(&scene).get("/portal/evnets").await;
+    assert_eq!((stranger.status, stranger.location.as_str()), (303, "/portal/sign-in"));
+}
+
+#[actix_rt::test]
+async fn the_shell_gets_the_app_id_and_never_the_key() {
+    let scene = Scene::new().await;
+    let page = Browser::signed_in(&scene).await.get("/portal/credits").await;
+    assert!(page.html.contains(&format!("export APP={};", scene.first.app.as_str())) && !page.html.contains(scene.first.key.reveal()));
+}

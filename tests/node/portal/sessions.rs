@@ -1,0 +1,147 @@
+//! Who gets in, for how long, and how it ends.
+
+use crate::scene::Scene;
+use sakshi::public::ROUTES;
+use sakshi_domain::clock::Clock as _;
+use sakshi_domain::ids::AppId;
+use sakshi_domain::tenancy::App;
+use sakshi_service::api_key::ApiKey;
+use sakshi_web::routing::Audience;
+use std::time::Duration;
+
+use super::Browser;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[actix_rt::test]
+async fn without_a_session_every_page_leads_to_the_sign_in_and_every_form_is_dead() {
+    let scene = Scene::new().await;
+    let mut browser = Browser::new(&scene);
+    let portal = ROUTES.into_iter().flatten().filter(|row| row.audience == Audience::Developers && row.path.starts_with("/portal"));
+    let closed: Vec<_> = portal.filter(|row| row.path != "/portal/sign-in").collect();
+    assert!(closed.len() > 15);
+    for cookie in [None, Some("sakshi_portal=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned())] {
+        browser.cookie = cookie;
+        for row in &closed {
+            let answer = if row.method == "GET" { browser.get(row.path).await } else { browser.post(row.path, &[]).await };
+            assert!(answer.leads_to_sign_in() && answer.html.is_empty(), "{} {}: {}", row.method, row.path, answer.status);
+        }
+    }
+}
+
+#[actix_rt::test]
+async fn a_key_and_its_app_sign_in_and_neither_page_nor_cookie_has_the_key() {
+    let scene = Scene::new().await;
+    let mut browser = Browser::new(&scene);
+    let key = scene.first.key.reveal();
+    let answer = browser.sign_in(key, scene.first.app.as_str()).await;
+    let cookie = answer.cookie.clone().unwrap();
+    for attribute in ["HttpOnly", "SameSite=Strict", "Secure", "Path=/portal"] {
+        assert!(cookie.contains(attribute), "{cookie}");
+    }
+    assert!(!cookie.contains("Max-Age") && !cookie.contains(&key[3..]));
+    let page = browser.get("/portal").await;
+    assert_eq!(page.status, 200);
+    assert!(page.html.contains("Sandbox app") && page.html.contains("Try a verification"));
+    for path in ["/portal", "/portal/events", "/portal/events/new", "/portal/webhooks", "/portal/credits", "/portal/events/none"] {
+        let page = browser.get(path).await;
+        let secret = browser.cookie.as_ref().unwrap().split_once('=').unwrap().1;
+        assert!(!page.html.contains(&key[3..]) && !page.html.contains(secret), "{path}");
+    }
+}
+
+#[actix_rt::test]
+async fn whatever_is_wrong_with_the_credentials_the_answer_is_one_and_nothing_of_them_is_shown() {
+    let scene = Scene::new().await;
+    let (key, app) = (scene.first.key.reveal().to_owned(), scene.first.app.as_str().to_owned());
+    let (unknown, _) = ApiKey::issue().unwrap();
+    let mut pages = Vec::new();
+    for (key, app) in [(unknown.reveal(), &*app), (&key, AppId::generate().as_str()), (&key[1..], &app), ("", ""), (&app, &key)] {
+        let mut browser = Browser::new(&scene);
+        let answer = browser.sign_in(key, app).await;
+        assert_eq!((answer.status, &answer.cookie), (401, &None));
+        assert!(key.is_empty() || !answer.html.contains(key));
+        assert!(!app.starts_with("sk_") || !answer.html.contains(app), "not even a key that was pasted for the app id");
+        pages.push(answer.html.replace(&format!("value=\"{app}\""), "value=\"\""));
+    }
+    pages.dedup();
+    assert_eq!(pages.len(), 1, "no answer tells more than another");
+}
+
+#[actix_rt::test]
+async fn an_app_of_another_client_is_not_signed_in_to() {
+    let scene = Scene::new().await;
+    let store = &scene.shared.service.store;
+    let foreign = App { app_id: AppId::generate(), client_id: sakshi_domain::ids::ClientId::generate(), ..scene.app.clone() };
+    let client =
+        sakshi_domain::tenancy::Client { client_id: foreign.client_id.clone(), name: "Other".into(), created_at: scene.clock.now() };
+    store.create_client(client).await.unwrap();
+    assert!(store.create_app(foreign.clone()).await.unwrap());
+    let answer = Browser::new(&scene).sign_in(scene.first.key.reveal(), foreign.app_id.as_str()).await;
+    assert_eq!(answer.status, 401);
+}
+
+#[actix_rt::test]
+async fn signing_in_again_gives_a_new_session_and_ends_the_old_one() {
+    let scene = Scene::new().await;
+    let mut browser = Browser::signed_in(&scene).await;
+    let old = browser.cookie.clone();
+    browser.sign_in(scene.first.key.reveal(), scene.first.app.as_str()).await;
+    assert_ne!(browser.cookie, old);
+    assert_eq!(browser.get("/portal").await.status, 200);
+    browser.cookie = old;
+    assert!(browser.get("/portal").await.leads_to_sign_in());
+}
+
+#[actix_rt::test]
+async fn signing_out_ends_the_session_itself() {
+    let scene = Scene::new().await;
+    let browser = Browser::signed_in(&scene).await;
+    let other = Browser::signed_in(&scene).await;
+    let answer = browser.send("/portal/sign-out", &[]).await;
+    assert!(answer.leads_to_sign_in() && answer.cookie.unwrap().contains("Max-Age=0"));
+    assert!(browser.get("/portal").await.leads_to_sign_in(), "although the cookie is sent");
+    assert_eq!(other.get("/portal").await.status, 200, "another session of the same key goes on");
+}
+
+#[actix_rt::test]
+async fn a_session_ends_half_an_hour_after_its_last_use_and_eight_hours_after_its_begin() {
+    let scene = Scene::new().await;
+    let idle = Browser::signed_in(&scene).await;
+    let used = Browser::signed_in(&scene).await;
+    scene.clock.advance(29 * MINUTE);
+    assert_eq!(used.get("/portal").await.status, 200);
+    scene.clock.advance(MINUTE);
+    assert!(idle.get("/portal").await.location.ends_with("?ended=1"));
+    for _ in 0..22 {
+        scene.clock.advance(20 * MINUTE);
+        assert_eq!(used.get("/portal").await.status, 200);
+    }
+    scene.clock.advance(9 * MINUTE);
+    assert_eq!(used.get("/portal").await.status, 200, "a minute before its end");
+    scene.clock.advance(MINUTE);
+    assert!(used.get("/portal").await.leads_to_sign_in(), "eight hours have passed");
+}
+
+#[actix_rt::test]
+async fn a_revoked_key_ends_its_sessions() {
+    let scene = Scene::new().await;
+    let browser = Browser::signed_in(&scene).await;
+    let store = &scene.shared.service.store;
+    let key = store.list_keys(scene.first.client.clone()).await.unwrap().remove(0).key_id;
+    store.retire_key(key, Some(scene.clock.now()), None).await.unwrap().unwrap();
+    assert!(browser.get("/portal").await.leads_to_sign_in());
+    assert!(browser.get("/portal/credits").await.leads_to_sign_in());
+}
+
+#[actix_rt::test]
+async fn attempts_to_sign_in_have_a_rate() {
+    let scene = Scene::set(&[("limits.sign_ins_per_minute_per_address", "2")]).await;
+    let mut browser = Browser::new(&scene);
+    for _ in 0..2 {
+        assert_eq!(browser.sign_in("guess", "guess").await.status, 401);
+    }
+    let refused = browser.sign_in(scene.first.key.reveal(), scene.first.app.as_str()).await;
+    assert_eq!((refused.status, &refused.cookie), (429, &None));
+    assert!(refused.html.contains("Too many attempts"));
+}

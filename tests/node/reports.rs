@@ -1,0 +1,214 @@
+//! What connectors report, as they see it, on a real store; and what the operator sees of it.
+
+use crate::flow_fixture::Party;
+use crate::universe::{CONNECTOR_TOKEN, TOKEN, Universe};
+use actix_web::Error;
+use actix_web::body::MessageBody;
+use actix_web::dev::{Service, ServiceResponse};
+use actix_web::http::header::HeaderMap;
+use actix_web::test::{TestRequest, read_body};
+use sakshi_domain::clock::Clock as _;
+use sakshi_domain::flow::api_type::ApiType;
+use sakshi_domain::http_url::{HttpUrl, Schemes};
+use sakshi_domain::limits::REPORT_BYTES_MAX;
+use sakshi_store::Tenancy as _;
+use sakshi_web::budget::{Memory, MemoryBudget};
+use serde_json::{Value, json};
+
+use crate::operator::{ask, listener, rendered};
+use sakshi_operator::InternalDeps;
+
+async fn party(universe: &Universe) -> Party {
+    let client = universe.client().await;
+    Party { app: universe.app(&client).await, client, now: universe.clock.now() }
+}
+
+/// Reports with this token; status, headers and body.
+async fn sent<S, B>(service: &S, request: TestRequest, token: &str) -> (u16, HeaderMap, Value)
+where
+    S: Service<actix_http::Request, Response = ServiceResponse<B>, Error = Error>,
+    B: MessageBody,
+{
+    let request = request.insert_header(("authorization", format!("Bearer {token}")));
+    let response = service.call(request.to_request()).await.unwrap();
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    (status, headers, serde_json::from_slice(&read_body(response).await).unwrap())
+}
+
+fn report(kind: &str, body: &Value) -> TestRequest {
+    TestRequest::post().uri(&format!("/internal/v1/flows/{kind}")).set_json(body)
+}
+
+#[actix_rt::test]
+async fn the_connectors_token_reports_and_does_nothing_else_and_no_other_token_reports() {
+    let universe = Universe::new();
+    let service = listener(universe.internal()).await;
+    let body = party(&universe).await.locker(&universe.store).await.locker("Fetched");
+    for token in [TOKEN, "", "wrong", &CONNECTOR_TOKEN[1..]] {
+        let (status, headers, refused) = sent(&service, report("doclocker", &body), token).await;
+        assert_eq!(
+            (status, &refused["code"], headers.get("www-authenticate").unwrap().as_bytes()),
+            (401, &json!("unauthorized"), &b"Bearer"[..])
+        );
+    }
+    let unsigned = service.call(report("doclocker", &body).to_request()).await.unwrap();
+    assert_eq!(unsigned.status(), 401);
+    for (method, uri) in [("GET", "/admin/v1/clients"), ("GET", "/admin/v1/tree"), ("POST", "/admin/v1/clients")] {
+        let request = TestRequest::default().method(method.parse().unwrap()).uri(uri).set_json(json!({"name": "x"}));
+        assert_eq!(sent(&service, request, CONNECTOR_TOKEN).await.0, 401, "{uri}");
+    }
+    let nobody = InternalDeps { connector_token: String::new().into(), ..universe.internal() };
+    assert_eq!(sent(&listener(nobody).await, report("doclocker", &body), "").await.0, 401, "a token that is not set opens nothing");
+    assert_eq!(sent(&service, report("doclocker", &body), CONNECTOR_TOKEN).await.0, 200);
+}
+
+#[actix_rt::test]
+async fn a_report_is_accepted_once_then_repeated_and_one_that_does_not_follow_is_refused() {
+    let universe = Universe::new();
+    let service = listener(universe.internal()).await;
+    let party = party(&universe).await;
+    let (locker, document, wealth) =
+        (party.locker(&universe.store).await, party.document(&universe.store).await, party.wealth(&universe.store).await);
+    let ended = "the flow has already ended as Fetched, and this report is not the one that ended it";
+    for (kind, body, status, told) in [
+        ("doclocker", locker.locker("Pending"), 200, json!({"success": true, "result": "accepted"})),
+        ("doclocker", locker.locker("Fetched"), 200, json!({"success": true, "result": "accepted"})),
+        ("doclocker", locker.locker("Fetched"), 200, json!({"success": true, "result": "repeated"})),
+        ("doclocker", locker.locker("Failed"), 409, json!(ended)),
+        ("esign", document.document("Completed"), 200, json!({"success": true, "result": "accepted"})),
+        ("wealth-consent", wealth.consent("Accepted"), 200, json!({"success": true, "result": "accepted"})),
+        ("wealth-consent", wealth.consent("Accepted"), 200, json!({"success": true, "result": "repeated"})),
+        ("wealth-consent", wealth.consent("Rejected"), 409, json!("a consent that is Accepted cannot become Rejected")),
+    ] {
+        let (found, _, answer) = sent(&service, report(kind, &body), CONNECTOR_TOKEN).await;
+        if status == 409 {
+            assert_eq!((found, &answer["code"], &answer["message"]), (409, &json!("report_refused"), &told), "{kind}");
+        } else {
+            assert_eq!((found, answer), (status, told), "{kind}");
+        }
+    }
+}
+
+#[actix_rt::test]
+async fn a_report_of_an_unknown_flow_another_app_or_another_kind_is_404() {
+    let universe = Universe::new();
+    let service = listener(universe.internal()).await;
+    let party = party(&universe).await;
+    let flow = party.locker(&universe.store).await;
+    let mut foreign = flow.locker("Fetched");
+    foreign["app_id"] = json!(universe.app(&universe.client().await).await);
+    let mut unknown = flow.locker("Fetched");
+    unknown["data"]["transactionId"] = json!("3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11");
+    let of_document = party.document(&universe.store).await;
+    let mut misread = flow.locker("Fetched");
+    misread["data"]["transactionId"] = json!(of_document.id);
+    for (kind, body) in
+        [("doclocker", &foreign), ("doclocker", &unknown), ("doclocker", &misread), ("locker", &foreign), ("ESign", &foreign)]
+    {
+        let (status, _, answer) = sent(&service, report(kind, body), CONNECTOR_TOKEN).await;
+        assert_eq!((status, &answer["code"]), (404, &json!("not_found")), "{kind}: {answer}");
+    }
+}
+
+#[actix_rt::test]
+async fn what_is_wrong_with_a_report_is_told_by_its_path_and_nothing_of_it_is_repeated() {
+    let universe = Universe::new();
+    let service = listener(universe.internal()).await;
+    let flow = party(&universe).await.document(&universe.store).await;
+    let mut body = flow.document("Completed");
+    body["documentStatus"] = json!("Asha");
+    body["signerInfo"][0]["signerName"] = json!(["Asha Rao"]);
+    body["signerInfo"][0]["shoeSize"] = json!("Asha Rao");
+    body["app_id"] = json!("Asha Rao");
+    let (status, _, refused) = sent(&service, report("esign", &body), CONNECTOR_TOKEN).await;
+    let fields: Vec<_> = refused["errors"].as_array().unwrap().iter().map(|error| error["field"].as_str().unwrap()).collect();
+    assert_eq!((status, &refused["code"]), (400, &json!("validation_failed")));
+    for field in ["app_id", "documentStatus", "signerInfo[0].signerName", "signerInfo[0].shoeSize"] {
+        assert!(fields.contains(&field), "{field} in {fields:?}");
+    }
+    assert!(!refused.to_string().contains("Asha"), "{refused}");
+    let post = || TestRequest::post().uri("/internal/v1/flows/esign");
+    let json = ("content-type", "application/json");
+    for (request, expected, code) in [
+        (post().insert_header(json).set_payload("{\"signerName\": \"Asha Rao\""), 400, "validation_failed"),
+        (post().set_payload(body.to_string()), 415, "unsupported_media_type"),
+        (
+            post().insert_header(json).insert_header(("content-encoding", "gzip")).set_payload(body.to_string()),
+            415,
+            "unsupported_media_type",
+        ),
+        (post().insert_header(json).set_payload(vec![b' '; REPORT_BYTES_MAX + 1]), 413, "body_too_large"),
+    ] {
+        let (status, _, refused) = sent(&service, request, CONNECTOR_TOKEN).await;
+        assert_eq!((status, &refused["code"]), (expected, &json!(code)), "{refused}");
+        assert!(!refused.to_string().contains("Asha"), "{refused}");
+    }
+}
+
+#[actix_rt::test]
+async fn a_report_that_finds_no_room_is_to_come_again() {
+    let universe = Universe::new();
+    let flow = party(&universe).await.locker(&universe.store).await;
+    let body = flow.locker("Fetched");
+    let of = |most: usize| Memory { reports: MemoryBudget::new("reports", most), ..Memory::new() };
+    let narrow = InternalDeps { memory: of(100), ..universe.internal() };
+    let (status, headers, refused) = sent(&listener(narrow).await, report("doclocker", &body), CONNECTOR_TOKEN).await;
+    assert_eq!((status, &refused["code"], headers.get("retry-after").unwrap().as_bytes()), (503, &json!("no_room"), &b"1"[..]));
+    // The room is given back with each answer.
+    let just = InternalDeps { memory: of(body.to_string().len()), ..universe.internal() };
+    let service = listener(just).await;
+    for result in ["accepted", "repeated", "repeated"] {
+        let (status, _, answer) = sent(&service, report("doclocker", &body), CONNECTOR_TOKEN).await;
+        assert_eq!((status, &answer["result"]), (200, &json!(result)));
+    }
+}
+
+#[actix_rt::test]
+async fn reports_are_counted_by_kind_and_result_alone() {
+    let recorder = sakshi::telemetry::Figures::default();
+    let universe = Universe::new();
+    let deps = InternalDeps { metrics: rendered(&recorder), ..universe.internal() };
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let (service, flow) = (listener(deps).await, party(&universe).await.locker(&universe.store).await);
+    for status in ["Fetched", "Fetched", "Failed"] {
+        sent(&service, report("doclocker", &flow.locker(status)), CONNECTOR_TOKEN).await;
+    }
+    let response = service.call(TestRequest::get().uri("/metrics").to_request()).await.unwrap();
+    let page = String::from_utf8(read_body(response).await.to_vec()).unwrap();
+    for result in ["accepted", "repeated", "report_refused"] {
+        let line = format!("sakshi_connector_reports_total{{kind=\"doclocker\",result=\"{result}\"}} 1");
+        assert!(page.contains(&line), "{line} in {page}");
+    }
+    assert!(!page.contains(&flow.id.to_string()) && !page.contains(flow.party.app.as_str()));
+}
+
+#[actix_rt::test]
+async fn the_operator_sees_how_a_flow_stands_and_what_became_of_its_webhooks_and_nothing_personal() {
+    let universe = Universe::new();
+    let service = listener(universe.internal()).await;
+    let party = party(&universe).await;
+    let hook = HttpUrl::parse("https://client.example/secret-path", Schemes::HttpsOnly).unwrap();
+    universe.store.set_webhook_url(party.app.clone(), ApiType::ESign, Some(hook)).await.unwrap();
+    let flow = party.document(&universe.store).await;
+    let uri = format!("/admin/v1/flows/{}/deliveries", flow.id);
+    let (status, seen) = ask(&service, "GET", &uri, None).await;
+    assert_eq!((status, &seen["kind"], &seen["state"], &seen["deliveries"]), (200, &json!("esign"), &json!("Pending"), &json!([])));
+    assert_eq!(sent(&service, report("esign", &flow.document("Completed")), CONNECTOR_TOKEN).await.0, 200);
+    let (_, seen) = ask(&service, "GET", &uri, None).await;
+    assert_eq!(
+        (&seen["state"], &seen["app_id"], &seen["kept_until"]),
+        (&json!("Completed"), &json!(party.app), &json!("2023-11-14T23:13:20.000Z"))
+    );
+    let row = &seen["deliveries"][0];
+    assert_eq!(
+        (&row["tells"], &row["state"], &row["origin"]),
+        (&json!("esign Completed"), &json!("waiting"), &json!("https://client.example"))
+    );
+    assert!(!seen.to_string().contains("Asha") && !seen.to_string().contains("secret-path"), "{seen}");
+    let (status, urls) = ask(&service, "GET", &format!("/admin/v1/apps/{}/webhook-urls", party.app), None).await;
+    assert_eq!((status, urls), (200, json!({"webhook_urls": [{"apiType": "ESign", "origin": "https://client.example"}]})));
+    let nobody = "/admin/v1/flows/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11/deliveries";
+    for uri in [nobody, "/admin/v1/flows/none/deliveries", "/admin/v1/apps/app_none/webhook-urls"] {
+        assert_eq!(ask(&service, "GET", uri, None).await.0, 404, "{uri}");
+    }
+}

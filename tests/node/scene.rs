@@ -1,0 +1,306 @@
+//! What a test of the pages owns: the public app over a real tree and a real store, and a clock
+//! that it moves.
+
+use crate::universe::intent_key_in;
+use actix_web::body::BoxBody;
+use actix_web::dev::ServiceResponse;
+use actix_web::test::{TestRequest, call_service, init_service, read_body};
+use sakshi::public;
+use sakshi::public::Shared;
+use sakshi::sandbox::first_client::{self, FirstClient};
+use sakshi::settings::{Settings, Sources, load};
+use sakshi::{authority, keys, upstreams};
+use sakshi_actors::{ByteBounds, Complete, CompleteReply, DispatchBounds, Handles, Tree, TreeBounds, TreeConfig, View};
+use sakshi_api::polls::Polls;
+use sakshi_domain::channel::Channel;
+use sakshi_domain::claims::Claim;
+use sakshi_domain::clock::{Clock as _, ManualClock};
+use sakshi_domain::credits::{CreditMove, EntryKind};
+use sakshi_domain::event::{Event, EventCounts, EventName, EventTerms, MaxGuests};
+use sakshi_domain::http_url::{HttpUrl, Schemes};
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::language::Language;
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::tenancy::App;
+use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, Failure, OptionalTerms, Pending, Terms, VerifiedClaims};
+use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use sakshi_service::drain::Drain;
+use sakshi_service::idempotency_locks::IdempotencyLocks;
+use sakshi_service::service::{Rules, Service};
+use sakshi_service::url_policy::UrlPolicy;
+use sakshi_store::OpenOutcome;
+use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
+use sakshi_store::{CreateEvent, CreateEventOutcome, OpenTransaction, Retention, Tenancy as _};
+use sakshi_web::budget::{CpuBudget, Memory};
+use sakshi_web::rate::{Rate, Rates};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+const BASE: &str = "https://v.example";
+pub(crate) const WINDOW: Duration = Duration::from_secs(900);
+pub(crate) const ANDROID: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) Chrome/126.0 Mobile Safari/537.36";
+pub(crate) const IPHONE: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) Mobile/15E148 Safari/604.1";
+pub(crate) const DESKTOP: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/126.0 Safari/537.36";
+
+pub(crate) struct Scene {
+    pub(crate) shared: Shared,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) app: App,
+    pub(crate) first: FirstClient,
+    tree: Tree,
+    _directory: tempfile::TempDir,
+}
+
+impl Scene {
+    pub(crate) async fn new() -> Self {
+        Self::set(&[]).await
+    }
+
+    pub(crate) async fn set(more: &[(&str, &str)]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = settings(&directory.path().join("store"), more);
+        let clock = Arc::new(ManualClock::starting_at(sakshi_domain::time::Timestamp::from_millis(1_700_000_000_000)));
+        let keys = keys::read_all(&settings).unwrap();
+        let vault = Arc::clone(&keys.vault);
+        let store = EmbeddedStore::open(EmbeddedOptions {
+            directory: settings.store.path.clone(),
+            clock: clock.clone(),
+            vault: Arc::clone(&vault),
+            max_waiting: 64,
+            max_pages: None,
+        })
+        .unwrap();
+        let client = WebhookClient::new(&client_options());
+        let first = first_client::ensure(&store, clock.now()).await.unwrap().unwrap();
+        let app = store.load_app(first.app.clone()).await.unwrap().unwrap();
+        let config =
+            TreeConfig { store: Arc::new(store.clone()), vault: Arc::clone(&vault), clock: clock.clone(), client: client.unwrap() };
+        let (tree, _escalations) = Tree::start(config, bounds()).await.unwrap();
+        let Handles { transactions, events, flows } = tree.start_shard().unwrap();
+        let service = Service {
+            transactions,
+            events,
+            flows,
+            store: Arc::new(store),
+            vault,
+            clock: clock.clone(),
+            authority: Arc::new(authority::build(&settings, keys, BASE.to_owned()).unwrap()),
+            rules: rules(),
+            drain: Drain::new(),
+            upstreams: upstreams::build(&settings, ([127, 0, 0, 1], 9).into(), 1).unwrap(),
+            idempotency_locks: IdempotencyLocks::new(settings.upstreams.timeout),
+        };
+        let rates = Rates {
+            init: Rate::per_second(0),
+            polls: Rate::per_second(0),
+            callbacks: Rate::per_second(0),
+            pages: Rate::per_second(settings.limits.pages_per_second_per_address),
+            event_starts: Rate::per_second(settings.limits.event_starts_per_second_per_address),
+            sign_ins: Rate::per_minute(settings.limits.sign_ins_per_minute_per_address),
+            trusted_proxies: Vec::new().into(),
+        };
+        let memory = Memory::new();
+        let shared = Shared {
+            service,
+            tree: tree.clone(),
+            rates,
+            polls: Polls::new(memory.answers.clone()),
+            memory,
+            cpu: CpuBudget::new(1),
+            profile: settings.profile,
+            body_bytes: 4_096,
+            stand_ins: None,
+        };
+        Self { shared, clock, app, first, tree, _directory: directory }
+    }
+
+    pub(crate) async fn open(&self, change: impl FnOnce(&mut Terms)) -> Pending {
+        let mut terms = Terms {
+            claims: [Claim::Name, Claim::AgeAbove18].into_iter().collect(),
+            channel: Channel::Web,
+            language: Language::ENGLISH,
+            face_auth: true,
+            webhook_url: None,
+            request_id: RequestId::mint(),
+            extras: None,
+        };
+        change(&mut terms);
+        let now = self.clock.now();
+        let service = &self.shared.service;
+        let pending = Pending {
+            id: service.transactions.new_id(&self.app.client_id),
+            client: self.app.client_id.clone(),
+            app: self.app.app_id.clone(),
+            event: None,
+            opened_at: now,
+            expires_at: now + WINDOW,
+            terms,
+        };
+        let open = OpenTransaction { pending: Arc::new(pending.clone()), cost: 1, idempotency: None };
+        assert!(matches!(service.transactions.open(open).await, Ok(OpenOutcome::Opened { .. })));
+        pending
+    }
+
+    /// An event of the first app that lasts an hour.
+    pub(crate) async fn event(&self, change: impl FnOnce(&mut EventTerms)) -> Event {
+        let service = &self.shared.service;
+        let now = self.clock.now();
+        let mut terms = EventTerms {
+            name: EventName::parse("Open day & tour").unwrap(),
+            claims: [Claim::Name, Claim::AgeAbove18].into_iter().collect(),
+            language: Language::ENGLISH,
+            max_guests: MaxGuests::new(10).unwrap(),
+            expires_at: now + Duration::from_secs(3_600),
+            webhook_url: None,
+            is_active: true,
+        };
+        change(&mut terms);
+        let (client, app) = (self.app.client_id.clone(), self.app.app_id.clone());
+        let id = service.events.new_id(&client);
+        let event = Event { id, client, app, created_at: now, terms, counts: EventCounts::default() };
+        let created = service.store.create_event(CreateEvent { event: event.clone(), idempotency: None }).await.unwrap();
+        assert!(matches!(created, CreateEventOutcome::Created));
+        event
+    }
+
+    /// A transaction that waits.
+    pub(crate) async fn pending(&self, id: TxnId) -> Pending {
+        match self.shared.service.transactions.look(id).await.unwrap() {
+            View::Pending(pending) => (*pending).clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What the client has left.
+    pub(crate) async fn balance(&self) -> u64 {
+        self.shared.service.store.balance(self.app.client_id.clone()).await.unwrap().unwrap()
+    }
+
+    /// Takes credits away until so many are left.
+    pub(crate) async fn leave_credits(&self, left: u64) {
+        let amount = i64::try_from(left).unwrap() - i64::try_from(self.balance().await).unwrap();
+        let movement = CreditMove { kind: EntryKind::Adjust, amount, reference: "test".into() };
+        self.shared.service.store.move_credits(self.app.client_id.clone(), movement).await.unwrap();
+    }
+
+    pub(crate) async fn verify(&self, pending: &Pending) {
+        assert_eq!(self.answer(pending).await, CompleteReply::Accepted);
+    }
+
+    /// Delivers a credential of its own for the transaction.
+    pub(crate) async fn answer(&self, pending: &Pending) -> CompleteReply {
+        let serde_json::Value::Object(claims) = json!({"residentName": "Asha Rao", "ageAbove18": true}) else { unreachable!() };
+        let mark = std::array::from_fn(|at| pending.id.as_bytes()[at % 16]);
+        let (identity, digest) = (CredentialIdentity(mark), AnswerDigest(mark));
+        let claims = Arc::new(VerifiedClaims::new(claims));
+        let (missing, malformed) = Default::default();
+        self.complete(pending, Answer::Credential { claims, missing, malformed, holder_bound: false, identity, digest }).await
+    }
+
+    pub(crate) async fn fail(&self, pending: &Pending, message: &str, code: &str) {
+        let failure = Failure::new(message, Some(code));
+        let answer = Answer::Failure { failure, digest: AnswerDigest([2; 32]) };
+        assert_eq!(self.complete(pending, answer).await, CompleteReply::Accepted);
+    }
+
+    async fn complete(&self, pending: &Pending, answer: Answer) -> CompleteReply {
+        let Rules { replay_window, result_ttl, .. } = rules();
+        self.shared.service.transactions.complete(pending.id, Complete { answer, known: None, replay_window, result_ttl }).await.unwrap()
+    }
+
+    /// From now on nothing is admitted any more.
+    pub(crate) async fn shut_the_door(&mut self) {
+        let Service { store, vault, clock, .. } = &self.shared.service;
+        let client = WebhookClient::new(&client_options()).unwrap();
+        let config = TreeConfig { store: Arc::clone(store), vault: Arc::clone(vault), clock: Arc::clone(clock), client };
+        let (tree, _escalations) = Tree::start(config, TreeBounds { in_flight: 0, ..bounds() }).await.unwrap();
+        self.tree.stop();
+        self.shared.tree = tree.clone();
+        let Handles { transactions, events, .. } = tree.handles(0);
+        (self.shared.service.transactions, self.shared.service.events) = (transactions, events);
+        self.tree = tree;
+    }
+
+    pub(crate) async fn ask(&self, request: TestRequest) -> ServiceResponse<BoxBody> {
+        let request = request.peer_addr("203.0.113.7:4444".parse().unwrap()).to_request();
+        call_service(&init_service(public::app(&self.shared)).await, request).await.map_into_boxed_body()
+    }
+
+    /// Asks as the client.
+    pub(crate) async fn organiser(&self, path: &str) -> ServiceResponse<BoxBody> {
+        let key = ("x-api-key", self.first.key.reveal().to_owned());
+        self.ask(TestRequest::get().uri(path).insert_header(key).insert_header(("x-api-app-id", self.first.app.as_str()))).await
+    }
+
+    /// The page as a browser on such a device gets it.
+    pub(crate) async fn page(&self, path: &str, agent: &str) -> (u16, String) {
+        let accept = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+        let response = self.ask(TestRequest::get().uri(path).insert_header(("user-agent", agent)).insert_header(accept)).await;
+        let status = response.status().as_u16();
+        (status, text(response).await)
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        self.tree.stop();
+    }
+}
+
+pub(crate) async fn text(response: ServiceResponse<BoxBody>) -> String {
+    String::from_utf8(read_body(response).await.to_vec()).unwrap()
+}
+
+pub(crate) fn redirecting_to(address: &str) -> impl FnOnce(&mut Terms) + use<> {
+    let redirect_url = Some(HttpUrl::parse(address, Schemes::HttpsOnly).unwrap());
+    move |terms| terms.extras = Some(Box::new(OptionalTerms { redirect_url, ..OptionalTerms::default() }))
+}
+
+fn settings(store: &std::path::Path, more: &[(&str, &str)]) -> Settings {
+    let mut sources = Sources::default();
+    sources.overrides.push(("store.path".to_owned(), store.to_string_lossy().into_owned()));
+    if let Some(directory) = store.parent() {
+        sources.overrides.push(("authority.intent_key_path".to_owned(), intent_key_in(directory)));
+    }
+    sources.overrides.extend(more.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+    load(&sources).unwrap().settings
+}
+
+fn rules() -> Rules {
+    Rules {
+        window: WINDOW,
+        result_ttl: Duration::from_secs(3_600),
+        replay_window: Duration::from_secs(3_600),
+        has_one_name: true,
+        urls: UrlPolicy::PUBLIC,
+        callback_bytes: 4_096,
+        flow_result_ttl: Duration::from_secs(3_600),
+        flow_pending_ttl: Duration::from_secs(3_600),
+    }
+}
+
+fn client_options() -> WebhookClientOptions {
+    let second = Duration::from_secs(1);
+    WebhookClientOptions { allow_private: true, connect_timeout: second, total_timeout: second, extra_roots_pem: None }
+}
+
+fn bounds() -> TreeBounds {
+    TreeBounds {
+        shards: 1,
+        live_transactions: 100,
+        in_flight: 100,
+        mailbox_depth: 16,
+        patience: Duration::from_secs(5),
+        webhooks: DispatchBounds {
+            in_flight: 1,
+            in_flight_per_host: 1,
+            outcome_bytes: ByteBounds::OUTCOMES,
+            flow_bytes: ByteBounds::FLOWS,
+        },
+        live_events: 100,
+        live_flows: 100,
+        flow_result_ttl: Duration::from_secs(3_600),
+        retention: Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600) },
+    }
+}

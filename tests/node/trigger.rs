@@ -1,0 +1,143 @@
+//! `trigger` against a whole node on free ports: what it says, and what it leaves behind.
+
+use clap::Parser;
+use serde_json::Value;
+
+use crate::live::LiveNode;
+use sakshi::cli::CliError;
+use sakshi::sandbox::trigger::{Trigger, outcomes, run};
+use sakshi::settings::Sources;
+
+#[derive(Debug, Parser)]
+struct Typed {
+    #[command(flatten)]
+    trigger: Trigger,
+}
+
+fn typed(words: &[&str]) -> Result<Trigger, clap::Error> {
+    Typed::try_parse_from([&["trigger"], words].concat()).map(|typed| typed.trigger)
+}
+
+/// Drives a flow on a node; whether all was well, and what was told.
+async fn driven(live: &LiveNode, words: &[&str]) -> (Result<bool, CliError>, String) {
+    let (base, internal) = (live.node.public_base.clone(), format!("http://{}/", live.node.internal_addr));
+    let trigger = typed(&[words, &["--base", &base, "--internal", &internal]].concat()).unwrap();
+    let mut out = Vec::new();
+    let done = run(&trigger, &Sources::default(), &mut out).await;
+    (done, String::from_utf8(out).unwrap())
+}
+
+#[test]
+fn an_outcome_that_a_flow_does_not_know_is_refused_with_those_that_it_does() {
+    let refused = typed(&["doclocker", "--outcome", "stolen"]).unwrap_err().to_string();
+    for good in ["fetched", "partly", "pending", "failed"] {
+        assert!(refused.contains(good), "{refused}");
+    }
+    assert!(typed(&["esign", "--signers", "0"]).is_err() && typed(&["ovse", "--signers", "2"]).is_err());
+    assert!(typed(&["estamp", "--api-type", "PhysicalEStamp"]).is_ok());
+}
+
+#[test]
+fn the_help_lists_the_outcomes_of_every_flow() {
+    let help = outcomes();
+    for line in [
+        "  ovse       approve, decline, abort, fail_liveness, fail_match, walk_away",
+        "  esign      completed, rejected, expired, signed-once, lapsed",
+        "  doclocker  fetched, partly, pending, failed",
+        "  estamp     completed, rejected, expired, pending",
+        "  wealth     accepted, rejected, revoked, expiring-soon, expired, raw, analysed, data-failed, historical, historical-partial, \
+         historical-failed, all",
+    ] {
+        assert!(help.lines().any(|found| found == line), "{line} in {help}");
+    }
+}
+
+#[actix_rt::test]
+async fn a_run_without_a_key_issues_one_for_an_app_of_its_own_and_revokes_it() {
+    let live = LiveNode::start().await;
+    let (done, out) = driven(&live, &["ovse"]).await;
+    assert!(done.unwrap(), "{out}");
+    for told in
+        ["\"sakshi trigger\"", "key data.txn_id=", "the same body as the webhook's", "verification passed, as it should be", "everything"]
+    {
+        assert!(out.contains(told), "{told} in {out}");
+    }
+    let (done, out) = driven(&live, &["ovse", "--outcome", "walk_away"]).await;
+    assert!(done.unwrap() && out.contains("nothing is posted") && out.contains("verification pending"), "{out}");
+    let (_, apps) = live.admin(&format!("/admin/v1/clients/{}/apps", live.first.client)).await;
+    assert_eq!(apps["apps"].as_array().unwrap().len(), 2, "the second run finds the app of the first: {apps}");
+    let (_, keys) = live.admin(&format!("/admin/v1/clients/{}/keys", live.first.client)).await;
+    let issued: Vec<&Value> = keys["keys"].as_array().unwrap().iter().filter(|key| key["label"] == "sakshi trigger").collect();
+    assert!(issued.len() == 2 && issued.iter().all(|key| key["revoked_at"].is_string()), "{keys}");
+    live.stop().await;
+}
+
+#[actix_rt::test]
+async fn a_given_key_is_used_for_its_app_and_a_wrong_one_is_refused_with_a_way_out() {
+    let live = LiveNode::start().await;
+    let (key, app) = (live.first.key.reveal().to_owned(), live.first.app.to_string());
+    let (done, out) = driven(&live, &["ovse", "--outcome", "decline", "--key", &key, "--app", &app]).await;
+    assert!(done.unwrap() && out.contains("verification failed, as it should be") && out.contains(&app) && !out.contains(&key), "{out}");
+    let (refused, _) = driven(&live, &["ovse", "--key", "sk_wrong", "--app", &app]).await;
+    assert!(refused.unwrap_err().to_string().contains("API key"));
+    let (refused, _) = driven(&live, &["ovse", "--key", &key]).await;
+    assert!(refused.unwrap_err().to_string().contains("--app"));
+    let (_, keys) = live.admin(&format!("/admin/v1/clients/{}/keys", live.first.client)).await;
+    assert_eq!(keys["keys"].as_array().unwrap().len(), 1, "no key was issued");
+    live.stop().await;
+}
+
+#[actix_rt::test]
+async fn without_a_key_and_without_a_sandbox_it_says_how_to_get_one() {
+    let live = LiveNode::start().await;
+    let (base, internal) = (live.node.public_base.clone(), format!("http://{}/", live.node.internal_addr));
+    let trigger = typed(&["esign", "--base", &base, "--internal", &internal]).unwrap();
+    let overrides = vec![("profile".to_owned(), "production".to_owned())];
+    let refused = run(&trigger, &Sources { overrides, ..Sources::default() }, &mut Vec::new()).await.unwrap_err().to_string();
+    assert!(refused.contains("sakshi admin keys issue") && refused.contains("SAKSHI_API_KEY"), "{refused}");
+    let internal_as_public = typed(&["ovse", "--base", &internal, "--internal", &internal]).unwrap();
+    let refused = run(&internal_as_public, &Sources::default(), &mut Vec::new()).await.unwrap_err().to_string();
+    assert!(refused.contains("is no sandbox"), "{refused}");
+    live.stop().await;
+}
+
+#[actix_rt::test]
+async fn every_outcome_of_every_flow_comes_out_as_it_should() {
+    let live = LiveNode::start().await;
+    let mut runs: Vec<Vec<String>> = Vec::new();
+    let flows = outcomes();
+    let lines = flows.lines().skip(1).filter_map(|line| line.trim().split_once(' '));
+    for (flow, words) in lines {
+        runs.extend(words.split(',').map(str::trim).map(|outcome| [flow, "--outcome", outcome].map(str::to_owned).to_vec()));
+    }
+    runs.extend(
+        ["completed", "rejected", "signed-once"]
+            .map(|outcome| ["esign", "--signers", "3", "--outcome", outcome].map(str::to_owned).to_vec()),
+    );
+    runs.push(["estamp", "--api-type", "PhysicalEStamp"].map(str::to_owned).to_vec());
+    assert_eq!(runs.len(), 6 + 5 + 4 + 4 + 12 + 4);
+    for run in runs {
+        let (done, out) = driven(&live, &run.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        assert!(done.unwrap(), "{run:?}: {out}");
+        assert!(!out.contains("NOT "), "{run:?}: {out}");
+    }
+    live.stop().await;
+}
+
+#[actix_rt::test]
+async fn a_given_url_is_registered_where_the_flow_takes_none_and_nothing_else_of_a_given_app_is_changed() {
+    let live = LiveNode::start().await;
+    let (app, hook) = (live.first.app.to_string(), "http://127.0.0.1:9/hook");
+    let (done, out) = driven(&live, &["doclocker", "--app", &app]).await;
+    assert!(done.unwrap() && out.contains("wherever those of the app go") && out.contains("webhook   none"), "{out}");
+    let registered = async || live.get("/api/v1/user/webhook").await.1["data"].clone();
+    assert_eq!(registered().await, serde_json::json!([]));
+    let (done, out) = driven(&live, &["doclocker", "--app", &app, "--webhook-url", hook]).await;
+    assert!(done.unwrap() && out.contains("unreachable") && out.contains("registered for DocLocker"), "{out}");
+    assert_eq!(registered().await, serde_json::json!([{ "apiType": "DocLocker", "webhookUrl": hook }]));
+    let (done, _) = driven(&live, &["wealth", "--app", &app, "--webhook-url", hook]).await;
+    assert!(done.unwrap());
+    let (_, patched) = live.admin(&format!("/admin/v1/apps/{app}")).await;
+    assert_eq!(patched["historical_webhook_url"], hook);
+    live.stop().await;
+}

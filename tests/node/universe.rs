@@ -1,0 +1,155 @@
+//! What a test of this crate owns: a real store in a directory of its own, a clock that it moves,
+//! and a service whose health it decides.
+
+use futures_util::future::LocalBoxFuture;
+use sakshi_authority::intent::IntentKey;
+use sakshi_domain::clock::ManualClock;
+use sakshi_domain::credits::CreditMove;
+use sakshi_domain::flow::reported::FlowReport;
+use sakshi_domain::ids::{AppId, ClientId, KeyId};
+use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, KeyCase};
+use sakshi_domain::time::Timestamp;
+use sakshi_operator::{CreditDesk, FlowDesk, Health, InternalDeps};
+use sakshi_service::api_key::ApiKey;
+use sakshi_service::url_policy::UrlPolicy;
+use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
+use sakshi_store::{CreditOutcome, Credits as _, Flows as _, ReportFlow, ReportFlowOutcome, Store, StoreFuture, Tenancy as _, Vault};
+use sakshi_web::budget::Memory;
+use sakshi_web::error::ApiError;
+use secrecy::SecretString;
+use serde_json::json;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+pub(crate) const TOKEN: &str = "an-admin-token-of-more-than-32-characters";
+pub(crate) const CONNECTOR_TOKEN: &str = "a-connector-token-of-more-than-32-characters";
+/// How long the result of a flow can be fetched.
+pub(crate) const RESULT_TTL: Duration = Duration::from_secs(3_600);
+
+pub(crate) struct Universe {
+    pub(crate) store: EmbeddedStore,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) vault: Arc<Vault>,
+    pub(crate) fit: Arc<Fitness>,
+    _directory: tempfile::TempDir,
+}
+
+/// Puts an intent key into a directory: the same for every test, because to make one costs more than to start a node.
+pub(crate) fn intent_key_in(directory: &Path) -> String {
+    static KEY: OnceLock<String> = OnceLock::new();
+    let path = directory.join("intent.pem");
+    std::fs::write(&path, KEY.get_or_init(|| IntentKey::generate_rs256().unwrap().1)).unwrap();
+    path.display().to_string()
+}
+
+/// Fit until the test says otherwise.
+#[derive(Default)]
+pub(crate) struct Fitness {
+    pub(crate) hung: AtomicBool,
+    pub(crate) draining: AtomicBool,
+}
+
+impl Health for Fitness {
+    fn livez(&self) -> Result<(), String> {
+        if self.hung.load(Ordering::SeqCst) { Err("arbiter 1 hangs".to_owned()) } else { Ok(()) }
+    }
+
+    fn readyz(&self) -> Result<(), String> {
+        if self.draining.load(Ordering::SeqCst) { Err("it is draining".to_owned()) } else { Ok(()) }
+    }
+}
+
+/// Without actors, credits and reports go straight to the store.
+struct Direct(EmbeddedStore);
+
+impl CreditDesk for Direct {
+    fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
+        self.0.move_credits(client, movement)
+    }
+}
+
+impl FlowDesk for Direct {
+    fn report(&self, report: FlowReport) -> LocalBoxFuture<'static, Result<ReportFlowOutcome, ApiError>> {
+        let reported = self.0.report_flow(ReportFlow { report, result_ttl: RESULT_TTL });
+        Box::pin(async move { Ok(reported.await?) })
+    }
+}
+
+impl Universe {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_700_000_000_000)));
+        let vault = Arc::new(Vault::new(&[vec![7; 32].into()]).unwrap());
+        let options = EmbeddedOptions {
+            directory: directory.path().join("store"),
+            clock: clock.clone(),
+            vault: Arc::clone(&vault),
+            max_waiting: 64,
+            max_pages: None,
+        };
+        Self { store: EmbeddedStore::open(options).unwrap(), clock, vault, fit: Arc::default(), _directory: directory }
+    }
+
+    pub(crate) fn shared_store(&self) -> Arc<dyn Store> {
+        Arc::new(self.store.clone())
+    }
+
+    pub(crate) fn internal(&self) -> InternalDeps {
+        InternalDeps {
+            store: self.shared_store(),
+            clock: self.clock.clone(),
+            credits: Arc::new(Direct(self.store.clone())),
+            flows: Arc::new(Direct(self.store.clone())),
+            memory: Memory::new(),
+            health: self.fit.clone(),
+            tree: Arc::new(|| json!({"name": "root", "kind": "root", "state": "running", "live": 1, "restarts": 0, "children": []})),
+            metrics: Arc::new(String::new),
+            admin_token: SecretString::from(TOKEN),
+            connector_token: SecretString::from(CONNECTOR_TOKEN),
+            urls: UrlPolicy::PUBLIC,
+            body_bytes: 4_096,
+        }
+    }
+
+    pub(crate) async fn client(&self) -> ClientId {
+        let client = Client { client_id: ClientId::generate(), name: "Acme".into(), created_at: Timestamp::from_millis(0) };
+        self.store.create_client(client.clone()).await.unwrap();
+        client.client_id
+    }
+
+    pub(crate) async fn app(&self, client: &ClientId) -> AppId {
+        let app = App {
+            app_id: AppId::generate(),
+            client_id: client.clone(),
+            name: "Kiosk".into(),
+            payload_spelling: KeyCase::default(),
+            consent_webhook_url: None,
+            data_webhook_url: None,
+            historical_webhook_url: None,
+            created_at: Timestamp::from_millis(0),
+        };
+        let id = app.app_id.clone();
+        assert!(self.store.create_app(app).await.unwrap());
+        id
+    }
+
+    /// A key that works everywhere and for ever, unless `change` says otherwise.
+    pub(crate) async fn key(&self, client: &ClientId, change: impl FnOnce(&mut ApiKeyRecord)) -> (ApiKey, KeyId) {
+        let (key, digest) = ApiKey::issue().unwrap();
+        let mut record = ApiKeyRecord {
+            key_id: KeyId::generate(),
+            client_id: client.clone(),
+            label: String::new(),
+            environments: vec![],
+            created_at: Timestamp::from_millis(0),
+            expires_at: None,
+            revoked_at: None,
+        };
+        change(&mut record);
+        let id = record.key_id.clone();
+        assert!(self.store.create_key(record, digest).await.unwrap());
+        (key, id)
+    }
+}
