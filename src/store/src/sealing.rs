@@ -1,8 +1,8 @@
-//! What is personal or secret in a record, as the boxes that every store keeps instead.
+//! Sealing what is personal or secret in a record, and opening it again.
 //!
 //! The terms of a transaction can hold a person's name (`name_hint`) and the secret in a webhook's
-//! path, those of an event and of an app the secrets of their URLs: each is one box that belongs to
-//! the id of its record. A box costs about a microsecond and is made and opened on the caller's side.
+//! path; an event and an app can hold the secrets of their URLs. Each is sealed for the id of its
+//! record. This costs about a microsecond and is done on the caller's side.
 
 use sakshi_domain::event::EventTerms;
 use sakshi_domain::flow::api_type::RegisteredUrls;
@@ -16,15 +16,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::StoreError;
-use crate::vault::{Sealed, Vault, VaultError};
+use crate::vault::{Sealed, Vault};
 
-/// Room for what is sealed; most of it is smaller.
+/// Initial capacity for what is sealed; most of it is smaller.
 const JSON_BYTES: usize = 512;
-
-/// A box that its vault does not open.
-fn not_opened(error: VaultError) -> StoreError {
-    StoreError::Corrupt(error.to_string())
-}
 
 fn seal(vault: &Vault, owner: &[u8], value: &impl Serialize, what: &str) -> Result<Vec<u8>, StoreError> {
     let write = |bytes: &mut Vec<u8>| serde_json::to_writer(bytes, value);
@@ -32,62 +27,62 @@ fn seal(vault: &Vault, owner: &[u8], value: &impl Serialize, what: &str) -> Resu
 }
 
 fn open<T: DeserializeOwned>(vault: &Vault, owner: &[u8], sealed: &Sealed, what: &str) -> Result<T, StoreError> {
-    let json = vault.open(owner, sealed).map_err(not_opened)?;
+    let json = vault.open(owner, sealed).map_err(|error| StoreError::Corrupt(error.to_string()))?;
     serde_json::from_slice(&json).map_err(|_| StoreError::Corrupt(format!("{what} cannot be read")))
 }
 
-/// The bytes kept of the terms of a transaction.
+/// The sealed terms of a transaction.
 pub(crate) fn seal_terms(vault: &Vault, id: TxnId, terms: &Terms) -> Result<Vec<u8>, StoreError> {
     seal(vault, id.as_bytes(), terms, "the terms of a transaction")
 }
 
-/// The terms in a box of a transaction.
+/// The terms of a transaction.
 pub(crate) fn open_terms(vault: &Vault, id: TxnId, sealed: &Sealed) -> Result<Terms, StoreError> {
     open(vault, id.as_bytes(), sealed, "the terms of a transaction")
 }
 
-/// The bytes kept of an app.
+/// The sealed app.
 pub(crate) fn seal_app(vault: &Vault, app: &App) -> Result<Vec<u8>, StoreError> {
     seal(vault, app.app_id.as_str().as_bytes(), app, "an app")
 }
 
-/// The app in a box.
+/// The app.
 pub(crate) fn open_app(vault: &Vault, id: &AppId, sealed: &Sealed) -> Result<App, StoreError> {
     open(vault, id.as_str().as_bytes(), sealed, "an app")
 }
 
-/// The bytes kept of the URLs that an app has registered.
+/// The sealed URLs that an app has registered.
 pub(crate) fn seal_urls(vault: &Vault, app: &AppId, urls: &RegisteredUrls) -> Result<Vec<u8>, StoreError> {
     seal(vault, app.as_str().as_bytes(), urls, "the webhook URLs of an app")
 }
 
-/// The URLs in a box of an app.
+/// The URLs that an app has registered.
 pub(crate) fn open_urls(vault: &Vault, app: &AppId, sealed: &Sealed) -> Result<RegisteredUrls, StoreError> {
     open(vault, app.as_str().as_bytes(), sealed, "the webhook URLs of an app")
 }
 
-/// The bytes kept of what belongs to a flow: how it or a fetch under it stands, or an address.
+/// The sealed state of a flow or of a fetch under it, or the sealed URL of a flow's delivery.
 pub(crate) fn seal_of_flow(vault: &Vault, id: FlowId, value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
     seal(vault, id.as_bytes(), value, "a flow")
 }
 
-/// What is in a box of a flow.
+/// What [`seal_of_flow`] sealed.
 pub(crate) fn open_of_flow<T: DeserializeOwned>(vault: &Vault, id: FlowId, bytes: &[u8]) -> Result<T, StoreError> {
     let sealed = Sealed::from_bytes(bytes).ok_or_else(|| StoreError::Corrupt("a flow cannot be read".into()))?;
     open(vault, id.as_bytes(), &sealed, "a flow")
 }
 
-/// The terms in a box of an event.
+/// The terms of an event.
 pub(crate) fn open_event(vault: &Vault, id: EventId, sealed: &Sealed) -> Result<EventTerms, StoreError> {
     open(vault, id.as_bytes(), sealed, "the terms of an event")
 }
 
-/// The URL in the box that a delivery copied from its event.
+/// The URL that a delivery copied, sealed, from its event.
 pub(crate) fn open_webhook(vault: &Vault, id: EventId, sealed: &Sealed) -> Result<WebhookUrl, StoreError> {
     open(vault, id.as_bytes(), sealed, "the address of an event")
 }
 
-/// The terms of an event: sealed, and beside the box what decides about a guest.
+/// The terms of an event: sealed, and in plain values what decides about a guest.
 pub(crate) struct SealedTerms {
     pub(crate) is_active: bool,
     pub(crate) expires_at: Timestamp,
@@ -110,6 +105,7 @@ impl SealedTerms {
         })
     }
 
+    /// Bytes to be written, roughly.
     pub(crate) fn weight(&self) -> usize {
         self.terms.len() + self.webhook.as_ref().map_or(0, Vec::len)
     }

@@ -1,7 +1,7 @@
-//! Encryption at rest: AES-256-GCM with a fresh nonce for every box, bound to the record it
-//! belongs to (NIST SP 800-38D).
+//! Encryption at rest: AES-256-GCM with a fresh nonce for every ciphertext, bound to the record that
+//! it belongs to (NIST SP 800-38D).
 //!
-//! The id of the key is stored beside the box, so that keys can be changed: the first key seals,
+//! The id of the key is stored with the ciphertext, so that keys can be changed: the first key seals,
 //! every key opens.
 
 use std::fmt;
@@ -12,7 +12,7 @@ use aws_lc_rs::rand;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-/// Ciphertext with what is needed to open it, apart from the key.
+/// Ciphertext with what is needed to open it, except the key.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sealed {
     /// First four bytes of the key's SHA-256.
@@ -54,7 +54,7 @@ impl fmt::Debug for Sealed {
 /// Bytes of key id and nonce, before the ciphertext.
 const HEAD: usize = 4 + NONCE_LEN;
 
-/// Why a box cannot be made or opened.
+/// Why something cannot be sealed or opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VaultError {
     /// A key is not 32 bytes.
@@ -63,10 +63,10 @@ pub enum VaultError {
     /// There is no key.
     #[error("at least one encryption key is needed")]
     NoKey,
-    /// The box was sealed with a key that is not configured.
+    /// It was sealed with a key that is not configured.
     #[error("the record was sealed with a key that is not configured")]
     UnknownKey,
-    /// The box was changed, or belongs to another record.
+    /// It was changed, or belongs to another record.
     #[error("the sealed record is not authentic")]
     NotAuthentic,
 }
@@ -78,13 +78,13 @@ fn fresh_nonce() -> [u8; NONCE_LEN] {
     nonce
 }
 
-/// Seals and opens boxes.
+/// Seals and opens records.
 pub struct Vault {
     keys: Vec<([u8; 4], LessSafeKey)>,
 }
 
 impl Vault {
-    /// A vault whose first key seals and whose every key opens.
+    /// A vault that seals with the first key and opens with every key.
     ///
     /// # Errors
     /// [`VaultError::NoKey`] without keys, [`VaultError::KeyLength`] for a key that is not 32 bytes.
@@ -117,16 +117,16 @@ impl Vault {
         Sealed { key_id: *key_id, nonce, ciphertext }
     }
 
-    /// Whether the key that seals now has sealed this box.
+    /// Whether the current sealing key sealed this.
     pub(crate) fn seals_like(&self, sealed: &Sealed) -> bool {
         self.keys[0].0 == sealed.key_id
     }
 
-    /// Seals what `write` appends, about `length` bytes, where it is written: key id, nonce,
-    /// ciphertext, as [`Sealed::to_bytes`] has them, without a copy of a large record.
+    /// Seals what `write` appends, about `length` bytes, in place, without a copy of a large record. The
+    /// format is that of [`Sealed::to_bytes`].
     ///
     /// # Errors
-    /// What `write` says.
+    /// The error of `write`.
     pub(crate) fn seal_written<E>(
         &self,
         owner: &[u8],
@@ -141,7 +141,7 @@ impl Vault {
         Ok(self.close(owner, nonce, bytes))
     }
 
-    /// Seals what stands behind the head, in place.
+    /// Seals what follows the head, in place.
     #[allow(clippy::expect_used)] // As in `seal`.
     fn close(&self, owner: &[u8], nonce: [u8; NONCE_LEN], mut bytes: Vec<u8>) -> Vec<u8> {
         let (_, key) = &self.keys[0];
@@ -152,7 +152,7 @@ impl Vault {
         bytes
     }
 
-    /// Opens a box of the record named by `owner` where it stands, without a copy of a large record.
+    /// Opens a ciphertext of the record named by `owner` in place, without a copy of a large record.
     ///
     /// # Errors
     /// [`VaultError::UnknownKey`] or [`VaultError::NotAuthentic`].
@@ -166,7 +166,7 @@ impl Vault {
         Ok(bytes)
     }
 
-    /// Opens a box of the record named by `owner`.
+    /// Opens a ciphertext of the record named by `owner`.
     ///
     /// # Errors
     /// [`VaultError::UnknownKey`] or [`VaultError::NotAuthentic`].
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_where_it_is_written_opens_where_it_stands_and_as_any_other_box() {
+    fn what_is_sealed_in_place_opens_in_place_and_as_any_other_ciphertext() {
         let vault = vault(&[1]);
         let write = |bytes: &mut Vec<u8>| {
             bytes.extend_from_slice(b"Asha Rao");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_box_is_refused() {
+    fn a_changed_ciphertext_is_refused() {
         let vault = vault(&[1]);
         let mut sealed = vault.seal(b"t", b"x");
         sealed.ciphertext[0] ^= 1;

@@ -8,17 +8,17 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 pub(crate) mod completion;
-pub(crate) mod deliveries;
+pub(crate) mod credits;
 pub(crate) mod events;
 pub(crate) mod fixture;
 pub(crate) mod flow_fixture;
 pub(crate) mod flows;
 pub(crate) mod guests;
-pub(crate) mod ledger;
-pub(crate) mod retention;
+pub(crate) mod outbox;
 pub(crate) mod sessions;
 pub(crate) mod tenancy;
 pub(crate) mod transactions;
+pub(crate) mod upkeep;
 
 use std::time::Duration;
 
@@ -75,18 +75,18 @@ macro_rules! store_conformance {
             completion::a_credential_that_its_holder_bound_to_a_transaction_is_no_replay,
             completion::one_credential_racing_under_two_transactions_completes_one,
             completion::an_unknown_transaction_cannot_be_completed,
-            ledger::grants_and_adjustments_move_the_balance_and_are_repeatable,
-            ledger::a_reference_means_one_amount_and_one_kind,
-            ledger::the_balance_never_leaves_its_range,
-            ledger::a_statement_has_every_entry_once_on_its_pages,
-            ledger::concurrent_movements_add_up,
-            ledger::an_audit_covers_every_client,
-            deliveries::a_delivery_is_claimed_at_most_once,
-            deliveries::due_deliveries_come_in_order_after_a_position_and_of_one_origin,
-            deliveries::the_first_record_of_an_attempt_stands,
-            deliveries::a_delivery_that_was_not_claimed_cannot_be_settled,
-            deliveries::abandoned_attempts_are_unknown_and_never_due_again,
-            deliveries::who_made_an_attempt_that_was_given_up_may_still_say_how_it_ended,
+            credits::grants_and_adjustments_move_the_balance_and_are_repeatable,
+            credits::a_reference_means_one_amount_and_one_kind,
+            credits::the_balance_never_leaves_its_range,
+            credits::a_statement_has_every_entry_once_on_its_pages,
+            credits::concurrent_movements_add_up,
+            credits::an_audit_covers_every_client,
+            outbox::a_delivery_is_claimed_at_most_once,
+            outbox::due_deliveries_come_in_order_after_a_position_and_of_one_origin,
+            outbox::the_first_record_of_an_attempt_stands,
+            outbox::a_delivery_that_was_not_claimed_cannot_be_settled,
+            outbox::abandoned_attempts_are_unknown_and_never_due_again,
+            outbox::who_made_an_attempt_that_was_given_up_may_still_say_how_it_ended,
             tenancy::clients_apps_and_keys_are_created_once,
             tenancy::apps_and_keys_need_their_client,
             tenancy::clients_are_listed_by_creation_on_pages,
@@ -134,17 +134,17 @@ macro_rules! store_conformance {
             flows::a_document_lapses_by_the_clock_of_the_store_and_is_reported_once,
             flows::a_document_of_ten_mebibytes_is_kept_once_and_handed_out,
             flows::flows_and_transactions_wait_in_one_order,
-            retention::abandoned_scans_are_counted_at_any_moment_and_after_they_are_swept,
-            retention::an_event_goes_with_its_registrations_after_its_time_and_its_deliveries_do_not,
-            retention::nobody_sees_half_of_an_event,
-            retention::every_page_of_a_long_list_of_events_is_found_before_and_after_some_have_gone,
-            retention::a_result_can_be_fetched_for_its_time_and_no_longer,
-            retention::an_expired_transaction_can_be_read_until_its_grace_has_passed,
-            retention::a_transaction_whose_delivery_has_not_ended_is_never_swept,
-            retention::a_sweep_is_bounded,
-            retention::idempotency_records_and_credentials_are_forgotten_after_their_time,
-            retention::sweeping_leaves_the_ledger_as_it_is,
-            retention::a_working_store_says_that_a_write_would_succeed,
+            upkeep::abandoned_scans_are_counted_at_any_moment_and_after_they_are_swept,
+            upkeep::an_event_goes_with_its_registrations_after_its_time_and_its_deliveries_do_not,
+            upkeep::nobody_sees_half_of_an_event,
+            upkeep::every_page_of_a_long_list_of_events_is_found_before_and_after_some_have_gone,
+            upkeep::a_result_can_be_fetched_for_its_time_and_no_longer,
+            upkeep::an_expired_transaction_can_be_read_until_its_grace_has_passed,
+            upkeep::a_transaction_whose_delivery_has_not_ended_is_never_swept,
+            upkeep::a_sweep_is_bounded,
+            upkeep::idempotency_records_and_credentials_are_forgotten_after_their_time,
+            upkeep::sweeping_leaves_the_ledger_as_it_is,
+            upkeep::a_working_store_says_that_a_write_would_succeed,
         }
     };
     (@each $world:expr; $($topic:ident::$property:ident),+ $(,)?) => {

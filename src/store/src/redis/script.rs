@@ -1,8 +1,8 @@
-//! The scripts: one for each transition, each on keys of one hash slot, each repeatable with the
-//! same arguments.
+//! The scripts: one for each operation, each on keys of one hash slot, each repeatable with the same
+//! arguments.
 //!
-//! A script that is carried out once more after its answer was lost finds what it did and says so
-//! again: it recognises the id, the reference, the box or the call that it wrote.
+//! A script that is executed again after its reply was lost finds what it did and replies the same: it
+//! recognises the id, the reference, the ciphertext or the call that it wrote.
 
 use std::fmt::Write;
 use std::sync::OnceLock;
@@ -12,11 +12,11 @@ use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 /// A script of the store.
 #[derive(Debug)]
 pub(crate) struct Script {
-    /// What it is called in logs and metrics.
+    /// Its name in logs and metrics.
     pub(crate) name: &'static str,
-    /// Its text.
+    /// Its source.
     pub(crate) source: &'static str,
-    /// Whether replicas must have what it wrote before its answer counts.
+    /// Whether replicas must confirm what it wrote before its reply counts.
     pub(crate) writes: bool,
     sha: OnceLock<String>,
 }
@@ -26,7 +26,7 @@ impl Script {
         Self { name, source, writes, sha: OnceLock::new() }
     }
 
-    /// The name by which the server knows it: SHA-1, in hexadecimal.
+    /// Its SHA-1 in hexadecimal, by which the server caches it.
     pub(crate) fn sha(&self) -> &str {
         self.sha.get_or_init(|| {
             let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, self.source.as_bytes());
@@ -55,13 +55,13 @@ macro_rules! scripts {
     };
 }
 
-// Without flags a script is refused when the memory is full or the server is no master. What makes
-// room is allowed to run on a full server.
+// Without flags a script is refused when the memory is full or the server is a replica. Scripts that
+// free memory may run on a full server.
 scripts! {
     OPEN_TRANSACTION = "open_transaction", true, "", ["ledger", "repetition", "gate"];
     COMPLETE_TRANSACTION = "complete_transaction", true, "", ["gate", "outbox"];
     LOAD_TRANSACTION = "load_transaction", false, " flags=no-writes", ["transaction_fields"];
-    /// Who has a copy is of no consequence when it is lost: a watcher looks again by itself.
+    /// It does no harm if the note of who has a copy is lost: a watcher also reads from time to time.
     WATCH_TRANSACTION = "watch_transaction", false, " flags=allow-oom", ["transaction_fields"];
     RESERVE_CREDENTIAL = "credential_reserve", true, "", [];
     RELEASE_CREDENTIAL = "credential_release", true, " flags=allow-oom", [];
@@ -70,7 +70,7 @@ scripts! {
     SETTLE_DELIVERY = "settle_delivery", true, " flags=allow-oom", [];
     ABANDON_ATTEMPTS = "abandon_attempts", true, " flags=allow-oom", [];
     TAKE_OVER = "take_over", true, " flags=allow-oom", [];
-    /// Reading what waits is a write to Redis, of no consequence when it is lost.
+    /// Redis treats reading a consumer group as a write; it does no harm if that is lost.
     DUE_DELIVERIES = "due_deliveries", false, " flags=allow-oom", [];
     LOAD_DELIVERY = "load_delivery", false, " flags=no-writes", [];
     MOVE_CREDITS = "move_credits", true, "", ["ledger"];
@@ -85,7 +85,7 @@ scripts! {
     RETIRE_KEY = "retire_key", true, "", [];
     OPEN_SESSION = "open_session", true, "", [];
     LOAD_SESSION = "load_session", false, " flags=no-writes", [];
-    /// Prolonging makes no room, but a session must not end because the memory is full.
+    /// Prolonging frees no memory, but a session must not end because the memory is full.
     PROLONG_SESSION = "prolong_session", true, " flags=allow-oom", [];
     END_SESSION = "end_session", true, " flags=allow-oom", [];
     CREATE_EVENT = "create_event", true, "", ["repetition"];

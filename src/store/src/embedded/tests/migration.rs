@@ -19,7 +19,7 @@ use crate::conformance::fixture::{
     registered, sealed, url,
 };
 use crate::conformance::flow_fixture::{Told, accepted, opened as flow_opened, party as party_of_flows, wealth};
-use crate::conformance::retention::{long_list, pages_have};
+use crate::conformance::upkeep::{long_list, pages_have};
 use crate::embedded::EmbeddedStore;
 use crate::embedded::database::schema::APPLICATION_ID;
 use crate::sealing::seal_terms;

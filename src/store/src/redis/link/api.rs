@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use redis::{Cmd, Value};
 
-use super::admission::Admission;
+use super::call_limit::CallLimit;
 use super::calls::Calls;
 use super::connect::Connector;
+use super::counters::{Counters, LinkFigures};
 use super::directory::Directory;
-use super::figures::{LinkFigures, Tallies};
 use super::request::{Request, Wait};
 use super::retry::Until;
 use super::topology::RedisServers;
 use crate::error::StoreError;
 use crate::redis::script::Script;
 
-/// How the link behaves.
+/// The settings of the link.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkOptions {
     /// Where the servers are.
@@ -26,18 +26,18 @@ pub(crate) struct LinkOptions {
     pub(crate) max_waiting: usize,
     /// Replicas that must have confirmed a write before it counts as answered.
     pub(crate) wait_replicas: u32,
-    /// What they may take for it.
+    /// How long the replicas may take to confirm.
     pub(crate) wait_timeout: Duration,
-    /// What opening a connection may take.
+    /// Time limit for opening a connection.
     pub(crate) connect_timeout: Duration,
-    /// What one attempt may take.
+    /// Time limit for one attempt.
     pub(crate) response_timeout: Duration,
-    /// What a call may take with all its attempts.
-    pub(crate) patience: Duration,
+    /// Time limit for a call with all its attempts.
+    pub(crate) call_timeout: Duration,
 }
 
 impl LinkOptions {
-    /// The usual bounds, without waiting for replicas.
+    /// The usual limits, without waiting for replicas.
     pub(crate) const fn new(servers: RedisServers) -> Self {
         Self {
             servers,
@@ -46,7 +46,7 @@ impl LinkOptions {
             wait_timeout: Duration::from_millis(400),
             connect_timeout: Duration::from_secs(1),
             response_timeout: Duration::from_millis(500),
-            patience: Duration::from_secs(3),
+            call_timeout: Duration::from_secs(3),
         }
     }
 }
@@ -58,38 +58,38 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// A link that connects when it is first used, and again whenever it has to.
+    /// A link that connects when it is first used, and reconnects when needed.
     pub(crate) fn new(options: LinkOptions) -> Self {
-        let LinkOptions { servers, max_waiting, wait_replicas, wait_timeout, connect_timeout, response_timeout, patience } = options;
+        let LinkOptions { servers, max_waiting, wait_replicas, wait_timeout, connect_timeout, response_timeout, call_timeout } = options;
         let connector = Arc::new(Connector::new(servers, connect_timeout, response_timeout));
         let milliseconds = u64::try_from(wait_timeout.as_millis()).unwrap_or(u64::MAX).max(1);
         Self {
             calls: Arc::new(Calls {
                 directory: Arc::new(Directory::new(Arc::clone(&connector))),
                 connector,
-                admission: Admission::new(max_waiting),
-                tallies: Tallies::default(),
+                call_limit: CallLimit::new(max_waiting),
+                counters: Counters::default(),
                 wait: (wait_replicas > 0).then_some(Wait { replicas: wait_replicas, milliseconds }),
                 response_timeout,
                 wait_timeout,
-                patience,
+                call_timeout,
             }),
         }
     }
 
-    /// Runs a script, and repeats it with the same arguments while its answer is lost. A server that
-    /// does not know it is told its text.
+    /// Runs a script, and repeats it with the same arguments while its reply is lost. A server that
+    /// does not know the script is sent its source.
     ///
     /// # Errors
     /// [`StoreError::Overloaded`] at once, [`StoreError::Full`], [`StoreError::Corrupt`] when the
-    /// script is refused, [`StoreError::Unavailable`] within the patience of a call.
+    /// script is refused, [`StoreError::Unavailable`] within the time limit of a call.
     pub(crate) async fn call(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Value, StoreError> {
-        let _place = self.calls.enter()?;
-        self.calls.run(&Request::script(script, &keys, &args, self.calls.wait), Until::Patience).await
+        let _permit = self.calls.acquire()?;
+        self.calls.run(&Request::script(script, &keys, &args, self.calls.wait), Until::Timeout).await
     }
 
-    /// As [`Link::call`] without an end and never turned away: for what must be known, however long
-    /// it takes. Its callers are few by their own bounds.
+    /// As [`Link::call`], without a time limit and never refused: for outcomes that must be known,
+    /// however long it takes. Its callers limit their number themselves.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] when the script is refused, which no repetition would change.
@@ -99,32 +99,32 @@ impl Link {
         keys: Vec<Vec<u8>>,
         args: Vec<Vec<u8>>,
     ) -> Result<Value, StoreError> {
-        let _place = self.calls.admission.enter_in_any_case();
+        let _permit = self.calls.call_limit.acquire_beyond_limit();
         self.calls.run(&Request::script(script, &keys, &args, self.calls.wait), Until::Answered).await
     }
 
-    /// A command that can be repeated, sent to whoever has its key.
+    /// A command that can be repeated, sent to the node that has its key.
     ///
     /// # Errors
     /// As [`Link::call`].
     pub(crate) async fn read(&self, command: Cmd) -> Result<Value, StoreError> {
-        let _place = self.calls.enter()?;
-        self.calls.run(&Request::read(command), Until::Patience).await
+        let _permit = self.calls.acquire()?;
+        self.calls.run(&Request::read(command), Until::Timeout).await
     }
 
-    /// Commands that can be repeated, each sent to whoever has its key, in one round trip for each
-    /// node. The answers are in the order of the commands.
+    /// Commands that can be repeated, each sent to the node that has its key, in one round trip for
+    /// each node. The answers are in the order of the commands.
     ///
     /// # Errors
     /// As [`Link::call`]; there are all answers or none.
     pub(crate) async fn read_all(&self, commands: Vec<Cmd>) -> Result<Vec<Value>, StoreError> {
-        let _place = self.calls.enter()?;
+        let _permit = self.calls.acquire()?;
         self.calls.read_all(commands.into_iter().map(Request::read).collect()).await
     }
 
-    /// What it has done so far.
+    /// The counters so far.
     pub(crate) fn figures(&self) -> LinkFigures {
-        self.calls.tallies.read(self.calls.admission.taken())
+        self.calls.counters.read(self.calls.call_limit.in_flight())
     }
 }
 

@@ -6,59 +6,59 @@ use std::time::Duration;
 use redis::Value;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::admission::{Admission, Place};
+use super::call_limit::{CallLimit, CallPermit};
 use super::connect::Connector;
+use super::counters::Counters;
 use super::directory::{Directory, Located};
 use super::failure::Failure;
-use super::figures::Tallies;
-use super::health::Standing;
+use super::health::Availability;
 use super::node::{Node, Traffic};
 use super::request::{Form, Request, Wait};
 use super::retry::{Backoff, Until};
 use crate::error::StoreError;
 
-/// Everything that calls share.
+/// What all calls share.
 #[derive(Debug)]
 pub(super) struct Calls {
     pub(super) directory: Arc<Directory>,
     pub(super) connector: Arc<Connector>,
-    pub(super) admission: Admission,
-    pub(super) tallies: Tallies,
+    pub(super) call_limit: CallLimit,
+    pub(super) counters: Counters,
     pub(super) wait: Option<Wait>,
     pub(super) response_timeout: Duration,
     pub(super) wait_timeout: Duration,
-    pub(super) patience: Duration,
+    pub(super) call_timeout: Duration,
 }
 
-/// What an attempt has taught the next one.
+/// The state of a call between its attempts.
 #[derive(Debug, Default)]
-struct Course {
+struct CallState {
     form: Form,
-    /// The node that the slot is moving to, for one attempt.
+    /// The node that the slot is migrating to, for one attempt.
     asking: Option<Arc<Node>>,
     /// An earlier attempt may have been executed.
-    doubt: bool,
-    /// Whether to pause before the next attempt.
-    at_once: bool,
+    maybe_executed: bool,
+    /// Whether the next attempt starts without a pause.
+    without_pause: bool,
     backoff: Backoff,
-    /// Why the latest attempt brought no answer.
+    /// Why the latest attempt failed.
     failure: Option<Failure>,
 }
 
-/// An attempt without an answer.
+/// A failed attempt.
 #[derive(Debug)]
-struct Missed {
+struct AttemptFailed {
     failure: Failure,
-    /// Whether another one would only be one more to wait.
+    /// Whether another attempt would be useless.
     last: bool,
 }
 
-impl Course {
-    /// What the caller is told at the end of all attempts.
+impl CallState {
+    /// The error for the caller after the last attempt.
     fn end(&mut self) -> StoreError {
         match self.failure.take() {
-            // It was refused this time, but an earlier attempt may have been executed.
-            Some(Failure::Full) if self.doubt => StoreError::Unavailable("its memory is full".to_owned()),
+            // This attempt was refused, but an earlier one may have been executed.
+            Some(Failure::Full) if self.maybe_executed => StoreError::Unavailable("its memory is full".to_owned()),
             Some(failure) => failure.into_error(),
             None => StoreError::Unavailable("it did not answer in time".to_owned()),
         }
@@ -66,66 +66,67 @@ impl Course {
 }
 
 impl Calls {
-    pub(super) fn enter(&self) -> Result<Place<'_>, StoreError> {
-        self.admission.enter().inspect_err(|_| self.tallies.refused())
+    pub(super) fn acquire(&self) -> Result<CallPermit<'_>, StoreError> {
+        self.call_limit.acquire().inspect_err(|_| self.counters.refused())
     }
 
-    /// Attempts until there is an answer, no use in going on, or no patience left.
+    /// Attempts the call until there is an answer, until another attempt would be useless, or until its time is up.
     pub(super) async fn run(&self, request: &Request, until: Until) -> Result<Value, StoreError> {
         let started = Instant::now();
-        let mut course = Course::default();
+        let mut state = CallState::default();
         let outcome = match until {
-            Until::Patience => {
-                let attempts = timeout_at(started + self.patience, self.attempts(request, until, &mut course)).await;
-                attempts.unwrap_or_else(|_| Err(course.end()))
+            Until::Timeout => {
+                let attempts = timeout_at(started + self.call_timeout, self.attempts(request, until, &mut state)).await;
+                attempts.unwrap_or_else(|_| Err(state.end()))
             }
-            Until::Answered => self.attempts(request, until, &mut course).await,
+            Until::Answered => self.attempts(request, until, &mut state).await,
         };
-        self.tallies.ended(request.name(), started.elapsed(), outcome.is_err());
+        self.counters.ended(request.name(), started.elapsed(), outcome.is_err());
         outcome
     }
 
-    async fn attempts(&self, request: &Request, until: Until, course: &mut Course) -> Result<Value, StoreError> {
+    async fn attempts(&self, request: &Request, until: Until, state: &mut CallState) -> Result<Value, StoreError> {
         loop {
-            let last = match self.attempt(request, course).await {
+            let last = match self.attempt(request, state).await {
                 Ok(value) => return Ok(value),
-                Err(Missed { failure, last }) => {
-                    course.doubt |= failure.leaves_doubt();
-                    course.failure = Some(failure);
+                Err(AttemptFailed { failure, last }) => {
+                    state.maybe_executed |= failure.maybe_executed();
+                    state.failure = Some(failure);
                     last
                 }
             };
-            let futile = match &course.failure {
-                Some(Failure::Broken(_)) => true,
-                Some(Failure::Full) => until == Until::Patience,
-                _ => until == Until::Patience && last,
+            let futile = match &state.failure {
+                Some(Failure::Rejected(_)) => true,
+                Some(Failure::Full) => until == Until::Timeout,
+                _ => until == Until::Timeout && last,
             };
             if futile {
-                return Err(course.end());
+                return Err(state.end());
             }
-            self.tallies.repeated();
-            if !std::mem::take(&mut course.at_once) {
-                sleep(course.backoff.pause()).await;
+            self.counters.repeated();
+            if !std::mem::take(&mut state.without_pause) {
+                sleep(state.backoff.pause()).await;
             }
         }
     }
 
-    /// One attempt. Without an answer: why, and whether there is to be no other one.
-    async fn attempt(&self, request: &Request, course: &mut Course) -> Result<Value, Missed> {
+    /// One attempt.
+    async fn attempt(&self, request: &Request, state: &mut CallState) -> Result<Value, AttemptFailed> {
         let Some(located) = self.locate(request.slot).await else {
-            let last = !matches!(self.directory.health.standing(self.patience), Standing::Open);
-            return Err(Missed { failure: Failure::Unreachable("nobody knows who is in charge"), last });
+            let last = !matches!(self.directory.health.availability(self.call_timeout), Availability::Up);
+            return Err(AttemptFailed { failure: Failure::Unreachable("no server is known for the slot"), last });
         };
-        let asking = course.asking.take();
+        let asking = state.asking.take();
         let node = asking.as_ref().unwrap_or(&located.node);
         let waits = request.traffic == Traffic::Waiting;
-        let standings = [Some(node.health.standing(self.patience)), waits.then(|| node.replication.standing(self.patience))];
-        if standings.iter().flatten().any(|standing| matches!(standing, Standing::Away)) {
-            return Err(Missed { failure: Failure::Unreachable("it has been away for a while"), last: true });
+        let availabilities =
+            [Some(node.health.availability(self.call_timeout)), waits.then(|| node.replication.availability(self.call_timeout))];
+        if availabilities.iter().flatten().any(|availability| matches!(availability, Availability::Down)) {
+            return Err(AttemptFailed { failure: Failure::Unreachable("it has not answered for a while"), last: true });
         }
-        let probe = standings.iter().flatten().any(|standing| matches!(standing, Standing::Probe(_)));
+        let probe = availabilities.iter().flatten().any(|availability| matches!(availability, Availability::Probe(_)));
 
-        let form = course.form;
+        let form = state.form;
         let outcome = self.exchange(node, request, form, asking.is_some()).await;
         self.learn(node, outcome.as_ref().err());
         let failure = match outcome {
@@ -134,43 +135,43 @@ impl Calls {
         };
         match &failure {
             Failure::NoScript => {
-                course.at_once = form == Form::Digest;
-                course.form = Form::Text;
-                return Err(Missed { failure, last: false });
+                state.without_pause = form == Form::Digest;
+                state.form = Form::Text;
+                return Err(AttemptFailed { failure, last: false });
             }
             Failure::Migrating(to) => {
-                course.asking = to.parse().ok().map(|address| self.directory.node_at(&address));
-                course.at_once = course.asking.is_some();
+                state.asking = to.parse().ok().map(|address| self.directory.node_at(&address));
+                state.without_pause = state.asking.is_some();
             }
-            // Whoever says where to go instead is believed at once, but only once.
-            Failure::Elsewhere(Some(_)) => course.at_once = !course.doubt && form == Form::Digest,
+            // A redirection is followed without a pause, but only once.
+            Failure::NotOwner(Some(_)) => state.without_pause = !state.maybe_executed && form == Form::Digest,
             _ => {}
         }
         self.reconsider(&located, &failure).await;
-        Err(Missed { failure, last: probe })
+        Err(AttemptFailed { failure, last: probe })
     }
 
-    /// The node in charge of a slot, found out if need be.
+    /// The node that owns a slot; asks for it if it is not known.
     pub(super) async fn locate(&self, slot: u16) -> Option<Located> {
         if let Some(located) = self.directory.locate(slot) {
             return Some(located);
         }
-        self.directory.ask_again(self.directory.version(), None, None).await;
+        self.directory.refresh(self.directory.version(), None, None).await;
         self.directory.locate(slot)
     }
 
-    /// Asks who is in charge after a failure that makes it doubtful.
+    /// Asks for the owners of the slots after a failure that suggests that they have changed.
     pub(super) async fn reconsider(&self, located: &Located, failure: &Failure) {
-        if failure.questions_topology() {
+        if failure.suggests_new_topology() {
             let hint = match failure {
-                Failure::Elsewhere(Some(to)) => to.parse().ok(),
+                Failure::NotOwner(Some(to)) => to.parse().ok(),
                 _ => None,
             };
-            self.directory.ask_again(located.version, hint, Some(&located.node.address)).await;
+            self.directory.refresh(located.version, hint, Some(&located.node.address)).await;
         }
     }
 
-    /// Keeps what an attempt has shown about a node.
+    /// Records what an attempt shows about a node.
     pub(super) fn learn(&self, node: &Node, failure: Option<&Failure>) {
         match failure {
             Some(failure) if failure.is_outage() => node.health.failed(),
@@ -183,18 +184,18 @@ impl Calls {
     }
 
     async fn exchange(&self, node: &Node, request: &Request, form: Form, asking: bool) -> Result<Value, Failure> {
-        let lane = node.lane(request.traffic).ok_or(Failure::Unreachable("it has no connection"))?;
-        let opened = lane.get(&self.connector, &node.address).await?;
+        let pooled = node.connection(request.traffic).ok_or(Failure::Unreachable("it has no connection"))?;
+        let opened = pooled.get(&self.connector, &node.address).await?;
         let mut connection = opened.connection.clone();
         let wait = self.wait.filter(|_| request.traffic == Traffic::Waiting);
         let bound = if wait.is_some() { self.response_timeout + self.wait_timeout } else { self.response_timeout };
-        let alone = wait.is_none() && !asking;
+        let by_itself = wait.is_none() && !asking;
         let answer = timeout(bound, async {
             match form {
-                Form::Digest if alone => connection.send_packed_command(request.alone()).await.map(|value| (value, None)),
-                Form::Text if alone => connection.send_packed_command(&request.command(form)).await.map(|value| (value, None)),
+                Form::Digest if by_itself => connection.send_packed_command(request.by_digest()).await.map(|value| (value, None)),
+                Form::Text if by_itself => connection.send_packed_command(&request.command(form)).await.map(|value| (value, None)),
                 _ => {
-                    let pipeline = request.accompanied(form, asking, wait);
+                    let pipeline = request.pipeline_with(form, asking, wait);
                     let answers = connection.send_packed_commands(&pipeline, 0, pipeline.len()).await?;
                     let mut answers = answers.into_iter().skip(usize::from(asking));
                     Ok((answers.next().unwrap_or_default(), wait.and(answers.next())))
@@ -216,7 +217,7 @@ impl Calls {
             Err(_) => Err(Failure::Lost("it did not answer in time")),
         };
         if outcome.as_ref().is_err_and(Failure::ends_connection) {
-            lane.retire(&opened);
+            pooled.retire(&opened);
         }
         outcome
     }

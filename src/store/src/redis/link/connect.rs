@@ -1,4 +1,4 @@
-//! Opening a connection: address, credentials, time-outs, and whether it is the master's.
+//! Opening a connection: address, credentials, time-outs, and the check that it is to a master.
 
 use std::fmt;
 use std::time::Duration;
@@ -25,13 +25,13 @@ impl Connector {
     /// A connection to a server that takes writes. It is driven by the runtime of the caller.
     pub(super) async fn open(&self, address: &Address) -> Result<MultiplexedConnection, Failure> {
         let opened = self.connect(self.servers.login_at(address), AsyncConnectionConfig::new()).await?;
-        // A master that was replaced while it was away comes back as one for a moment; a cluster's
-        // node says by itself what it is not in charge of.
+        // A master that was replaced during an outage is a master for a moment when it comes back. A
+        // node of a cluster refuses the slots that it does not own.
         if matches!(self.servers.topology, RedisTopology::Sentinel { .. }) {
             let role = self.ask(&opened, &cmd("ROLE")).await?;
             match role.as_sequence().and_then(<[Value]>::first) {
                 Some(Value::BulkString(role)) if role == b"master" => {}
-                _ => return Err(Failure::Elsewhere(None)),
+                _ => return Err(Failure::NotOwner(None)),
             }
         }
         Ok(opened)
@@ -41,7 +41,7 @@ impl Connector {
     pub(super) async fn open_seed(&self, address: &Address) -> Result<MultiplexedConnection, Failure> {
         let opened = self.connect(self.servers.login_at(address), AsyncConnectionConfig::new()).await;
         match (opened, &self.servers.topology) {
-            (Err(Failure::NotNow(_)), RedisTopology::Sentinel { .. }) => {
+            (Err(Failure::TryLater(_)), RedisTopology::Sentinel { .. }) => {
                 self.connect(self.servers.anonymous_at(address), AsyncConnectionConfig::new()).await
             }
             (opened, _) => opened,
@@ -51,16 +51,16 @@ impl Connector {
     /// Any connection, within the time-out.
     pub(super) async fn connect(&self, info: ConnectionInfo, config: AsyncConnectionConfig) -> Result<MultiplexedConnection, Failure> {
         if self.servers.is_encrypted() {
-            // Whoever came first has chosen, and this library is the only choice.
+            // It fails if a provider is installed already, which can only be this one.
             let _ = tokio_rustls::rustls::crypto::aws_lc_rs::default_provider().install_default();
         }
-        let client = Client::open(info).map_err(|_| Failure::Unreachable("its address is none"))?;
-        // Time-outs are this crate's: one for each attempt, not one for each layer.
+        let client = Client::open(info).map_err(|_| Failure::Unreachable("its address is invalid"))?;
+        // The time-outs are set here: one for each attempt, not one for each layer.
         let config = config.set_connection_timeout(None).set_response_timeout(None);
         match timeout(self.connect_timeout, client.get_multiplexed_async_connection_with_config(&config)).await {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(error)) => Err(match Failure::of(&error) {
-                Failure::NotNow(reason) => Failure::NotNow(reason),
+                Failure::TryLater(reason) => Failure::TryLater(reason),
                 _ => Failure::Unreachable("it could not be connected to"),
             }),
             Err(_) => Err(Failure::Unreachable("it could not be connected to in time")),

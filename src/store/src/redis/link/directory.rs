@@ -1,9 +1,9 @@
-//! Who is in charge of which slot, as last heard.
+//! Which node owns which slot, as last reported.
 //!
 //! One server, the master that the sentinels name, or the masters of a cluster: each is a list of
-//! slot ranges with a node, and everything above this file sees nothing else. A node keeps its
-//! connections when the list changes. Asking again is done by one caller for all who failed with
-//! the same list, and not more often than every [`PACE`].
+//! slot ranges with a node, and the code above this file sees nothing else. A node keeps its
+//! connections when the list changes. One caller refreshes the list for all that failed with the same
+//! version, and not more often than every [`REFRESH_INTERVAL`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -19,51 +19,51 @@ use super::node::Node;
 use super::slot_ranges::{self, SLOTS, SlotRange};
 use super::topology::{Address, RedisTopology};
 
-/// How old an answer of the sentinels may be: a master that they have replaced goes on as one for
-/// seconds, and does not say so.
-const FRESH: Duration = Duration::from_secs(1);
+/// How old an answer of the sentinels may be: a master that they have replaced goes on accepting
+/// writes for seconds.
+const MAX_AGE: Duration = Duration::from_secs(1);
 
-/// Between two questions who is in charge.
-const PACE: Duration = Duration::from_millis(50);
+/// Between two refreshes of the list.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What one of them may take to answer it.
-const QUESTION: Duration = Duration::from_millis(400);
+/// Time limit for one server to answer.
+const QUESTION_TIMEOUT: Duration = Duration::from_millis(400);
 
-/// The nodes in charge.
+/// The list of slot ranges with their nodes.
 #[derive(Debug)]
 pub(super) struct Directory {
     connector: Arc<Connector>,
-    /// Of those who know the topology.
+    /// The health of the servers that know the topology.
     pub(super) health: Health,
     map: RwLock<Arc<Map>>,
-    asking: Mutex<Asking>,
+    refresh: Mutex<Refresh>,
     epoch: Instant,
-    /// Milliseconds after the epoch of the latest look at who the sentinels say is master.
-    looked: AtomicU64,
+    /// Milliseconds from the epoch to the latest question to the sentinels.
+    refreshed: AtomicU64,
 }
 
-/// One version of the truth.
+/// One version of the list.
 #[derive(Debug)]
 struct Map {
     version: u64,
-    ranges: Vec<Range>,
+    ranges: Vec<NodeRange>,
 }
 
 #[derive(Debug)]
-struct Range {
+struct NodeRange {
     first: u16,
     last: u16,
     node: Arc<Node>,
 }
 
 #[derive(Debug, Default)]
-struct Asking {
+struct Refresh {
     last: Option<Instant>,
-    /// With whom to begin: never for long with one that answers wrongly.
+    /// Which server is asked first, in turn, so that one with wrong answers does not always win.
     turn: usize,
 }
 
-/// The node in charge, and by which version.
+/// The node that owns a slot, and the version of the list that says so.
 #[derive(Clone, Debug)]
 pub(super) struct Located {
     pub(super) node: Arc<Node>,
@@ -74,7 +74,7 @@ impl Directory {
     pub(super) fn new(connector: Arc<Connector>) -> Self {
         let ranges = match (&connector.servers.topology, connector.servers.seeds.first()) {
             (RedisTopology::Standalone, Some(server)) => {
-                vec![Range { first: 0, last: SLOTS - 1, node: Arc::new(Node::new(server.clone())) }]
+                vec![NodeRange { first: 0, last: SLOTS - 1, node: Arc::new(Node::new(server.clone())) }]
             }
             _ => Vec::new(),
         };
@@ -83,40 +83,40 @@ impl Directory {
             connector,
             health: Health::new(),
             map,
-            asking: Mutex::new(Asking::default()),
+            refresh: Mutex::new(Refresh::default()),
             epoch: Instant::now(),
-            looked: AtomicU64::new(0),
+            refreshed: AtomicU64::new(0),
         }
     }
 
-    /// The node in charge of a slot, if one is known.
+    /// The node that owns a slot, if it is known.
     pub(super) fn locate(self: &Arc<Self>, slot: u16) -> Option<Located> {
-        self.look_now_and_then();
+        self.refresh_if_stale();
         let map = self.current();
         let after = map.ranges.partition_point(|range| range.first <= slot);
         let range = map.ranges.get(after.checked_sub(1)?).filter(|range| slot <= range.last)?;
         Some(Located { node: Arc::clone(&range.node), version: map.version })
     }
 
-    /// The node at an address, with its connections if it is in charge of anything.
+    /// The node at an address, with its connections if it owns slots.
     pub(super) fn node_at(&self, address: &Address) -> Arc<Node> {
         self.current().node_at(address)
     }
 
-    /// Everyone who is in charge of anything.
-    pub(super) fn in_charge(&self) -> Vec<Address> {
-        let mut charged: Vec<Address> = Vec::new();
+    /// The addresses of all nodes that own slots.
+    pub(super) fn owners(&self) -> Vec<Address> {
+        let mut owners: Vec<Address> = Vec::new();
         for range in &self.current().ranges {
-            if !charged.contains(&range.node.address) {
-                charged.push(range.node.address.clone());
+            if !owners.contains(&range.node.address) {
+                owners.push(range.node.address.clone());
             }
         }
-        charged
+        owners
     }
 
-    /// Everyone who might know something: those in charge, then those from the settings.
+    /// The servers that may know the topology: the owners of slots, then those from the settings.
     fn known(&self) -> Vec<Address> {
-        let mut known = self.in_charge();
+        let mut known = self.owners();
         for address in &self.connector.servers.seeds {
             if !known.contains(address) {
                 known.push(address.clone());
@@ -125,33 +125,33 @@ impl Directory {
         known
     }
 
-    /// Whether this is still the version that counts.
+    /// The current version.
     pub(super) fn version(&self) -> u64 {
         self.current().version
     }
 
-    /// Asks who is in charge, unless someone has since `seen`. `hint` is asked first, `suspect`,
-    /// which may hang, last.
-    pub(super) async fn ask_again(&self, seen: u64, hint: Option<Address>, suspect: Option<&Address>) {
+    /// Asks for the owners, unless the list has changed since version `seen`. `hint` is asked first,
+    /// `suspect`, which may hang, last.
+    pub(super) async fn refresh(&self, seen: u64, hint: Option<Address>, suspect: Option<&Address>) {
         if self.connector.servers.topology == RedisTopology::Standalone {
             return;
         }
-        let mut asking = self.asking.lock().await;
-        let recently = asking.last.is_some_and(|last| last.elapsed() < PACE);
+        let mut refresh = self.refresh.lock().await;
+        let recently = refresh.last.is_some_and(|last| last.elapsed() < REFRESH_INTERVAL);
         if self.version() != seen || recently {
             return;
         }
-        asking.last = Some(Instant::now());
-        asking.turn = asking.turn.wrapping_add(1);
+        refresh.last = Some(Instant::now());
+        refresh.turn = refresh.turn.wrapping_add(1);
         let mut candidates = match self.connector.servers.topology {
             RedisTopology::Sentinel { .. } => self.connector.servers.seeds.clone(),
             _ => self.known(),
         };
-        let turn = asking.turn % candidates.len().max(1);
+        let turn = refresh.turn % candidates.len().max(1);
         candidates.rotate_left(turn);
         candidates.sort_by_key(|candidate| Some(candidate) == suspect);
         for candidate in hint.into_iter().chain(candidates) {
-            let Ok(Ok(ranges)) = timeout(QUESTION, self.ask(&candidate)).await else { continue };
+            let Ok(Ok(ranges)) = timeout(QUESTION_TIMEOUT, self.ask(&candidate)).await else { continue };
             self.health.answered();
             self.adopt(&ranges);
             return;
@@ -159,17 +159,17 @@ impl Directory {
         self.health.failed();
     }
 
-    /// Asks the sentinels again when it is time, beside the calls that go on meanwhile.
-    fn look_now_and_then(self: &Arc<Self>) {
+    /// Asks the sentinels again when their answer is too old. Calls go on meanwhile.
+    fn refresh_if_stale(self: &Arc<Self>) {
         if !matches!(self.connector.servers.topology, RedisTopology::Sentinel { .. }) {
             return;
         }
         let now = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let looked = self.looked.load(Ordering::Relaxed);
-        let due = Duration::from_millis(now.saturating_sub(looked)) >= FRESH;
-        if due && self.looked.compare_exchange(looked, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        let refreshed = self.refreshed.load(Ordering::Relaxed);
+        let due = Duration::from_millis(now.saturating_sub(refreshed)) >= MAX_AGE;
+        if due && self.refreshed.compare_exchange(refreshed, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             let directory = Arc::clone(self);
-            tokio::spawn(async move { directory.ask_again(directory.version(), None, None).await });
+            tokio::spawn(async move { directory.refresh(directory.version(), None, None).await });
         }
     }
 
@@ -177,22 +177,22 @@ impl Directory {
         let topology = &self.connector.servers.topology;
         let connection = self.connector.open_seed(candidate).await?;
         let answer = self.connector.ask(&connection, &slot_ranges::question(topology)).await?;
-        slot_ranges::read(topology, &answer, candidate).ok_or(Failure::NotNow("it does not know who is in charge"))
+        slot_ranges::read(topology, &answer, candidate).ok_or(Failure::TryLater("it does not know the topology"))
     }
 
     fn adopt(&self, ranges: &[SlotRange]) {
         let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
         let old = map.ranges.iter().map(|range| (range.first, range.last, &range.node.address));
-        if old.eq(ranges.iter().map(|charge| (charge.first, charge.last, &charge.address))) {
+        if old.eq(ranges.iter().map(|range| (range.first, range.last, &range.address))) {
             return;
         }
         let mut next = Map { version: map.version + 1, ranges: Vec::new() };
         for SlotRange { first, last, address } in ranges {
             let known = next.ranges.iter().chain(&map.ranges).find(|range| range.node.address == *address);
             let node = known.map_or_else(|| Arc::new(Node::new(address.clone())), |range| Arc::clone(&range.node));
-            next.ranges.push(Range { first: *first, last: *last, node });
+            next.ranges.push(NodeRange { first: *first, last: *last, node });
         }
-        tracing::info!(redis.nodes = ranges.len(), redis.version = next.version, "other Redis servers are in charge");
+        tracing::info!(redis.nodes = ranges.len(), redis.version = next.version, "other Redis servers own the slots");
         *map = Arc::new(next);
     }
 

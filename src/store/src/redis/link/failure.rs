@@ -1,42 +1,42 @@
-//! Why one attempt at a command brought no answer, and what that allows.
+//! Why one attempt at a command failed, and what to do next.
 //!
-//! Everything that a client library or a server can say is sorted into a few kinds here, by the
-//! error's code and never by its wording. No text of theirs goes further than this file: it could
-//! name a password, a key or a value.
+//! Errors of the client library and of the server are sorted into a few kinds here, by their code and
+//! never by their text. Their text does not leave this file: it could contain a password, a key or a
+//! value.
 
 use redis::{ErrorKind, RedisError, ServerError, Value};
 
 use crate::error::StoreError;
 
-/// One attempt without an answer.
+/// A failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// Executed or not, nobody knows; the connection is of no more use.
+    /// Executed or not; the connection cannot be used any more.
     Lost(&'static str),
-    /// Executed, but fewer replicas than asked for have said so; good for nothing until they do.
+    /// Executed, but confirmed by fewer replicas than required.
     NotReplicated,
     /// Not executed, because there is no connection.
     Unreachable(&'static str),
-    /// Not executed, because another node is in charge, perhaps the one that it names.
-    Elsewhere(Option<String>),
-    /// Not executed, because the slot is on its way to this node.
+    /// Not executed, because another node owns the slot; its address if it was named.
+    NotOwner(Option<String>),
+    /// Not executed, because the slot is migrating to the node at this address.
     Migrating(String),
     /// Not executed; the server may do so later.
-    NotNow(&'static str),
+    TryLater(&'static str),
     /// Not executed, because the server does not know the script.
     NoScript,
     /// Not executed, because the server's memory is full.
     Full,
-    /// The command itself is at fault, or the data that it met; repeating it is of no use.
-    Broken(&'static str),
+    /// The command is wrong, or the data that it met; repeating it is useless.
+    Rejected(&'static str),
 }
 
 impl Failure {
-    /// Of the connection or of what came through it.
+    /// The kind of an error of the connection or of a reply.
     pub(super) fn of(error: &RedisError) -> Self {
         match error.kind() {
             ErrorKind::Server(_) | ErrorKind::Extension => Self::of_code(error.code().unwrap_or_default(), error.detail()),
-            ErrorKind::AuthenticationFailed => Self::NotNow("it does not accept the credentials"),
+            ErrorKind::AuthenticationFailed => Self::TryLater("it does not accept the credentials"),
             ErrorKind::Io if error.is_timeout() => Self::Lost("it did not answer in time"),
             ErrorKind::Io => Self::Lost("the connection was lost"),
             ErrorKind::Parse => Self::Lost("it answered with something that is not the Redis protocol"),
@@ -44,7 +44,7 @@ impl Failure {
         }
     }
 
-    /// What the answer is, unless it is an error.
+    /// The reply, unless it is an error.
     pub(super) fn or_value(answer: Value) -> Result<Value, Self> {
         match answer {
             Value::ServerError(error) => Err(Self::of_server(&error)),
@@ -57,57 +57,57 @@ impl Failure {
     }
 
     fn of_code(code: &str, detail: Option<&str>) -> Self {
-        // "MOVED 3999 127.0.0.1:6381": the slot, then who serves it.
+        // "MOVED 3999 127.0.0.1:6381": the slot, then its owner.
         let named = || detail.and_then(|detail| detail.split_ascii_whitespace().nth(1)).map(str::to_owned);
         match code {
             "OOM" => Self::Full,
             "NOSCRIPT" => Self::NoScript,
-            "MOVED" => Self::Elsewhere(named()),
-            "READONLY" => Self::Elsewhere(None),
-            "ASK" => named().map_or(Self::Elsewhere(None), Self::Migrating),
-            "LOADING" => Self::NotNow("it is loading its data"),
-            "TRYAGAIN" => Self::NotNow("the slot is being moved"),
-            "CLUSTERDOWN" => Self::NotNow("the cluster is down"),
-            "MASTERDOWN" => Self::NotNow("its master is down"),
-            "BUSY" => Self::NotNow("it is busy with a script"),
-            "MISCONF" => Self::NotNow("it cannot write to its disk"),
-            "NOREPLICAS" => Self::NotNow("it has too few replicas"),
-            "NOAUTH" | "WRONGPASS" | "NOPERM" => Self::NotNow("it does not accept the credentials"),
-            "WRONGTYPE" => Self::Broken("a key holds another kind of value"),
-            "CROSSSLOT" => Self::Broken("the keys are on several nodes"),
-            _ => Self::Broken("a command was refused"),
+            "MOVED" => Self::NotOwner(named()),
+            "READONLY" => Self::NotOwner(None),
+            "ASK" => named().map_or(Self::NotOwner(None), Self::Migrating),
+            "LOADING" => Self::TryLater("it is loading its data"),
+            "TRYAGAIN" => Self::TryLater("the slot is being moved"),
+            "CLUSTERDOWN" => Self::TryLater("the cluster is down"),
+            "MASTERDOWN" => Self::TryLater("its master is down"),
+            "BUSY" => Self::TryLater("it is busy with a script"),
+            "MISCONF" => Self::TryLater("it cannot write to its disk"),
+            "NOREPLICAS" => Self::TryLater("it has too few replicas"),
+            "NOAUTH" | "WRONGPASS" | "NOPERM" => Self::TryLater("it does not accept the credentials"),
+            "WRONGTYPE" => Self::Rejected("a key holds another kind of value"),
+            "CROSSSLOT" => Self::Rejected("the keys are on several nodes"),
+            _ => Self::Rejected("a command was refused"),
         }
     }
 
-    /// Whether the connection that it came from must not be used again.
+    /// Whether the connection must not be used again.
     pub(super) const fn ends_connection(&self) -> bool {
-        matches!(self, Self::Lost(_) | Self::Elsewhere(None))
+        matches!(self, Self::Lost(_) | Self::NotOwner(None))
     }
 
-    /// Whether it is a reason to ask again who is in charge.
-    pub(super) const fn questions_topology(&self) -> bool {
-        matches!(self, Self::Lost(_) | Self::Unreachable(_) | Self::Elsewhere(_) | Self::NotNow(_))
+    /// Whether the owners of the slots may have changed.
+    pub(super) const fn suggests_new_topology(&self) -> bool {
+        matches!(self, Self::Lost(_) | Self::Unreachable(_) | Self::NotOwner(_) | Self::TryLater(_))
     }
 
-    /// Whether the command may have been executed all the same.
-    pub(super) const fn leaves_doubt(&self) -> bool {
+    /// Whether the command may have been executed.
+    pub(super) const fn maybe_executed(&self) -> bool {
         matches!(self, Self::Lost(_) | Self::NotReplicated)
     }
 
-    /// Whether the node is away, as far as can be told from here.
+    /// Whether the node seems to be down.
     pub(super) const fn is_outage(&self) -> bool {
-        matches!(self, Self::Lost(_) | Self::Unreachable(_) | Self::NotNow(_) | Self::Elsewhere(None))
+        matches!(self, Self::Lost(_) | Self::Unreachable(_) | Self::TryLater(_) | Self::NotOwner(None))
     }
 
-    /// What a caller is told when this was the last attempt.
+    /// The error for the caller when this was the last attempt.
     pub(super) fn into_error(self) -> StoreError {
         match self {
-            Self::Lost(reason) | Self::Unreachable(reason) | Self::NotNow(reason) => StoreError::Unavailable(reason.to_owned()),
+            Self::Lost(reason) | Self::Unreachable(reason) | Self::TryLater(reason) => StoreError::Unavailable(reason.to_owned()),
             Self::NotReplicated => StoreError::Unavailable("too few replicas have confirmed the write".to_owned()),
-            Self::Elsewhere(_) | Self::Migrating(_) => StoreError::Unavailable("another node is in charge".to_owned()),
+            Self::NotOwner(_) | Self::Migrating(_) => StoreError::Unavailable("another node owns the slot".to_owned()),
             Self::NoScript => StoreError::Unavailable("it forgot a script".to_owned()),
             Self::Full => StoreError::Full,
-            Self::Broken(reason) => StoreError::Corrupt(reason.to_owned()),
+            Self::Rejected(reason) => StoreError::Corrupt(reason.to_owned()),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Whether a server has answered lately, so that nothing piles up in front of one that is away.
+//! Whether a server has answered lately, so that calls do not pile up in front of one that is down.
 //!
-//! For as long as a call's patience, calls try: most outages are shorter. After that they are
-//! refused at once, all but one at a time, which finds out whether the server is back.
+//! Calls try for as long as the time limit of a call, because most outages are shorter. After that they
+//! are refused at once, except for one at a time, which probes whether the server is back.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,18 +15,18 @@ pub(super) struct Health {
     probed: AtomicBool,
 }
 
-/// What a call may do.
+/// What a call may do with a server.
 #[derive(Debug)]
-pub(super) enum Standing<'a> {
+pub(super) enum Availability<'a> {
     /// Try, and try again.
-    Open,
-    /// Try once: this call finds out for all others.
+    Up,
+    /// Try once: this call probes the server for all others.
     Probe(#[allow(dead_code, reason = "it ends the probe when it is dropped")] Probe<'a>),
     /// Do not try.
-    Away,
+    Down,
 }
 
-/// The one call that finds out whether a server is back.
+/// The one call that probes whether a server is back.
 #[derive(Debug)]
 pub(super) struct Probe<'a>(&'a AtomicBool);
 
@@ -35,15 +35,15 @@ impl Health {
         Self { epoch: Instant::now(), failing_since: AtomicU64::new(0), probed: AtomicBool::new(false) }
     }
 
-    /// What a call may do that would wait as long as `patience`.
-    pub(super) fn standing(&self, patience: Duration) -> Standing<'_> {
+    /// What a call with this time limit may do.
+    pub(super) fn availability(&self, call_timeout: Duration) -> Availability<'_> {
         let since = self.failing_since.load(Ordering::Relaxed);
-        if since == 0 || self.epoch.elapsed() < Duration::from_millis(since) + patience {
-            return Standing::Open;
+        if since == 0 || self.epoch.elapsed() < Duration::from_millis(since) + call_timeout {
+            return Availability::Up;
         }
         match self.probed.swap(true, Ordering::AcqRel) {
-            false => Standing::Probe(Probe(&self.probed)),
-            true => Standing::Away,
+            false => Availability::Probe(Probe(&self.probed)),
+            true => Availability::Down,
         }
     }
 

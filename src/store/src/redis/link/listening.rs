@@ -1,8 +1,8 @@
-//! Hearing what is published on channels. Messages are handed over where they arrive, and nothing queues on the way.
+//! Subscriptions to channels. A message is handed over by the task that receives it, without a queue.
 //!
-//! What is published reaches every server of a topology, so one connection to any of them hears all. On a cluster that
-//! costs each of its servers something for each message; there a channel has a slot, and only the server that is in
-//! charge of it hears what is published there.
+//! A message that is published reaches every server of a topology, so one connection to any of them receives all. On a
+//! cluster that would cost each server something for each message; there a channel has a slot (sharded publish), and
+//! only the owner of the slot receives the message.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,17 +17,17 @@ use super::request::slot_of;
 use super::topology::{Address, RedisTopology};
 use crate::error::StoreError;
 
-/// Between two looks whether the connection is still one, and to a server that belongs to us.
-const LOOK: Duration = Duration::from_secs(1);
+/// Between two checks that the connection works and that the server still belongs to the topology.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A server of a cluster, and the channels whose slots it is in charge of.
+/// A server of a cluster, and the channels whose slots it owns.
 pub(crate) type Shard = (Address, Vec<String>);
 
-/// Channels, and who is listened to.
+/// The channels to subscribe to.
 enum Channels<'a> {
-    /// One for which any server in charge of anything is as good.
+    /// One channel, at any server that owns slots.
     Anywhere(&'a str),
-    /// Those of slots that one server is in charge of.
+    /// Channels of slots that one server owns.
     Sharded(&'a [String]),
 }
 
@@ -37,40 +37,40 @@ impl Link {
         self.calls.connector.servers.topology == RedisTopology::Cluster
     }
 
-    /// Hands every message of a channel to `heard`, until the connection is lost. `subscribed` is
-    /// called when nothing that is published from then on is missed. Turns differ in whom they ask.
+    /// Hands every message of a channel to `on_message`, until the connection is lost. `subscribed` is
+    /// called when the subscription is active. `turn` selects the server.
     pub(crate) async fn listen(
         &self,
         channel: &str,
         turn: usize,
-        heard: impl Fn(&[u8]) + Send + Sync + 'static,
+        on_message: impl Fn(&[u8]) + Send + Sync + 'static,
         subscribed: impl FnOnce() + Send,
     ) -> StoreError {
-        let Some(address) = self.listening_post(turn).await else {
-            return Failure::Unreachable("nobody knows who is in charge").into_error();
+        let Some(address) = self.subscription_address(turn).await else {
+            return Failure::Unreachable("no server is known for the slot").into_error();
         };
-        self.listen_to(&address, &Channels::Anywhere(channel), heard, subscribed).await
+        self.listen_to(&address, &Channels::Anywhere(channel), on_message, subscribed).await
     }
 
-    /// The same for channels whose slots this server of a cluster is in charge of. Whether it still is, the caller looks.
+    /// The same for channels whose slots this server of a cluster owns. The caller checks that it still does.
     pub(crate) async fn listen_to_shard(
         &self,
         address: &Address,
         channels: &[String],
-        heard: impl Fn(&[u8]) + Send + Sync + 'static,
+        on_message: impl Fn(&[u8]) + Send + Sync + 'static,
         subscribed: impl FnOnce() + Send,
     ) -> StoreError {
-        self.listen_to(address, &Channels::Sharded(channels), heard, subscribed).await
+        self.listen_to(address, &Channels::Sharded(channels), on_message, subscribed).await
     }
 
-    /// Who is in charge of the slots of these channels, as far as anybody knows.
+    /// The owners of the slots of these channels, as far as they are known.
     pub(crate) async fn shards_of(&self, channels: &[String]) -> Vec<Shard> {
         let mut shards: Vec<Shard> = Vec::new();
         let mut asked = false;
         for channel in channels {
             let slot = slot_of(channel.as_bytes());
             let located = match self.calls.directory.locate(slot) {
-                // Nobody is asked more than once, who may not answer.
+                // Only one question is asked, because it may take its time limit.
                 None if !std::mem::replace(&mut asked, true) => self.calls.locate(slot).await,
                 located => located,
             };
@@ -84,23 +84,23 @@ impl Link {
         shards
     }
 
-    async fn listening_post(&self, turn: usize) -> Option<Address> {
+    async fn subscription_address(&self, turn: usize) -> Option<Address> {
         let found = self.calls.locate(0).await;
-        let posts = self.calls.directory.in_charge();
-        posts.get(turn % posts.len().max(1)).cloned().or_else(|| found.map(|located| located.node.address.clone()))
+        let addresses = self.calls.directory.owners();
+        addresses.get(turn % addresses.len().max(1)).cloned().or_else(|| found.map(|located| located.node.address.clone()))
     }
 
     async fn listen_to(
         &self,
         address: &Address,
         channels: &Channels<'_>,
-        heard: impl Fn(&[u8]) + Send + Sync + 'static,
+        on_message: impl Fn(&[u8]) + Send + Sync + 'static,
         subscribed: impl FnOnce() + Send,
     ) -> StoreError {
-        match self.listen_at(address, channels, heard, subscribed).await {
-            Ok(()) => StoreError::Unavailable("another node is in charge".to_owned()),
+        match self.listen_at(address, channels, on_message, subscribed).await {
+            Ok(()) => StoreError::Unavailable("another node owns the slot".to_owned()),
             Err(failure) => {
-                self.calls.directory.ask_again(self.calls.directory.version(), None, Some(address)).await;
+                self.calls.directory.refresh(self.calls.directory.version(), None, Some(address)).await;
                 failure.into_error()
             }
         }
@@ -110,7 +110,7 @@ impl Link {
         &self,
         address: &Address,
         channels: &Channels<'_>,
-        heard: impl Fn(&[u8]) + Send + Sync + 'static,
+        on_message: impl Fn(&[u8]) + Send + Sync + 'static,
         subscribed: impl FnOnce() + Send,
     ) -> Result<(), Failure> {
         let connector = &self.calls.connector;
@@ -120,8 +120,8 @@ impl Link {
         let ended = Arc::clone(&lost);
         let config = AsyncConnectionConfig::new().set_push_sender(move |push: PushInfo| {
             match (push.kind, push.data.as_slice()) {
-                (PushKind::Message | PushKind::SMessage, [_, Value::BulkString(message)]) => heard(message),
-                // A server that is no longer in charge of a slot ends what was subscribed to there.
+                (PushKind::Message | PushKind::SMessage, [_, Value::BulkString(message)]) => on_message(message),
+                // A server that no longer owns a slot ends the subscriptions there.
                 (PushKind::Disconnection | PushKind::SUnsubscribe, _) => ended.notify_one(),
                 _ => {}
             }
@@ -138,22 +138,22 @@ impl Link {
             }
         }
         subscribed();
-        while timeout(LOOK, lost.notified()).await.is_err() {
+        while timeout(CHECK_INTERVAL, lost.notified()).await.is_err() {
             connector.ask(&connection, &cmd("PING")).await?;
-            if !self.is_right(address, channels).await {
+            if !self.still_receives(address, channels).await {
                 return Ok(());
             }
         }
         Err(Failure::Lost("the connection was lost"))
     }
 
-    /// Whether what is published there is still heard at this address.
-    async fn is_right(&self, address: &Address, channels: &Channels<'_>) -> bool {
+    /// Whether messages of these channels still arrive at this address.
+    async fn still_receives(&self, address: &Address, channels: &Channels<'_>) -> bool {
         match channels {
             Channels::Anywhere(_) => {
-                // For an answer that is fresh enough.
+                // This refreshes a list that is too old.
                 let _ = self.calls.locate(0).await;
-                self.calls.directory.in_charge().contains(address)
+                self.calls.directory.owners().contains(address)
             }
             Channels::Sharded(_) => true,
         }

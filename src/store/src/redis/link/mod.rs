@@ -6,16 +6,16 @@
 //! `max_waiting` calls are under way, and nothing else queues. The link does not know what the
 //! scripts mean.
 //!
-//! [`api`] ─▶ [`admission`] ─▶ [`directory`]: which node ─▶ [`health`]: try? ─▶ [`node`]: a
+//! [`api`] ─▶ [`call_limit`] ─▶ [`directory`]: which node ─▶ [`health`]: try? ─▶ [`node`]: a
 //! connection ─▶ answer, or a [`failure`] that decides what to do next.
 
-mod admission;
 mod api;
+mod call_limit;
 mod calls;
 mod connect;
+mod counters;
 mod directory;
 mod failure;
-mod figures;
 mod health;
 mod listening;
 mod node;
@@ -28,7 +28,7 @@ mod tests;
 mod topology;
 
 pub(crate) use self::api::{Link, LinkOptions};
-pub use self::figures::{CallFigures, LinkFigures};
+pub use self::counters::{CallFigures, LinkFigures};
 pub(crate) use self::listening::Shard;
 pub(crate) use self::retry::Backoff;
 pub use self::topology::{BadRedisUrl, RedisServers, RedisTopology};

@@ -1,9 +1,9 @@
 //! One Redis server and the connections to it.
 //!
-//! A thread that calls has connections of its own, opened on its own runtime: an answer then wakes
-//! nobody else, which is worth a factor of two under load and more on a busy machine. They are a
-//! few, because a server that syncs each write does so for one round of all its connections.
-//! A connection whose thread has ended is lost like any other, and replaced where it is next used.
+//! Each calling thread has connections of its own, opened on its own runtime: an answer then wakes no
+//! other thread, which doubles the throughput under load and more on a busy machine. There are few,
+//! because a server that syncs each write does so once for all its connections. A connection whose
+//! thread has ended is lost like any other, and replaced at its next use.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,24 +16,24 @@ use super::failure::Failure;
 use super::health::Health;
 use super::topology::Address;
 
-/// Threads that have connections of their own; further ones share.
-const BANKS: usize = 16;
+/// Threads that have connections of their own; further threads share them.
+const THREADS: usize = 16;
 
-/// Connections of one thread for commands that pass. Two are as fast as four.
-const PLAIN_LANES: usize = 2;
+/// Connections of one thread for commands that do not wait for replicas. Two are as fast as four.
+const PLAIN_CONNECTIONS: usize = 2;
 
-/// Connections of one thread for commands that wait for replicas, one at a time on each.
-const WAITING_LANES: usize = 6;
+/// Connections of one thread for commands that wait for replicas, one command at a time on each.
+const WAITING_CONNECTIONS: usize = 6;
 
 /// Between two attempts to open the same connection.
-const REOPENING: Duration = Duration::from_millis(50);
+const REOPEN_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What a command does to the connection it is sent on.
+/// Whether a command blocks the connection that it is sent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Traffic {
-    /// It passes.
+    /// It does not.
     Plain,
-    /// It stops there until replicas have answered, and everything behind it too.
+    /// It blocks the connection until replicas have confirmed.
     Waiting,
 }
 
@@ -45,13 +45,13 @@ pub(super) struct Node {
     pub(super) health: Health,
     /// Whether its replicas do.
     pub(super) replication: Health,
-    lanes: Vec<Lane>,
+    connections: Vec<PooledConnection>,
     turn: AtomicUsize,
 }
 
 /// One connection, when it is open.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct PooledConnection {
     open: Mutex<Option<Opened>>,
     opening: tokio::sync::Mutex<Option<(Instant, Failure)>>,
 }
@@ -65,35 +65,35 @@ pub(super) struct Opened {
 
 impl Node {
     pub(super) fn new(address: Address) -> Self {
-        let lanes = (0..BANKS * (PLAIN_LANES + WAITING_LANES))
-            .map(|_| Lane { open: Mutex::new(None), opening: tokio::sync::Mutex::new(None) })
+        let connections = (0..THREADS * (PLAIN_CONNECTIONS + WAITING_CONNECTIONS))
+            .map(|_| PooledConnection { open: Mutex::new(None), opening: tokio::sync::Mutex::new(None) })
             .collect();
-        Self { address, health: Health::new(), replication: Health::new(), lanes, turn: AtomicUsize::new(0) }
+        Self { address, health: Health::new(), replication: Health::new(), connections, turn: AtomicUsize::new(0) }
     }
 
     /// A connection for the thread that calls.
-    pub(super) fn lane(&self, traffic: Traffic) -> Option<&Lane> {
+    pub(super) fn connection(&self, traffic: Traffic) -> Option<&PooledConnection> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let lane = match traffic {
-            Traffic::Plain => turn % PLAIN_LANES,
-            Traffic::Waiting => PLAIN_LANES + turn % WAITING_LANES,
+        let connection = match traffic {
+            Traffic::Plain => turn % PLAIN_CONNECTIONS,
+            Traffic::Waiting => PLAIN_CONNECTIONS + turn % WAITING_CONNECTIONS,
         };
-        self.lanes.get(bank() * (PLAIN_LANES + WAITING_LANES) + lane)
+        self.connections.get(thread_index() * (PLAIN_CONNECTIONS + WAITING_CONNECTIONS) + connection)
     }
 }
 
-/// Which connections are this thread's. Threads are numbered as they first call, so that the few
-/// that do never share by bad luck.
-fn bank() -> usize {
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
+/// The index of this thread's connections. Threads are numbered when they first call, so that few
+/// threads never share connections by chance.
+fn thread_index() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static BANK: usize = THREADS.fetch_add(1, Ordering::Relaxed) % BANKS;
+        static INDEX: usize = NEXT.fetch_add(1, Ordering::Relaxed) % THREADS;
     }
-    BANK.with(|bank| *bank)
+    INDEX.with(|index| *index)
 }
 
-impl Lane {
-    /// The connection, opened if it is not. Those who wait while it fails to open have failed too.
+impl PooledConnection {
+    /// The connection, opened if it is not open. If opening fails, it fails for all that wait for it.
     pub(super) async fn get(&self, connector: &Connector, address: &Address) -> Result<Opened, Failure> {
         if let Some(opened) = self.current() {
             return Ok(opened);
@@ -104,7 +104,7 @@ impl Lane {
             return Ok(opened);
         }
         if let Some((at, failure)) = &*failed
-            && (*at >= asked || at.elapsed() < REOPENING)
+            && (*at >= asked || at.elapsed() < REOPEN_INTERVAL)
         {
             return Err(failure.clone());
         }
@@ -112,7 +112,7 @@ impl Lane {
             Ok(connection) => {
                 *failed = None;
                 let opened = Opened { connection, at: Instant::now() };
-                *self.place() = Some(opened.clone());
+                *self.lock() = Some(opened.clone());
                 Ok(opened)
             }
             Err(failure) => {
@@ -122,17 +122,17 @@ impl Lane {
         }
     }
 
-    /// Takes a connection out of use, unless another has replaced it. Answers that are under way
+    /// Takes a connection out of use, unless another one has replaced it. Replies that are under way
     /// on it still arrive.
     pub(super) fn retire(&self, opened: &Opened) {
-        self.place().take_if(|current| current.at == opened.at);
+        self.lock().take_if(|current| current.at == opened.at);
     }
 
     fn current(&self) -> Option<Opened> {
-        self.place().clone()
+        self.lock().clone()
     }
 
-    fn place(&self) -> MutexGuard<'_, Option<Opened>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Opened>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

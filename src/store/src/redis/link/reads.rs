@@ -9,25 +9,25 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::calls::Calls;
 use super::directory::Located;
 use super::failure::Failure;
-use super::health::Standing;
+use super::health::Availability;
 use super::node::Traffic;
 use super::request::{Form, Request};
 use super::retry::Backoff;
 use crate::error::StoreError;
 
-/// Commands of one round trip; more of them are more round trips, so that each is within its bound.
+/// Commands in one round trip. More commands take more round trips, so that each stays within its time limit.
 const CHUNK: usize = 256;
 
 /// The answer to the command at a place, or why there is none.
 type Answered = (usize, Result<Value, Failure>);
 
 impl Calls {
-    /// Reads all, and again those without an answer, until all have one or the patience has ended.
+    /// Reads all, and again those without an answer, until all have one or the time is up.
     pub(super) async fn read_all(&self, requests: Vec<Request>) -> Result<Vec<Value>, StoreError> {
         let started = Instant::now();
         let given_up = || Err(StoreError::Unavailable("it did not answer in time".to_owned()));
-        let outcome = timeout_at(started + self.patience, self.rounds(&requests)).await.unwrap_or_else(|_| given_up());
-        self.tallies.ended("read_all", started.elapsed(), outcome.is_err());
+        let outcome = timeout_at(started + self.call_timeout, self.rounds(&requests)).await.unwrap_or_else(|_| given_up());
+        self.counters.ended("read_all", started.elapsed(), outcome.is_err());
         outcome
     }
 
@@ -41,12 +41,12 @@ impl Calls {
             for (place, outcome) in round {
                 match (outcome, answers.get_mut(place)) {
                     (Ok(value), Some(answer)) => *answer = Some(value),
-                    (Err(failure @ (Failure::Broken(_) | Failure::Full)), _) => return Err(failure.into_error()),
+                    (Err(failure @ (Failure::Rejected(_) | Failure::Full)), _) => return Err(failure.into_error()),
                     _ => missing.push(place),
                 }
             }
             if !missing.is_empty() {
-                self.tallies.repeated();
+                self.counters.repeated();
                 sleep(backoff.pause()).await;
             }
         }
@@ -58,7 +58,7 @@ impl Calls {
         for &place in missing {
             let Some(request) = requests.get(place) else { continue };
             let Some(located) = self.locate(request.slot).await else {
-                return Err(StoreError::Unavailable("nobody knows who is in charge".to_owned()));
+                return Err(StoreError::Unavailable("no server is known for the slot".to_owned()));
             };
             by_node.entry(located.node.address.to_string()).or_insert_with(|| (located, Vec::new())).1.push(place);
         }
@@ -68,9 +68,9 @@ impl Calls {
     }
 
     async fn chunk(&self, requests: &[Request], located: &Located, places: &[usize]) -> Result<Vec<Answered>, StoreError> {
-        let standing = located.node.health.standing(self.patience);
-        if matches!(standing, Standing::Away) {
-            return Err(StoreError::Unavailable("it has been away for a while".to_owned()));
+        let availability = located.node.health.availability(self.call_timeout);
+        if matches!(availability, Availability::Down) {
+            return Err(StoreError::Unavailable("it has not answered for a while".to_owned()));
         }
         let mut pipeline = Pipeline::with_capacity(places.len());
         for request in places.iter().filter_map(|&place| requests.get(place)) {
@@ -83,29 +83,29 @@ impl Calls {
             }
             Err(failure) => {
                 self.learn(&located.node, Some(&failure));
-                if matches!(standing, Standing::Probe(_)) {
+                if matches!(availability, Availability::Probe(_)) {
                     self.reconsider(located, &failure).await;
                     return Err(failure.into_error());
                 }
                 vec![Err(failure); places.len()]
             }
         };
-        if let Some(Err(failure)) = outcomes.iter().find(|outcome| outcome.as_ref().is_err_and(Failure::questions_topology)) {
+        if let Some(Err(failure)) = outcomes.iter().find(|outcome| outcome.as_ref().is_err_and(Failure::suggests_new_topology)) {
             self.reconsider(located, failure).await;
         }
         Ok(places.iter().copied().zip(outcomes).collect())
     }
 
     async fn exchange_all(&self, located: &Located, pipeline: &Pipeline) -> Result<Vec<Value>, Failure> {
-        let lane = located.node.lane(Traffic::Plain).ok_or(Failure::Unreachable("it has no connection"))?;
-        let opened = lane.get(&self.connector, &located.node.address).await?;
+        let pooled = located.node.connection(Traffic::Plain).ok_or(Failure::Unreachable("it has no connection"))?;
+        let opened = pooled.get(&self.connector, &located.node.address).await?;
         let mut connection = opened.connection.clone();
         let outcome = match timeout(self.response_timeout, connection.send_packed_commands(pipeline, 0, pipeline.len())).await {
             Ok(answers) => answers.map_err(|error| Failure::of(&error)),
             Err(_) => Err(Failure::Lost("it did not answer in time")),
         };
         if outcome.as_ref().is_err_and(Failure::ends_connection) {
-            lane.retire(&opened);
+            pooled.retire(&opened);
         }
         outcome
     }

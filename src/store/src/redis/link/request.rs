@@ -1,4 +1,4 @@
-//! One command as it is sent: where to, in which form, and with what around it.
+//! One command as it is sent: its slot, its form, and the commands that accompany it.
 
 use redis::{Arg, Cmd, Pipeline, cmd};
 
@@ -18,7 +18,7 @@ pub(super) struct Request {
 /// Bytes of a script's call before its first key: the command, a digest, and a number of keys.
 const HEAD_BYTES: usize = 7 + 40 + 2;
 
-/// How a script is named.
+/// How a script is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Form {
     /// By its digest.
@@ -49,7 +49,7 @@ impl Request {
         Self { command, script: None, slot, traffic: Traffic::Plain }
     }
 
-    /// What the figures count it under.
+    /// The name that it is counted under.
     pub(super) fn name(&self) -> &'static str {
         self.script.map_or("read", |script| script.name)
     }
@@ -71,13 +71,13 @@ impl Request {
         }
     }
 
-    /// The command as named by its digest, when nothing goes with it.
-    pub(super) const fn alone(&self) -> &Cmd {
+    /// The command by its digest, to be sent by itself.
+    pub(super) const fn by_digest(&self) -> &Cmd {
         &self.command
     }
 
-    /// The command with what goes before and behind it on the same connection.
-    pub(super) fn accompanied(&self, form: Form, asking: bool, wait: Option<Wait>) -> Pipeline {
+    /// The command with ASKING before it and WAIT behind it on the same connection, as needed.
+    pub(super) fn pipeline_with(&self, form: Form, asking: bool, wait: Option<Wait>) -> Pipeline {
         let mut pipeline = Pipeline::with_capacity(3);
         if asking {
             pipeline.cmd("ASKING");
@@ -100,7 +100,7 @@ pub(super) fn slot_of(key: &[u8]) -> u16 {
     crc16::State::<crc16::XMODEM>::calculate(tag.unwrap_or(key)) % SLOTS
 }
 
-/// The first key of a reading command. One that is not listed here has it first.
+/// The first key of a reading command. In commands that are not listed here it is the first argument.
 fn key_of(command: &Cmd) -> Option<&[u8]> {
     let mut arguments = command.args_iter().filter_map(|argument| match argument {
         Arg::Simple(bytes) => Some(bytes),

@@ -1,42 +1,42 @@
-//! How long a call goes on, and how it spaces its attempts.
+//! How long a call is repeated, and the pauses between its attempts.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
-/// Before the second attempt.
+/// Pause before the second attempt.
 const FIRST: Duration = Duration::from_millis(10);
 
-/// Between attempts at last; a server that is back is noticed within this.
+/// The longest pause; a server that is back is noticed within it.
 const LONGEST: Duration = Duration::from_millis(200);
 
 /// When a call gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
-    /// When its patience has ended.
-    Patience,
-    /// When it has its answer, or nobody waits for it any more.
+    /// When its time is up.
+    Timeout,
+    /// When it has its answer, or is dropped.
     Answered,
 }
 
-/// Growing pauses, of different lengths for calls that failed together.
+/// Growing pauses, with a random part so that calls that failed together do not retry together.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     next: Duration,
-    chance: RandomState,
+    random: RandomState,
 }
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self { next: FIRST, chance: RandomState::new() }
+        Self { next: FIRST, random: RandomState::new() }
     }
 }
 
 impl Backoff {
-    /// The next pause: between a half and the whole of its step.
+    /// The next pause: between half of its step and the whole step.
     pub(crate) fn pause(&mut self) -> Duration {
         let step = self.next;
         self.next = (step * 2).min(LONGEST);
-        let thousandths = u32::try_from(self.chance.hash_one(step) % 500).unwrap_or(0);
+        let thousandths = u32::try_from(self.random.hash_one(step) % 500).unwrap_or(0);
         step * (1_000 - thousandths) / 1_000
     }
 }

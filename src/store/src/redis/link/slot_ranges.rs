@@ -1,4 +1,4 @@
-//! Who is in charge of which slots, as sentinels and the nodes of a cluster say it.
+//! The owners of the slots, as sentinels and the nodes of a cluster report them.
 
 use redis::{Cmd, Value, cmd};
 
@@ -7,7 +7,7 @@ use super::topology::{Address, RedisTopology};
 /// Slots of a Redis Cluster; other topologies have one range of them.
 pub(super) const SLOTS: u16 = 16_384;
 
-/// A server in charge of a range of slots.
+/// A range of slots and the server that owns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SlotRange {
     pub(super) first: u16,
@@ -16,13 +16,13 @@ pub(super) struct SlotRange {
 }
 
 impl SlotRange {
-    /// The one server that there is.
+    /// All slots, owned by one server.
     pub(super) const fn of_all(address: Address) -> Self {
         Self { first: 0, last: SLOTS - 1, address }
     }
 }
 
-/// What to ask those who know.
+/// The command that asks for the owners.
 pub(super) fn question(topology: &RedisTopology) -> Cmd {
     let mut question;
     match topology {
@@ -39,7 +39,7 @@ pub(super) fn question(topology: &RedisTopology) -> Cmd {
     question
 }
 
-/// What they have answered, in the order of the slots.
+/// The answer, in the order of the slots.
 pub(super) fn read(topology: &RedisTopology, answer: &Value, asked: &Address) -> Option<Vec<SlotRange>> {
     match topology {
         RedisTopology::Standalone => Some(vec![SlotRange::of_all(asked.clone())]),
@@ -48,7 +48,7 @@ pub(super) fn read(topology: &RedisTopology, answer: &Value, asked: &Address) ->
     }
 }
 
-/// `[host, port]`, or nothing for a name that the sentinel does not know.
+/// `[host, port]`, or nil for a name that the sentinel does not know.
 fn read_master(answer: &Value) -> Option<Vec<SlotRange>> {
     match answer.as_sequence()? {
         [host, port] => Some(vec![SlotRange::of_all(Address { host: text(host)?, port: text(port)?.parse().ok()? })]),
@@ -56,8 +56,8 @@ fn read_master(answer: &Value) -> Option<Vec<SlotRange>> {
     }
 }
 
-/// `[[first, last, [host, port, id, …], replica, …], …]`; a host that is empty or unknown is the
-/// one that was asked.
+/// `[[first, last, [host, port, id, …], replica, …], …]`; an empty or unknown host is the one
+/// that was asked.
 fn read_slots(answer: &Value, asked: &Address) -> Option<Vec<SlotRange>> {
     let mut ranges = Vec::new();
     for range in answer.as_sequence()? {
@@ -66,7 +66,7 @@ fn read_slots(answer: &Value, asked: &Address) -> Option<Vec<SlotRange>> {
         let host = text(host).filter(|host| !host.is_empty() && host != "?").unwrap_or_else(|| asked.host.clone());
         ranges.push(SlotRange { first: number(first)?, last: number(last)?, address: Address { host, port: number(port)? } });
     }
-    ranges.sort_by_key(|charge| charge.first);
+    ranges.sort_by_key(|range| range.first);
     Some(ranges).filter(|ranges| !ranges.is_empty())
 }
 

@@ -8,8 +8,8 @@
 //! | `redis+cluster://user:password@host:6379,host:6379` | some nodes of a cluster |
 //!
 //! `rediss` instead of `redis` is the same over TLS, with the certificate authorities of the system or
-//! of `SSL_CERT_FILE`. The credentials are those of the servers; a sentinel is shown them too, and
-//! asked without if it does not want any.
+//! of `SSL_CERT_FILE`. The credentials are those of the servers; they are tried with a sentinel too,
+//! and omitted if it needs none.
 
 use std::fmt;
 use std::str::FromStr;
@@ -34,7 +34,7 @@ pub enum RedisTopology {
 #[derive(Clone)]
 pub struct RedisServers {
     pub(super) topology: RedisTopology,
-    /// Whom to ask first.
+    /// The addresses from the settings.
     pub(super) seeds: Vec<Address>,
     /// Everything but the address of a connection to a server.
     login: ConnectionInfo,
@@ -47,7 +47,7 @@ pub(crate) struct Address {
     pub(super) port: u16,
 }
 
-/// The URL of the store is none that this program knows. It is not repeated here, because it may
+/// The URL of the store is invalid or of an unknown kind. It is not repeated here, because it may
 /// contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a redis://, redis+sentinel://host,host/service or redis+cluster://host,host URL")]
@@ -58,7 +58,7 @@ impl RedisServers {
     /// how to log in.
     ///
     /// # Errors
-    /// [`BadRedisUrl`] when there is none, or one that is none.
+    /// [`BadRedisUrl`] when there is no URL, or one of them is invalid.
     pub fn new<Url: AsRef<str>>(urls: &[Url], topology: RedisTopology) -> Result<Self, BadRedisUrl> {
         let parsed: Vec<ConnectionInfo> =
             urls.iter().map(|url| url.as_ref().into_connection_info().map_err(|_| BadRedisUrl)).collect::<Result<_, _>>()?;
@@ -79,7 +79,7 @@ impl RedisServers {
         self.login.clone().set_addr(addr)
     }
 
-    /// The same without credentials and without a database, as a sentinel may want it.
+    /// The same without credentials and without a database, for a sentinel that needs none.
     pub(super) fn anonymous_at(&self, address: &Address) -> ConnectionInfo {
         self.login_at(address).set_redis_settings(RedisConnectionInfo::default())
     }

@@ -1,5 +1,5 @@
--- KEYS are the attempts under way and then a transaction or report for each position in ARGV. Those that this
--- call marked before its answer was lost are counted again.
+-- KEYS are the unfinished attempts and then a transaction or report for each entry in ARGV. Those that this call
+-- marked before its reply was lost are counted again.
 local marked = 0
 for index = 2, #KEYS do
   local txn, position = KEYS[index], ARGV[index]

@@ -1,5 +1,5 @@
--- Notes the beat of a node, or that it has left, and says how all of them stand. The moment is the
--- server's own.
+-- Records the heartbeat of a node, or that it has left, and returns the heartbeats of all nodes. The
+-- time is the server's own.
 local beats = KEYS[1]
 local node, leaves, keep = unpack(ARGV, 2, 4)
 redis.call('ZADD', beats, leaves == '1' and '0' or text(now), node)

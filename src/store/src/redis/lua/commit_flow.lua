@@ -1,4 +1,4 @@
--- Writes what a report changes, unless the flow has changed since the version that was decided on.
+-- Writes what a report changes, unless the flow has changed since the version that was read.
 local flow, report, progress, out, lapsing, named = unpack(KEYS)
 local id, version, call, until_at, lapses_at, standing, fetch, fetched = unpack(ARGV, 2, 9)
 local name, payload, ends, node, origin, address, tells, webhook = unpack(ARGV, 10, 17)
@@ -18,12 +18,12 @@ if fetch ~= '' then
   redis.call('HSET', flow, 'd' .. fetch, fetched)
 else
   redis.call('HSET', flow, 's', standing, 'l', name)
-  -- What polls showed until now gives way to this.
+  -- Polls show the new report instead of this one.
   redis.call('DEL', progress)
   line_up(lapsing, id, lapses_at, until_at)
 end
 redis.call('PEXPIREAT', flow, until_at)
--- Whatever the domain says, a key has one webhook.
+-- A key has one webhook at most, whatever the domain decided.
 if alive(report) then return {'done', false} end
 redis.call('HSET', report, 'r', payload, 'u', ends, 'y', call)
 if origin == '' then

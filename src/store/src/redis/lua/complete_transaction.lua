@@ -1,11 +1,11 @@
 local txn, out, event, registrations, waiting = unpack(KEYS)
 local id, node, passed, outcome, answer, replayed, result_ttl, channel = unpack(ARGV, 2, 9)
 local txn_text, event_text, call, publish = ARGV[10], ARGV[11], ARGV[15], ARGV[16]
--- By the number of the refusal; empty ones were not given.
+-- Outcomes by the number of the refusal; empty ones were not given.
 local instead = {['0'] = ARGV[12], ['1'] = ARGV[13], ['2'] = ARGV[14]}
 
 if given and not alive(txn) then return {'unknown'} end
--- What is read of a transaction comes first.
+-- The fields of a transaction record come first.
 local found = redis.call('HMGET', txn, 'c', 'a', 'e', 'o', 'x', 's', 'v', 'p', 'f', 'd', 'r', 'u', 'g', 'y', 'i', 'h', 'm')
 local of_event, expires_at, ended = found[3], found[5], found[10]
 local until_at, origin, ended_by = found[12], found[13], found[14]
@@ -27,7 +27,7 @@ if of_event then
   if alive(event) then
     if passed == '1' then refused = refusal(event) end
     registered = passed == '1' and not refused
-    -- Only a clock that was set back lets a scan be answered that was counted as abandoned.
+    -- A scan that was counted as abandoned can be answered only if the clock was set back.
     if redis.call('ZREM', waiting, id) == 0 then redis.call('HINCRBY', event, 'b', -1) end
   elseif passed == '1' then
     refused = '1'
@@ -61,7 +61,7 @@ if origin and not refused then
 else
   redis.call('PEXPIREAT', txn, ends)
 end
--- Whoever else has a copy is told, each node on a channel of its own.
+-- Other nodes that have a copy are told, each on a channel of its own.
 for copy in string.gmatch(found[17] or '', string.rep('%x', 32)) do
   if copy ~= node then redis.call(publish, channel .. ':' .. copy, 't' .. txn_text) end
 end

@@ -19,7 +19,7 @@ for _, key in ipairs({events_of_app, ends_of_app}) do
   redis.call('PEXPIREAT', key, gone_at, 'NX')
   redis.call('PEXPIREAT', key, gone_at, 'GT')
 end
--- The list is kept short as it grows; whoever reads it takes off what is left.
+-- Some events whose time has passed are removed from the list; readers of the list remove the rest.
 local gone = redis.call('ZRANGE', ends_of_app, '-inf', text(now), 'BYSCORE', 'LIMIT', 0, 16)
 if #gone > 0 then
   redis.call('ZREM', events_of_app, unpack(gone))

@@ -1,6 +1,7 @@
--- A memory is sixteen bytes of transaction, sixteen of the call that made it, what was there before,
--- and its end. Before: 0 nothing, 1 a memory of the same transaction, 2 one of another, which gave
--- way to a credential that its holder bound; who has no such binding may not follow it there.
+-- A memory is sixteen bytes of transaction id, sixteen bytes of the id of the call that wrote it, one
+-- digit for the memory before it, and its end. The digit: 0 none, 1 of the same transaction, 2 of
+-- another one, replaced because the holder bound the credential; a credential without such a binding is
+-- refused there.
 local id, call, bound, window = unpack(ARGV, 2, 5)
 local before = redis.call('GET', KEYS[1])
 if before and tonumber(string.sub(before, 34)) <= now then before = false end
@@ -8,7 +9,7 @@ local place = '0'
 if before then
   local of, by, under = string.sub(before, 1, 16), string.sub(before, 17, 32), string.sub(before, 33, 33)
   if by == call then
-    -- What was before is not known any more; only whether there was anything.
+    -- The memory before is not known any more, only whether there was one.
     if under == '0' then return {'reserved', before, false} end
     return {'again'}
   end

@@ -1,4 +1,4 @@
--- What waits for a node after a position; none where nothing was ever queued.
+-- The deliveries that wait for a node after an entry; none if nothing was ever queued.
 local waiting = redis.pcall('XREADGROUP', 'GROUP', 'sakshi', ARGV[2], 'COUNT', ARGV[4], 'STREAMS', KEYS[1], ARGV[3])
 if not waiting then return {} end
 if waiting.err then

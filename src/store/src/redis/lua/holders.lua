@@ -1,10 +1,10 @@
--- The nodes for which something waits in a partition or that have an attempt under way.
+-- The nodes that have waiting deliveries or unfinished attempts in a partition.
 local out, flight = unpack(KEYS)
 local holders = {}
 local consumers = redis.pcall('XINFO', 'CONSUMERS', out, 'sakshi')
 if not consumers.err then
   for _, consumer in ipairs(consumers) do
-    -- Named by place: name, its value, pending, its value.
+    -- Each consumer is a list: "name", its value, "pending", its value.
     if consumer[4] > 0 then holders[#holders + 1] = consumer[2] end
   end
 end

@@ -1,5 +1,5 @@
--- Moves the balance and appends the entry; the balance after it and its number, or nothing when there
--- is no such client or the balance would leave its range. The arithmetic is Redis's, of 64 bits; Lua's has 53.
+-- Moves the balance and appends the entry. Returns the balance after it and its number, or nothing if
+-- there is no such client or the balance would leave its range. Redis computes with 64 bits; Lua has 53.
 local function move(client, ledger, kind, amount, effect, reference)
   local before = redis.call('HGET', client, 'b')
   if not before then return nil end

@@ -1,4 +1,4 @@
--- One page of an app's events, after those whose time has passed are taken off its list.
+-- One page of an app's events, after those whose time has passed are removed from its list.
 local events_of_app, ends_of_app = unpack(KEYS)
 if not alive(events_of_app) then return {0, {}} end
 while true do

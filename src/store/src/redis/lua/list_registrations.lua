@@ -1,7 +1,7 @@
 local event, registrations = unpack(KEYS)
 local after, most, room = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 if not seen(event) then return {0, {}} end
--- A few at a time: one may hold a photo of megabytes.
+-- A few at a time, because one may hold a photo of megabytes.
 local found = {}
 while #found < most and (#found == 0 or room > 0) do
   local first = after + #found
@@ -10,7 +10,7 @@ while #found < most and (#found == 0 or room > 0) do
   for _, row in ipairs(rows) do
     if #found > 0 and room <= 0 then break end
     found[#found + 1] = row
-    -- What counts is the outcome, behind sixteen bytes of id, the moment and a blank.
+    -- Only the outcome counts, which follows sixteen bytes of id, the time and a space.
     room = room - (#row - (string.find(row, ' ', 17, true) or 0))
   end
 end

@@ -22,7 +22,7 @@ end
 local balance = move(client, ledger, 'd', cost, effect, id)
 if not balance then return {'unpaid'} end
 
--- One that comes late is kept for the grace as well: its repetition must find it.
+-- A late one is kept for the grace period as well, so that a repetition finds it.
 local gone_at = text(math.max(tonumber(expires_at), now) + tonumber(grace))
 local fields = {'HSET', txn, 'c', client_id, 'a', app, 'o', opened_at, 'x', expires_at, 's', terms, 'm', node}
 for name, value in pairs({g = origin, e = event_id}) do
@@ -34,7 +34,7 @@ end
 redis.call(unpack(fields))
 if event_id ~= '' then
   redis.call('HINCRBY', event, 'n', 1)
-  -- Scans whose window has passed since the one before are taken into the count.
+  -- Scans whose window has passed since the last scan are added to the count.
   local passed = redis.call('ZREMRANGEBYSCORE', waiting, '-inf', text(now))
   redis.call('HINCRBY', event, 'b', passed)
   redis.call('ZADD', waiting, expires_at, id)

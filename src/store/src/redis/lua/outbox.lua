@@ -1,4 +1,4 @@
--- Queues an entry under the present moment and hands it to the node at once. Positions of one stream
+-- Queues an entry under the current time and assigns it to the node at once. Entry ids of one stream
 -- only rise, whatever the clock does, and their second number stays below 2^14.
 local function queue(out, node, id, origin)
   local function add(position)

@@ -11,7 +11,7 @@ end
 
 local kept = redis.call('HMGET', event, 's', 'r', 'i')
 if kept[1] == terms then return counts('patched') end
--- What was decided on must still be so.
+-- The event must still be as it was read.
 local decided = kept[1] == before and tonumber(kept[2]) <= tonumber(max_guests)
 if not decided or (not_after ~= '' and now >= tonumber(not_after)) then return {'changed'} end
 redis.call('HSET', event, 's', terms, 'y', active, 'x', expires_at, 'm', max_guests)

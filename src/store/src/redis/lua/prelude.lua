@@ -1,4 +1,4 @@
--- ARGV[1] is the moment that a test gives, or empty for the server's own.
+-- ARGV[1] is the time that a test gives, or empty for the server's own.
 local given = tonumber(ARGV[1])
 local now = given
 if not now then
@@ -11,13 +11,13 @@ local function text(number)
   return string.format('%.0f', number)
 end
 
--- Whether a key is there. The server expires keys by its own clock; by a given one it is done here.
+-- Whether a key exists. The server expires keys by its own clock; for a given time it is checked here.
 local function seen(key)
   local ends = redis.call('PEXPIRETIME', key)
   return ends ~= -2 and (not given or ends == -1 or ends > now)
 end
 
--- The same for who may write: what has had its time is gone.
+-- The same for scripts that write: an expired key is deleted.
 local function alive(key)
   if seen(key) then return true end
   if given then redis.call('DEL', key) end

@@ -1,4 +1,4 @@
--- Hands what waits for a node that is gone to this one, a slice at a time; how many, and whether
+-- Moves waiting deliveries of a dead node to this one, a slice at a time. Returns how many, and whether
 -- that was all.
 local out = KEYS[1]
 local gone, node, slice = unpack(ARGV, 2, 4)

@@ -1,4 +1,4 @@
--- What is read of a transaction that is there, and the nodes that have a copy of it.
+-- The fields of a transaction that exists, and the nodes that have a copy of it.
 local function fields_of(txn)
   if given and not seen(txn) then return nil end
   local fields = redis.call('HMGET', txn, 'c', 'a', 'e', 'o', 'x', 's', 'v', 'p', 'f', 'd', 'r', 'u', 'm')

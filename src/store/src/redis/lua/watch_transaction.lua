@@ -1,4 +1,4 @@
--- As a load, for a node that keeps a copy of what waits: it is told when that has ended.
+-- Loads a transaction for a node that keeps a copy while it waits: the node is told when it has ended.
 local txn, node = KEYS[1], ARGV[2]
 local fields, copies = fields_of(txn)
 if not fields then return false end

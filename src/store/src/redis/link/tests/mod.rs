@@ -32,7 +32,7 @@ static NOTE: Script = Script::new(
 /// A link with short bounds, so that a test of an outage is short too.
 fn options(url: &str) -> LinkOptions {
     let mut options = LinkOptions::new(url.parse::<RedisServers>().unwrap());
-    options.patience = Duration::from_secs(1);
+    options.call_timeout = Duration::from_secs(1);
     options
 }
 

@@ -1,52 +1,52 @@
-//! What the link has done, for the server's metrics.
+//! Counters of the link, for the metrics.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-/// Counts that only grow.
+/// The counters, which only grow.
 #[derive(Debug, Default)]
-pub(super) struct Tallies {
+pub(super) struct Counters {
     repeats: AtomicU64,
     refused: AtomicU64,
-    by_name: RwLock<BTreeMap<&'static str, Arc<Tally>>>,
+    by_name: RwLock<BTreeMap<&'static str, Arc<CallCounters>>>,
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+struct CallCounters {
     calls: AtomicU64,
     failures: AtomicU64,
     microseconds: AtomicU64,
 }
 
-/// The figures of a link at one moment.
+/// The counters of a link at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkFigures {
     /// Calls under way.
     pub in_flight: usize,
     /// Attempts beyond the first of a call.
     pub repeats: u64,
-    /// Calls that found no place.
+    /// Calls refused at the limit.
     pub refused: u64,
     /// Calls that have ended, by script; commands that read count as `read`.
     pub calls: Vec<CallFigures>,
 }
 
-/// The figures of one script.
+/// The counters of one script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFigures {
-    /// Which.
+    /// Its name.
     pub name: &'static str,
     /// Calls that have ended.
     pub calls: u64,
-    /// Those of them that ended with an error.
+    /// Calls that ended with an error.
     pub failures: u64,
-    /// What they took together.
+    /// The time that all calls took together.
     pub took: Duration,
 }
 
-impl Tallies {
+impl Counters {
     pub(super) fn repeated(&self) {
         self.repeats.fetch_add(1, Ordering::Relaxed);
     }
@@ -56,27 +56,27 @@ impl Tallies {
     }
 
     pub(super) fn ended(&self, name: &'static str, took: Duration, failed: bool) {
-        let tally = self.tally(name);
-        tally.calls.fetch_add(1, Ordering::Relaxed);
-        tally.failures.fetch_add(u64::from(failed), Ordering::Relaxed);
-        tally.microseconds.fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let counters = self.of(name);
+        counters.calls.fetch_add(1, Ordering::Relaxed);
+        counters.failures.fetch_add(u64::from(failed), Ordering::Relaxed);
+        counters.microseconds.fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     pub(super) fn read(&self, in_flight: usize) -> LinkFigures {
         let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
-        let calls = by_name.iter().map(|(&name, tally)| CallFigures {
+        let calls = by_name.iter().map(|(&name, counters)| CallFigures {
             name,
-            calls: tally.calls.load(Ordering::Relaxed),
-            failures: tally.failures.load(Ordering::Relaxed),
-            took: Duration::from_micros(tally.microseconds.load(Ordering::Relaxed)),
+            calls: counters.calls.load(Ordering::Relaxed),
+            failures: counters.failures.load(Ordering::Relaxed),
+            took: Duration::from_micros(counters.microseconds.load(Ordering::Relaxed)),
         });
         let (repeats, refused) = (self.repeats.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed));
         LinkFigures { in_flight, repeats, refused, calls: calls.collect() }
     }
 
-    fn tally(&self, name: &'static str) -> Arc<Tally> {
-        if let Some(tally) = self.by_name.read().unwrap_or_else(PoisonError::into_inner).get(name) {
-            return Arc::clone(tally);
+    fn of(&self, name: &'static str) -> Arc<CallCounters> {
+        if let Some(counters) = self.by_name.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+            return Arc::clone(counters);
         }
         Arc::clone(self.by_name.write().unwrap_or_else(PoisonError::into_inner).entry(name).or_default())
     }
