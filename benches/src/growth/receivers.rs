@@ -64,7 +64,7 @@ impl Receivers {
 fn take(arrival: Arrival, noted: &Arrivals) {
     let now = Instant::now();
     let body: Value = serde_json::from_slice(&arrival.request.body).unwrap_or_default();
-    arrival.treat(Behaviour::Answer(200));
+    arrival.respond(Behaviour::Answer(200));
     if let Some(txn) = body["data"]["txn_id"].as_str().or_else(|| body["data"]["txnId"].as_str()) {
         let (arrivals, more) = &**noted;
         arrivals.lock().unwrap_or_else(PoisonError::into_inner).entry(txn.to_owned()).or_insert(now);

@@ -1,7 +1,7 @@
-//! The sandbox issuer: real SD-JWT credentials in the identity authority's profile.
+//! The sandbox issuer: SD-JWT credentials in the identity authority's profile.
 //!
-//! What it makes differs from a production credential in one thing, the key. The salts, digests,
-//! decoys, key binding and signatures are as the authority's, so the verifier is exercised in full.
+//! Its credentials differ from real ones only in the key. Salts, digests, decoys, key binding and
+//! signatures are the same, so the whole verifier is tested.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use uuid::Uuid;
 use crate::keys::{KeyError, SigningKey};
 use crate::residents::Resident;
 
-/// How long a credential is good for.
+/// How long a credential is valid.
 const CREDENTIAL_LIFETIME: Duration = Duration::from_secs(90 * 24 * 3_600);
-/// Digests without a disclosure, which hide how many claims a credential has (RFC 9901 §4.2.5).
+/// Digests without a disclosure, which hide the number of claims (RFC 9901 §4.2.5).
 const DECOYS: usize = 2;
 
 /// The holder's key, to which a credential is bound.
@@ -27,7 +27,7 @@ const DECOYS: usize = 2;
 pub struct HolderKey(SigningKey);
 
 impl HolderKey {
-    /// A fresh key.
+    /// Generates a key.
     ///
     /// # Errors
     /// The cryptographic library failed.
@@ -35,8 +35,8 @@ impl HolderKey {
         SigningKey::generate().map(Self)
     }
 
-    /// Appends a key-binding JWT to a credential (RFC 9901 §4.3): the proof, for this audience and
-    /// this nonce, that whoever presents it holds the key.
+    /// Appends a key-binding JWT to a credential (RFC 9901 §4.3), which proves possession of the key for this
+    /// audience and nonce.
     ///
     /// # Errors
     /// The cryptographic library failed.
@@ -56,7 +56,7 @@ pub struct SandboxIssuer {
 }
 
 impl SandboxIssuer {
-    /// An issuer of this name (the credential's `iss`) with a fresh key.
+    /// An issuer of this name (the credential's `iss`) with a new key.
     ///
     /// # Errors
     /// The cryptographic library failed.
@@ -85,7 +85,7 @@ impl SandboxIssuer {
         self.key.to_pkcs8()
     }
 
-    /// The name that its credentials carry as `iss`.
+    /// Its name, the `iss` of its credentials.
     #[must_use]
     pub fn issuer(&self) -> &str {
         &self.name
@@ -107,8 +107,8 @@ impl SandboxIssuer {
         json!({"keys": [key]}).to_string()
     }
 
-    /// Issues a credential that discloses those of the claims that the resident has, bound to the
-    /// holder's key and without a proof of it yet: it ends in `~`.
+    /// Issues a credential that discloses those of the claims that the resident has. It names the holder's
+    /// key, has no key-binding JWT yet, and ends in `~`.
     ///
     /// # Errors
     /// The cryptographic library failed.
@@ -122,7 +122,7 @@ impl SandboxIssuer {
         for _ in 0..DECOYS {
             digests.push(sha256(&salt()?));
         }
-        // Salted digests in sorted order say nothing about the order of the claims.
+        // Sorted digests do not reveal the order of the claims.
         digests.sort_unstable();
 
         let id = Uuid::new_v4();

@@ -1,6 +1,5 @@
-//! P-256 keys and the compact ES256 signatures made with them (RFC 7515, RFC 7518 §3.4).
-//!
-//! A key is parsed once and signs many times. Verification belongs to the authority crate.
+//! P-256 keys and compact ES256 signatures (RFC 7515, RFC 7518 §3.4). Verification is in the authority
+//! crate.
 
 use std::fmt;
 
@@ -18,7 +17,7 @@ pub enum KeyError {
     /// The bytes are not a P-256 private key in PKCS#8.
     #[error("not a P-256 private key in PKCS#8")]
     Malformed,
-    /// The cryptographic library failed, which it does only when the system has no randomness.
+    /// The cryptographic library failed, for example because the system has no randomness.
     #[error("the cryptographic library failed")]
     Library,
 }
@@ -32,7 +31,7 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// A fresh key.
+    /// Generates a key.
     ///
     /// # Errors
     /// The cryptographic library failed.
@@ -44,7 +43,7 @@ impl SigningKey {
     /// The key in this PKCS#8 document.
     ///
     /// # Errors
-    /// The bytes are no such key.
+    /// The bytes are not a P-256 key in PKCS#8.
     pub fn from_pkcs8(bytes: &[u8]) -> Result<Self, KeyError> {
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, bytes).map_err(|_| KeyError::Malformed)?;
         Self::from_pair(pair)
@@ -73,7 +72,7 @@ impl SigningKey {
         json!({"kty": "EC", "crv": "P-256", "x": self.x, "y": self.y})
     }
 
-    /// The thumbprint of the public key (RFC 7638), which serves as its id.
+    /// The thumbprint of the public key (RFC 7638), used as its id.
     #[must_use]
     pub fn thumbprint(&self) -> String {
         let canonical = format!(r#"{{"crv":"P-256","kty":"EC","x":"{}","y":"{}"}}"#, self.x, self.y);

@@ -1,9 +1,8 @@
-//! Stand-ins for what lies outside the service: the identity app with an issuer of its own, the
-//! upstreams of every other flow, and a webhook receiver.
+//! Test doubles for external systems: the identity app with its own issuer, the upstreams of the flows,
+//! and a webhook receiver.
 //!
-//! They speak the real protocols with keys that only the sandbox profile trusts; production never
-//! mounts them. Nothing here knows the store or the actors: the identity app reaches the service
-//! through its public callback, and the upstreams report to the internal listener, like real ones.
+//! They use the real protocols, with keys that only the sandbox profile trusts. Like real ones, the
+//! identity app posts to the public callback, and the upstreams report to the internal listener.
 
 pub mod app;
 pub mod issuer;

@@ -1,14 +1,14 @@
-//! How every page of the sandbox is sent: one style sheet, one strict policy, never cached.
+//! How pages of the sandbox are sent: one style sheet, a strict content security policy, no caching.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, ContentType, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use askama::Template;
 
-/// Everything comes from this origin, nothing is inline, nothing frames the page.
+/// No inline content, no other origins, no framing.
 const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// A template as an answer.
+/// Renders a template into a response.
 pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse {
     match template.render() {
         Ok(html) => HttpResponse::build(status)

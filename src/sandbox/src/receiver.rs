@@ -1,9 +1,7 @@
-//! A small webhook receiver, for the demo, for `sakshi listen` and for tests: it records what arrives
-//! and answers as it is told to, well or badly. [`listen`] asks about each request instead, and keeps
-//! none.
+//! A webhook receiver for the demo, `sakshi listen` and tests. A [`WebhookReceiver`] records requests and
+//! answers as configured. [`listen`] passes each request to the caller instead, who decides the answer.
 //!
-//! It is a real HTTP/1.1 server on the caller's runtime, and it ends, connections included, when it
-//! is dropped.
+//! It is an HTTP/1.1 server on the caller's runtime. Dropping it closes all connections.
 
 use std::future::{pending, poll_fn};
 use std::io;
@@ -29,12 +27,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-/// Bytes of a body that is recorded; a longer one breaks the connection.
+/// Bytes of a body; a longer one closes the connection.
 const BODY_BYTES_MAX: usize = 32 * 1_024 * 1_024;
 /// How long [`Behaviour::CloseIdle`] keeps a connection before closing it.
 const IDLE_TIME: Duration = Duration::from_millis(2);
 
-/// How the receiver treats the requests that it records.
+/// How the receiver answers requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Behaviour {
     /// Answers with this status.
@@ -47,12 +45,12 @@ pub enum Behaviour {
     Redirect(String),
     /// Answers 200 after a while.
     SlowAnswer(Duration),
-    /// Answers 200, promises to keep the connection, and closes it a moment later without looking
-    /// whether a request is arriving.
+    /// Answers 200 with a keep-alive connection, and closes it a moment later even if another request is
+    /// arriving.
     CloseIdle,
 }
 
-/// A request as it arrived.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Received {
     /// Its method.
@@ -63,32 +61,32 @@ pub struct Received {
     pub headers: HeaderMap,
     /// Its body.
     pub body: Bytes,
-    /// When the last byte of it had arrived.
+    /// When it was complete.
     pub at: Timestamp,
 }
 
-/// A request that waits to be told how it is treated; dropping it closes the connection.
+/// A request that waits for its answer; dropping it closes the connection.
 #[derive(Debug)]
 pub struct Arrival {
     /// The request.
     pub request: Received,
-    told: oneshot::Sender<Behaviour>,
+    behaviour: oneshot::Sender<Behaviour>,
 }
 
 impl Arrival {
-    /// Treats the request like this.
-    pub fn treat(self, behaviour: Behaviour) {
-        // Whoever sent it may have hung up meanwhile.
-        let _ = self.told.send(behaviour);
+    /// Answers the request like this.
+    pub fn respond(self, behaviour: Behaviour) {
+        // The sender may have closed the connection meanwhile.
+        let _ = self.behaviour.send(behaviour);
     }
 }
 
-/// Says how a request is treated.
-enum Judge {
-    /// Every one like this, after it was recorded.
-    Fixed(Recorder),
-    /// Whoever listens says it for each.
-    Asked(mpsc::Sender<Arrival>),
+/// Decides how requests are answered.
+enum Handler {
+    /// Records each and answers as configured.
+    Record(Recorder),
+    /// Passes each to the caller of [`listen`].
+    Forward(mpsc::Sender<Arrival>),
 }
 
 struct Recorder {
@@ -100,18 +98,18 @@ struct Recorder {
 /// A running receiver.
 pub struct WebhookReceiver {
     address: SocketAddr,
-    judge: Arc<Judge>,
+    handler: Arc<Handler>,
     server: AbortHandle,
 }
 
-/// Starts a receiver at an address, on the current tokio or actix runtime. What arrives comes out of
-/// the channel, one at a time, and waits there to be told how it is treated.
+/// Starts a receiver at an address, on the current tokio or actix runtime. The channel yields the requests,
+/// one at a time.
 ///
 /// # Errors
 /// The address cannot be bound.
 pub async fn listen(address: SocketAddr) -> io::Result<(WebhookReceiver, mpsc::Receiver<Arrival>)> {
     let (arrivals, arrived) = mpsc::channel(1);
-    Ok((WebhookReceiver::bind(address, Judge::Asked(arrivals)).await?, arrived))
+    Ok((WebhookReceiver::bind(address, Handler::Forward(arrivals)).await?, arrived))
 }
 
 impl WebhookReceiver {
@@ -121,21 +119,21 @@ impl WebhookReceiver {
     /// No port could be bound.
     pub async fn start(behaviour: Behaviour) -> io::Result<Self> {
         let recorder = Recorder { behaviour: Mutex::new(behaviour), received: Mutex::default(), count: watch::Sender::new(0) };
-        Self::bind(SocketAddr::from(([127, 0, 0, 1], 0)), Judge::Fixed(recorder)).await
+        Self::bind(SocketAddr::from(([127, 0, 0, 1], 0)), Handler::Record(recorder)).await
     }
 
-    async fn bind(address: SocketAddr, judge: Judge) -> io::Result<Self> {
+    async fn bind(address: SocketAddr, handler: Handler) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let judge = Arc::new(judge);
-        let server = tokio::spawn(serve(listener, Arc::clone(&judge))).abort_handle();
-        Ok(Self { address, judge, server })
+        let handler = Arc::new(handler);
+        let server = tokio::spawn(serve(listener, Arc::clone(&handler))).abort_handle();
+        Ok(Self { address, handler, server })
     }
 
     fn recorder(&self) -> Option<&Recorder> {
-        match &*self.judge {
-            Judge::Fixed(recorder) => Some(recorder),
-            Judge::Asked(_) => None,
+        match &*self.handler {
+            Handler::Record(recorder) => Some(recorder),
+            Handler::Forward(_) => None,
         }
     }
 
@@ -151,25 +149,24 @@ impl WebhookReceiver {
         format!("http://{}{path}", self.address)
     }
 
-    /// Treats the requests from now on in another way, unless each of them is asked about.
+    /// Changes how later requests are answered; no effect on a receiver of [`listen`].
     pub fn set_behaviour(&self, behaviour: Behaviour) {
         if let Some(recorder) = self.recorder() {
             *lock(&recorder.behaviour) = behaviour;
         }
     }
 
-    /// What has arrived so far, in the order of arrival; nothing where each request is asked about.
+    /// The requests so far, in order; always empty for a receiver of [`listen`].
     #[must_use]
     pub fn received(&self) -> Vec<Received> {
         self.recorder().map_or_else(Vec::new, |recorder| lock(&recorder.received).clone())
     }
 
-    /// Waits until at least `count` requests have arrived and returns all that have; fewer when the
-    /// time is up first.
+    /// Waits until at least `count` requests have arrived, or `time` has passed, and returns all.
     pub async fn wait_for(&self, count: usize, time: Duration) -> Vec<Received> {
         if let Some(recorder) = self.recorder() {
             let mut arrivals = recorder.count.subscribe();
-            // Both a time-out and success are told by what is returned.
+            // The result shows whether it timed out.
             let _ = timeout(time, arrivals.wait_for(|arrived| *arrived >= count)).await;
         }
         self.received()
@@ -182,13 +179,13 @@ impl Drop for WebhookReceiver {
     }
 }
 
-async fn serve(listener: TcpListener, judge: Arc<Judge>) {
+async fn serve(listener: TcpListener, handler: Arc<Handler>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => {
                 if let Ok((stream, _)) = accepted {
-                    connections.spawn(connection(stream, Arc::clone(&judge)));
+                    connections.spawn(connection(stream, Arc::clone(&handler)));
                 }
             }
             Some(_ended) = connections.join_next() => {}
@@ -196,13 +193,13 @@ async fn serve(listener: TcpListener, judge: Arc<Judge>) {
     }
 }
 
-async fn connection(stream: TcpStream, judge: Arc<Judge>) {
+async fn connection(stream: TcpStream, handler: Arc<Handler>) {
     let answered_idle = AtomicBool::new(false);
-    let service = service_fn(|request| answer(request, &judge, &answered_idle));
+    let service = service_fn(|request| answer(request, &handler, &answered_idle));
     let mut connection = pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     poll_fn(|context| match connection.as_mut().poll(context) {
         Poll::Ready(_ended) => Poll::Ready(()),
-        // A small answer is written in the poll that produced it.
+        // The poll that produced a small answer has also written it.
         Poll::Pending if answered_idle.load(Ordering::Relaxed) => Poll::Ready(()),
         Poll::Pending => Poll::Pending,
     })
@@ -212,15 +209,15 @@ async fn connection(stream: TcpStream, judge: Arc<Judge>) {
     }
 }
 
-/// Records a request and answers it; an error closes the connection.
-async fn answer(request: Request<Incoming>, judge: &Judge, answered_idle: &AtomicBool) -> Result<Response<Full<Bytes>>, Dropped> {
+/// Answers a request; an error closes the connection.
+async fn answer(request: Request<Incoming>, handler: &Handler, answered_idle: &AtomicBool) -> Result<Response<Full<Bytes>>, Dropped> {
     let (head, body) = request.into_parts();
     let body = Limited::new(body, BODY_BYTES_MAX).collect().await.map_err(|_| Dropped)?.to_bytes();
     let path = head.uri.path_and_query().map_or_else(String::new, ToString::to_string);
     let received = Received { method: head.method, path, headers: head.headers, body, at: SystemClock.now() };
-    let behaviour = match judge {
-        Judge::Fixed(recorder) => recorder.record(received),
-        Judge::Asked(arrivals) => ask(arrivals, received).await?,
+    let behaviour = match handler {
+        Handler::Record(recorder) => recorder.record(received),
+        Handler::Forward(arrivals) => ask(arrivals, received).await?,
     };
 
     let mut response = Response::new(Full::default());
@@ -249,17 +246,17 @@ impl Recorder {
 }
 
 async fn ask(arrivals: &mpsc::Sender<Arrival>, request: Received) -> Result<Behaviour, Dropped> {
-    let (told, behaviour) = oneshot::channel();
-    arrivals.send(Arrival { request, told }).await.map_err(|_| Dropped)?;
+    let (reply, behaviour) = oneshot::channel();
+    arrivals.send(Arrival { request, behaviour: reply }).await.map_err(|_| Dropped)?;
     behaviour.await.map_err(|_| Dropped)
 }
 
-/// The receiver hangs up.
+/// Makes hyper close the connection.
 #[derive(Debug, thiserror::Error)]
-#[error("the receiver hangs up")]
+#[error("the receiver closes the connection")]
 struct Dropped;
 
-/// Each critical section leaves its data whole, so a panic elsewhere does not spoil it.
+/// No critical section can leave inconsistent data, so poisoning is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

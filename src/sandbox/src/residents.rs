@@ -1,7 +1,7 @@
-//! Invented residents of the sandbox, and the values of their claims in the forms that real
-//! credentials use: dates as `dd-MM-yyyy`, yes and no as words, photos as Base64 JPEG.
+//! Invented residents, and the values of their claims in the forms of real credentials: dates as
+//! `dd-MM-yyyy`, flags as `Yes` and `No`, photos as Base64 JPEG.
 //!
-//! Nobody here exists: mail addresses end in a reserved domain and numbers are visibly made up.
+//! E-mail addresses are in a reserved domain, and numbers are visibly invented.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,9 +12,9 @@ use serde_json::Value;
 
 mod sample;
 
-/// A drawing, 240 by 300 pixels, that stands for every resident's photo.
+/// A drawing of 240 by 300 pixels, used as every resident's photo.
 const PORTRAIT: &[u8] = include_bytes!("../assets/portrait.jpg");
-/// Size of the large photo before Base64; with it, about 300 KB.
+/// Bytes of the large photo, which are about 300 KB in Base64.
 const LARGE_PORTRAIT_BYTES: usize = 225 * 1_000;
 
 /// A resident's photo.
@@ -22,7 +22,7 @@ const LARGE_PORTRAIT_BYTES: usize = 225 * 1_000;
 enum Portrait {
     /// A few kilobytes.
     Small,
-    /// About 300 KB in Base64, as the largest photos seen.
+    /// About 300 KB in Base64, like the largest real photos.
     Large,
 }
 
@@ -46,11 +46,11 @@ struct Home {
 /// An invented resident.
 #[derive(Debug)]
 pub struct Resident {
-    /// Names the resident in forms and scripts.
+    /// Identifies the resident in forms and scripts.
     pub id: &'static str,
     /// The resident's name.
     pub name: &'static str,
-    /// What makes this resident worth testing with.
+    /// What this resident is useful for in tests.
     pub about: &'static str,
     local_name: Option<&'static str>,
     /// Year, month, day.
@@ -84,7 +84,7 @@ impl Resident {
         self.born.0
     }
 
-    /// The value of a claim as a credential issued now states it, if the resident has one.
+    /// The value of a claim in a credential that is issued now, if the resident has it.
     #[must_use]
     pub fn claim(&self, claim: Claim, now: Timestamp) -> Option<Value> {
         self.text(claim, now).map(Value::String)
@@ -93,7 +93,7 @@ impl Resident {
     /// Whether the resident has a value for a claim.
     #[must_use]
     pub fn has(&self, claim: Claim, now: Timestamp) -> bool {
-        // The photo is the one value that is costly to make, and everybody has one.
+        // Everybody has a photo, and encoding it would be slow.
         claim == Claim::Photo || self.text(claim, now).is_some()
     }
 

@@ -90,7 +90,7 @@ async fn who_listens_says_for_each_request_how_it_is_treated() {
         for behaviour in [Behaviour::Answer(503), Behaviour::Answer(204)] {
             let arrival = arrivals.recv().await.unwrap();
             assert_eq!((arrival.request.method.as_str(), arrival.request.body.as_ref()), ("POST", &b"x"[..]));
-            arrival.treat(behaviour);
+            arrival.respond(behaviour);
         }
         drop(arrivals.recv().await);
     });

@@ -1,7 +1,4 @@
-//! The tester's decision, and the callback that carries it to the service (authority protocol,
-//! section 5).
-
-use std::time::Duration;
+//! Carries out the tester's decision with a callback to the service (authority protocol, section 5).
 
 use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
@@ -9,65 +6,14 @@ use sakshi_domain::claims::ClaimSet;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::SandboxApp;
+use super::action::Action;
 use super::error::AppError;
 use super::intent::Intent;
+use super::state::SandboxApp;
 use crate::residents::Resident;
 
-/// How long the service may take to answer its callback.
-pub(super) const CALLBACK_TIME_MAX: Duration = Duration::from_secs(20);
-/// Bytes shown of the service's reply.
+/// Bytes of the service's reply that are shown.
 const REPLY_BYTES_MAX: usize = 16 * 1_024;
-
-/// What the tester lets the user do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Action {
-    /// The face matches and the user consents.
-    #[default]
-    Approve,
-    /// The user rejects: 301.
-    Decline,
-    /// The face is not a living one: 302.
-    FailLiveness,
-    /// The user aborts: 303.
-    Abort,
-    /// The face is another's: 304.
-    FailMatch,
-    /// The user closes the app; nobody is told.
-    WalkAway,
-}
-
-impl Action {
-    /// Their names.
-    pub(super) const WORDS: [&'static str; 6] = ["approve", "decline", "abort", "fail_liveness", "fail_match", "walk_away"];
-
-    /// Reads a name.
-    ///
-    /// # Errors
-    /// There is no such action.
-    pub(super) fn named(word: &str) -> Result<Self, AppError> {
-        Ok(match word {
-            "approve" => Self::Approve,
-            "decline" => Self::Decline,
-            "abort" => Self::Abort,
-            "fail_liveness" => Self::FailLiveness,
-            "fail_match" => Self::FailMatch,
-            "walk_away" => Self::WalkAway,
-            _ => return Err(AppError::UnknownAction),
-        })
-    }
-
-    /// The authority's code and message for a failure.
-    const fn failure(self) -> Option<(u16, &'static str)> {
-        match self {
-            Self::Approve | Self::WalkAway => None,
-            Self::Decline => Some((301, "User Reject")),
-            Self::FailLiveness => Some((302, "Face liveness failed")),
-            Self::Abort => Some((303, "User Abort")),
-            Self::FailMatch => Some((304, "Face mismatch")),
-        }
-    }
-}
 
 /// The form of the callback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -80,7 +26,7 @@ pub(super) enum Form {
     Json,
 }
 
-/// A decision.
+/// The tester's decision.
 pub(super) struct Decision {
     pub(super) resident: &'static Resident,
     pub(super) action: Action,
@@ -95,11 +41,11 @@ pub(super) struct Reply {
     pub(super) status: u16,
     /// Its content type.
     pub(super) content_type: String,
-    /// Its body, cut where it is very long.
+    /// Its body, up to a limit.
     pub(super) body: String,
 }
 
-/// Carries a decision out. `None` means that the user walked away and nothing was sent.
+/// Carries out a decision. Returns `None` when the user walked away and nothing was sent.
 ///
 /// # Errors
 /// The intent has expired, the credential could not be signed, or the service could not be reached.
@@ -133,8 +79,8 @@ fn credential(app: &SandboxApp, intent: &Intent, decision: &Decision) -> Result<
     app.holder.bind(&credential, &intent.says.txn, &intent.says.aud, now).map_err(|_| AppError::Signing)
 }
 
-/// The callback's content type and body. Nothing in the XML needs escaping: a transaction id is a
-/// UUID, a credential is base64url with dots and tildes, and the messages are our own.
+/// The callback's content type and body. Nothing in the XML needs escaping: the id is a UUID, a credential
+/// is base64url with dots and tildes, and the messages are constants.
 fn callback(app: &SandboxApp, intent: &Intent, form: Form, outcome: &Outcome) -> (&'static str, String) {
     let txn = intent.txn;
     let at = app.clock.now();

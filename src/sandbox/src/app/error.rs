@@ -1,31 +1,28 @@
-//! What can go wrong in the sandbox identity app, for scripts as JSON and for browsers as a page.
-
-use std::fmt;
+//! The errors of the sandbox identity app. Scripts get them as JSON.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError};
 use serde_json::json;
 
-use super::answer::Action;
-use super::pages;
+use super::action::Action;
 
-/// Why the app does not answer.
+/// Why the app does not answer an intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AppError {
-    /// What was given is neither an intent nor a QR value that holds one.
+    /// The text is neither an intent nor a QR value that contains one.
     #[error("Give an intent JWT, or the qrPayload that holds one.")]
     Unreadable,
     /// The form or JSON body cannot be read.
     #[error("The body needs an intent, and may have resident, action, form (xml or json) and key_binding (true or false).")]
     MalformedBody,
-    /// The intent's callback is not the service's.
+    /// The intent's callback belongs to another service.
     #[error("This intent was made for another address; the sandbox answers only to the service at its own host and port.")]
     ForeignCallback,
-    /// The intent's time is over.
+    /// The intent has expired.
     #[error("This intent has expired; open a new transaction.")]
     Expired,
     /// There is no such action.
-    #[error("There is no such action; the actions are {}.", Action::WORDS.join(", "))]
+    #[error("There is no such action; the actions are {}.", Action::NAMES.join(", "))]
     UnknownAction,
     /// There is no such resident.
     #[error("There is no such resident; GET /sandbox/residents lists them.")]
@@ -39,7 +36,7 @@ pub enum AppError {
 }
 
 impl AppError {
-    /// The stable word for it.
+    /// Its stable code.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -52,11 +49,6 @@ impl AppError {
             Self::Signing => "signing_failed",
             Self::NoAnswer => "callback_unanswered",
         }
-    }
-
-    /// The same error, shown as a page.
-    pub(super) const fn as_page(self) -> PageError {
-        PageError(self)
     }
 }
 
@@ -80,31 +72,5 @@ impl ResponseError for AppError {
             "code": self.code(),
             "statusCode": status.as_u16(),
         }))
-    }
-}
-
-/// An [`AppError`] on its way to a browser.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PageError(AppError);
-
-impl From<AppError> for PageError {
-    fn from(error: AppError) -> Self {
-        Self(error)
-    }
-}
-
-impl fmt::Display for PageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl ResponseError for PageError {
-    fn status_code(&self) -> StatusCode {
-        self.0.status_code()
-    }
-
-    fn error_response(&self) -> HttpResponse {
-        pages::problem(self.0)
     }
 }

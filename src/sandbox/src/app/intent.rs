@@ -1,4 +1,4 @@
-//! The intent as the app was given it, read but not trusted.
+//! The intent that the app was given. Its signature is not checked.
 
 use sakshi_authority::intent::{IntentClaims, decode_unverified};
 use sakshi_authority::qr::decode_qr_payload;
@@ -9,11 +9,11 @@ use url::Url;
 
 use super::error::AppError;
 
-/// An intent whose answer may be posted.
+/// An intent whose answer may be sent.
 pub(super) struct Intent {
-    /// The compact JWS, to be carried through the form.
+    /// The compact JWS, which the form passes on.
     pub(super) jwt: String,
-    /// What it says.
+    /// Its contents.
     pub(super) says: IntentClaims,
     /// The transaction it is for.
     pub(super) txn: TxnId,
@@ -22,11 +22,11 @@ pub(super) struct Intent {
 }
 
 impl Intent {
-    /// Reads an intent JWT, a QR payload or the digits of one.
+    /// Reads an intent JWT, a QR payload, or the digits of a QR payload.
     ///
     /// # Errors
-    /// Neither can be read; or the answer would go to somebody other than the service at `base`,
-    /// which would make the sandbox a relay for anyone who can reach it.
+    /// The text cannot be read, or its callback is not under `base`: the sandbox must not send requests to
+    /// other servers for anybody who can reach it.
     pub(super) fn read(text: &str, base: &Url) -> Result<Self, AppError> {
         let text = text.trim();
         let jwt = match decode_qr_payload(text) {
@@ -42,7 +42,7 @@ impl Intent {
         Ok(Self { jwt, says, txn, callback })
     }
 
-    /// Whether the real app would not answer it any more.
+    /// Whether it has expired.
     pub(super) fn is_expired(&self, now: Timestamp) -> bool {
         self.says.exp <= now.seconds()
     }

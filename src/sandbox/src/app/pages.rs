@@ -1,24 +1,27 @@
-//! The pages of the app. What a page shows is decided in [`super::intent`] and [`super::answer`].
+//! The pages of the app, with its errors as pages.
+
+use std::fmt;
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form as FormBody, Query};
-use actix_web::{HttpResponse, ResponseError as _};
+use actix_web::{HttpResponse, ResponseError};
 use askama::Template;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::language::Language;
 use serde::Deserialize;
 use url::Url;
 
-use super::SandboxApp;
-use super::answer::{Action, Decision, Form, Reply, carry_out};
-use super::error::{AppError, PageError};
+use super::action::Action;
+use super::answer::{Decision, Form, Reply, carry_out};
+use super::error::AppError;
 use super::intent::Intent;
-use super::scripts::DEFAULT_RESIDENT;
+use super::script_api::DEFAULT_RESIDENT;
+use super::state::SandboxApp;
 use super::wording;
 use crate::page::page;
 use crate::residents::Resident;
 
-/// The names under which deep links and people hand an intent over.
+/// The query parameters in which deep links and forms pass an intent.
 #[derive(Deserialize)]
 pub(super) struct Given {
     req: Option<String>,
@@ -40,9 +43,9 @@ enum Origin {
 }
 
 impl Origin {
-    /// The address of a transaction there. The portal's is on the host that the tester is on, where
-    /// they have signed in.
-    fn address(self, txn: TxnId, public_base: &Url) -> String {
+    /// The URL of a transaction there. The portal's is relative, because the tester is signed in on this
+    /// host.
+    fn url(self, txn: TxnId, public_base: &Url) -> String {
         match self {
             Self::Portal => format!("../portal/transactions/{txn}"),
             Self::Page => format!("{}/v/{txn}", public_base.as_str().trim_end_matches('/')),
@@ -103,7 +106,7 @@ struct ProblemPage {
     message: String,
 }
 
-/// Shows the consent screen of an intent, or asks for one.
+/// Shows the consent screen of an intent, or a form to enter one.
 pub(super) async fn show(app: Data<SandboxApp>, given: Query<Given>) -> Result<HttpResponse, PageError> {
     let given = given.into_inner();
     let from = given.from;
@@ -131,10 +134,10 @@ pub(super) async fn show(app: Data<SandboxApp>, given: Query<Given>) -> Result<H
     Ok(page(StatusCode::OK, &consent))
 }
 
-/// Carries out what the tester decided and shows the service's reply.
+/// Carries out the tester's decision and shows the service's reply.
 pub(super) async fn decide(app: Data<SandboxApp>, form: FormBody<DecisionForm>) -> Result<HttpResponse, PageError> {
     let form = form.into_inner();
-    let action = Action::named(&form.action)?;
+    let action = Action::from_name(&form.action).ok_or(AppError::UnknownAction)?;
     let intent = Intent::read(&form.intent, &app.public_base)?;
     let resident = Resident::find(&form.resident).ok_or(AppError::UnknownResident)?;
     let decision = Decision { resident, action, form: form.form, key_binding: form.key_binding.is_some() };
@@ -144,13 +147,34 @@ pub(super) async fn decide(app: Data<SandboxApp>, form: FormBody<DecisionForm>) 
         accepted: reply.as_ref().is_some_and(|reply| (200..300).contains(&reply.status)),
         reply: reply.as_ref(),
         from: form.from,
-        back: form.from.address(intent.txn, &app.public_base),
+        back: form.from.url(intent.txn, &app.public_base),
         intent: &intent,
     };
     Ok(page(StatusCode::OK, &outcome))
 }
 
-/// An error as a page.
-pub(super) fn problem(error: AppError) -> HttpResponse {
-    page(error.status_code(), &ProblemPage { message: error.to_string() })
+/// An error that is shown as a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PageError(pub(super) AppError);
+
+impl From<AppError> for PageError {
+    fn from(error: AppError) -> Self {
+        Self(error)
+    }
+}
+
+impl fmt::Display for PageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl ResponseError for PageError {
+    fn status_code(&self) -> StatusCode {
+        self.0.status_code()
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        page(self.status_code(), &ProblemPage { message: self.to_string() })
+    }
 }

@@ -1,8 +1,8 @@
-//! Claims and channels in the words that a user reads.
+//! Claims and channels as users read them.
 
 use sakshi_domain::claims::Claim;
 
-/// What is shared, as the consent screen says it.
+/// A claim on the consent screen.
 pub(super) const fn claim(claim: Claim) -> &'static str {
     match claim {
         Claim::Name => "Full name",

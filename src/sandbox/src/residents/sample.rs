@@ -1,4 +1,4 @@
-//! The table of residents; what each is good for stands in its `about`.
+//! The table of residents; `about` says what each is useful for.
 
 use super::{Home, Portrait, Resident};
 

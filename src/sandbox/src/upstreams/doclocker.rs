@@ -1,5 +1,5 @@
-//! The document locker upstream: the person shares what was asked for, one document cannot be
-//! had, or the person declines.
+//! The document locker upstream: the person shares all documents, one of them cannot be fetched, or the
+//! person declines.
 
 use sakshi_domain::claims::Claim;
 use sakshi_domain::flow::report_kind::ReportKind;
@@ -11,13 +11,13 @@ use sakshi_domain::time::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::case::Outgoing;
 use super::error::FlowError;
-use super::intake::{Order, checked, list, text};
+use super::order::{Order, checked, declaration, list, text};
+use super::reporter::PendingReport;
 use super::{pdf, person};
 use crate::residents::Resident;
 
-/// Characters of the title that a document is given.
+/// Characters of a document's title.
 const TITLE_CHARS_MAX: usize = 200;
 /// The outcomes that a script may ask for.
 const OUTCOMES: [&str; 4] = ["fetched", "partly", "pending", "failed"];
@@ -29,16 +29,16 @@ pub(super) struct LockerDraft {
     consent_text: Option<String>,
 }
 
-/// Documents that a person is asked for.
+/// The documents that a person is asked for.
 pub(super) struct Locker {
     pub(super) docs: Vec<Text>,
     pub(super) declaration: String,
-    stand: LockerStand,
+    state: LockerState,
 }
 
-enum LockerStand {
+enum LockerState {
     Asked,
-    /// The first document has come, and this one's others are awaited.
+    /// The first document was fetched; the resident's others are pending.
     Begun {
         resident: &'static Resident,
         at: Timestamp,
@@ -49,18 +49,18 @@ enum LockerStand {
 /// What the person does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockerAction {
-    /// Shares everything.
+    /// Shares all documents.
     Share,
-    /// Shares everything, and the last document cannot be had.
+    /// Shares all documents, but the last cannot be fetched.
     SharePartly,
-    /// Shares everything; the first document comes now and the others later.
+    /// Shares all documents; the first is fetched now, the others later.
     Begin,
     /// Shares nothing.
     Decline,
 }
 
 impl LockerAction {
-    /// Reads a word of scripts and forms.
+    /// Reads the name from a script or form.
     ///
     /// # Errors
     /// [`FlowError::UnknownOutcome`].
@@ -82,65 +82,60 @@ impl LockerDraft {
         let docs: Option<Vec<Text>> =
             docs.iter().enumerate().map(|(index, doc)| text(&mut invalid, &format!("docs[{index}]"), Some(doc))).collect();
         let declaration = declaration(&mut invalid, self.consent_text);
-        let locker = || Some(Locker { docs: docs?, declaration: declaration?, stand: LockerStand::Asked });
+        let locker = || Some(Locker { docs: docs?, declaration: declaration?, state: LockerState::Asked });
         checked(invalid, locker())
     }
 }
 
-/// The declaration that the person has agreed to.
-pub(super) fn declaration(invalid: &mut Invalid, given: Option<String>) -> Option<String> {
-    invalid.check("consent_text", given.filter(|text| !text.trim().is_empty()).ok_or("is required"))
-}
-
 impl Locker {
-    pub(super) const fn standing(&self) -> (&'static str, bool) {
-        match self.stand {
-            LockerStand::Asked => ("waits for the person", true),
-            LockerStand::Begun { .. } => ("the first document has come", true),
-            LockerStand::Over(how) => (how, false),
+    pub(super) const fn summary(&self) -> (&'static str, bool) {
+        match self.state {
+            LockerState::Asked => ("waits for the person", true),
+            LockerState::Begun { .. } => ("the first document has come", true),
+            LockerState::Over(how) => (how, false),
         }
     }
 
-    pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<Outgoing>, FlowError> {
+    pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
         self.act(order, LockerAction::named(outcome)?, person::adult_at(0, now)?, now)
     }
 
-    /// Carries the person's decision out.
+    /// Carries out the person's decision.
     ///
     /// # Errors
-    /// It is decided already, or cannot be done with these documents.
+    /// Nothing is left to decide, or the action needs several documents.
     pub(super) fn act(
         &mut self,
         order: &Order,
         action: LockerAction,
         resident: &'static Resident,
         now: Timestamp,
-    ) -> Result<Vec<Outgoing>, FlowError> {
-        let begun = match self.stand {
-            LockerStand::Over(how) => return Err(FlowError::Over(how)),
-            LockerStand::Begun { resident, at } => Some((resident, at)),
-            LockerStand::Asked => None,
+    ) -> Result<Vec<PendingReport>, FlowError> {
+        let begun = match self.state {
+            LockerState::Over(how) => return Err(FlowError::Over(how)),
+            LockerState::Begun { resident, at } => Some((resident, at)),
+            LockerState::Asked => None,
         };
         if action != LockerAction::Decline && action != LockerAction::Share && self.docs.len() < 2 {
             return Err(FlowError::NotNow("Only one document was asked for, so it comes or it does not."));
         }
-        // Once one document came, the others are the same person's.
+        // After the first document, the others belong to the same person.
         let (resident, first) = begun.unwrap_or((resident, now));
         let fetched = |index: usize| self.document(index, resident, if index == 0 { first } else { now });
         let missing = |index: usize, status| json!({"docType": self.docs.get(index), "status": status});
         let all = 0..self.docs.len();
         let last = all.end.saturating_sub(1);
-        let (message, docs, stand): (&str, Vec<Value>, LockerStand) = match action {
-            LockerAction::Share => ("Documents fetched", all.map(fetched).collect(), LockerStand::Over("every document was fetched")),
+        let (message, docs, state): (&str, Vec<Value>, LockerState) = match action {
+            LockerAction::Share => ("Documents fetched", all.map(fetched).collect(), LockerState::Over("every document was fetched")),
             LockerAction::SharePartly => {
                 let docs = all.map(|index| if index == last { missing(index, LockerStatus::Failed) } else { fetched(index) });
-                ("Documents fetched in part", docs.collect(), LockerStand::Over("one document could not be had"))
+                ("Documents fetched in part", docs.collect(), LockerState::Over("one document could not be had"))
             }
             LockerAction::Begin => {
                 let docs = all.map(|index| if index == 0 { fetched(index) } else { missing(index, LockerStatus::Pending) });
-                ("Documents are being fetched", docs.collect(), LockerStand::Begun { resident, at: first })
+                ("Documents are being fetched", docs.collect(), LockerState::Begun { resident, at: first })
             }
-            LockerAction::Decline => ("The user declined to share documents", Vec::new(), LockerStand::Over("the person declined")),
+            LockerAction::Decline => ("The user declined to share documents", Vec::new(), LockerState::Over("the person declined")),
         };
         let (success, status) = if docs.is_empty() { (false, 403) } else { (true, 200) };
         let payload = json!({
@@ -150,8 +145,8 @@ impl Locker {
             "request_id": order.request_id,
             "data": {"transactionId": order.id, "docs": docs},
         });
-        self.stand = stand;
-        Ok(vec![Outgoing::new(order, ReportKind::DocLocker, message, payload)])
+        self.state = state;
+        Ok(vec![PendingReport::new(order, ReportKind::DocLocker, message, payload)])
     }
 
     fn document(&self, index: usize, resident: &Resident, at: Timestamp) -> Value {
@@ -169,7 +164,7 @@ impl Locker {
             "issued": {
                 "name": title,
                 "type": "file",
-                // Base64 is four characters for three bytes; padding stands for what is missing.
+                // The decoded length: Base64 has four characters for three bytes, with padding.
                 "size": (pdf.len() / 4 * 3 - pdf.bytes().rev().take_while(|byte| *byte == b'=').count()).to_string(),
                 "date": "2019-05-02",
                 "uri": format!("in.example.sandbox-{code}-DEMO{index:07}"),

@@ -1,5 +1,4 @@
-//! What can go wrong in the sandbox upstreams, for the service and for scripts as JSON and for
-//! browsers as a page.
+//! The errors of the sandbox upstreams. The service and scripts get them as JSON, browsers as a page.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError};
@@ -9,19 +8,19 @@ use serde_json::{Value, json};
 /// Why an upstream does not do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlowError {
-    /// The order does not carry the upstream's token.
+    /// The order has no valid token.
     #[error("Give the upstream's token as Authorization: Bearer.")]
     Unauthorized,
-    /// The order is not acceptable.
+    /// The order is invalid.
     #[error("The order is not acceptable: {0}")]
     Order(#[from] Invalid),
-    /// Another order was taken under the same id.
+    /// Another order with this id exists.
     #[error("Another order was taken under this id.")]
     OrderedOtherwise,
     /// The form or JSON body cannot be read.
     #[error("The body cannot be read; a script gives {{\"outcome\":\"<word>\"}}.")]
     MalformedBody,
-    /// There is no such order, or none any more since the process began.
+    /// There is no such order; a restart loses all orders.
     #[error("There is no such order. Orders are held in memory, and a restart of the process forgets them.")]
     NoSuchFlow,
     /// The order was dropped to make room.
@@ -30,16 +29,16 @@ pub enum FlowError {
     /// The document has no such signer.
     #[error("This document has no such signer.")]
     NoSuchSigner,
-    /// Somebody signs before this one.
+    /// Another signer must sign first.
     #[error("It is not this signer's turn: {0} signs first.")]
     NotYourTurn(String),
-    /// Nothing can be decided any more.
+    /// Nothing is left to decide.
     #[error("There is nothing left to decide: {0}.")]
     Over(&'static str),
     /// It cannot be done now.
     #[error("{0}")]
     NotNow(&'static str),
-    /// What somebody wrote cannot be used.
+    /// A text that a person entered is invalid.
     #[error("What was written cannot be used: it {0}.")]
     Words(String),
     /// There is no such outcome.
@@ -48,16 +47,16 @@ pub enum FlowError {
     /// There is no such resident.
     #[error("There is no such resident; GET /sandbox/residents lists them.")]
     UnknownResident,
-    /// The service answered none of several attempts.
+    /// The service did not answer any attempt.
     #[error("The service did not answer the report; it is kept, and the next outcome or the button of its page sends it again.")]
     Unreachable,
-    /// The PAN source was told to fail.
+    /// The PAN source is configured to fail for this PAN.
     #[error("The PAN source failed, as its data file says it shall.")]
     PanSource,
 }
 
 impl FlowError {
-    /// The stable word for it.
+    /// Its stable code.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
@@ -79,7 +78,7 @@ impl FlowError {
         }
     }
 
-    /// The body for scripts and for the service.
+    /// The JSON body.
     pub(super) fn body(&self) -> Value {
         let status = self.status_code();
         let mut body = json!({

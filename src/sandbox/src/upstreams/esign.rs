@@ -1,7 +1,7 @@
-//! The eSign upstream: signers sign in order until all have, one rejects, or an invitation ends.
+//! The eSign upstream: signers sign in order until all have signed, one rejects, or an invitation expires.
 //!
-//! The signed document is the PDF with a block of comments that names the signers, which is no
-//! legal signature; what is no PDF comes back as it is.
+//! The signed document is the PDF with comments that name the signers, which is no legal signature. A file
+//! that is not a PDF is returned unchanged.
 
 use sakshi_domain::flow::file::Base64File;
 use sakshi_domain::flow::report_kind::ReportKind;
@@ -13,15 +13,15 @@ use sakshi_domain::time::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::case::Outgoing;
 use super::error::FlowError;
-use super::intake::{Order, checked, file, foreign_id, list, maybe_text, text};
+use super::order::{Order, checked, file, foreign_id, list, optional_text, text};
+use super::reporter::PendingReport;
 use super::{pdf, person};
 use crate::residents::Resident;
 
 /// The outcomes that a script may ask for.
 const OUTCOMES: [&str; 4] = ["completed", "rejected", "expired", "signed-once"];
-/// Why a signer rejects when a script does not say.
+/// The reason of a rejection by a script.
 const REASON: &str = "Rejected in the sandbox";
 
 #[derive(Default, Deserialize)]
@@ -52,7 +52,7 @@ struct SignerDraft {
 pub(super) struct Esign {
     pub(super) document_name: Text,
     reference: Option<Text>,
-    /// `None` once nobody can sign it any more.
+    /// `None` when nobody can sign any more.
     content: Option<Base64File>,
     pub(super) signers: Vec<Signer>,
 }
@@ -63,18 +63,18 @@ pub(super) struct Signer {
     reference: Option<Text>,
     pub(super) name: Text,
     pub(super) until: Timestamp,
-    pub(super) stand: Stand,
+    pub(super) state: SignerState,
 }
 
-/// How a signer stands.
-pub(super) enum Stand {
+/// The state of a signer.
+pub(super) enum SignerState {
     Waiting,
     Signed { resident: &'static Resident, at: Timestamp },
     Rejected { reason: Text },
     Expired,
 }
 
-impl Stand {
+impl SignerState {
     const fn status(&self) -> SigningStatus {
         match self {
             Self::Waiting => SigningStatus::Pending,
@@ -91,7 +91,7 @@ impl EsignDraft {
         let document = self.document.unwrap_or_default();
         let document_name = text(&mut invalid, "document.name", document.name.as_deref());
         let content = file(&mut invalid, "document.content", document.content);
-        let reference = maybe_text(&mut invalid, "documentReferenceId", self.document_reference_id.as_deref());
+        let reference = optional_text(&mut invalid, "documentReferenceId", self.document_reference_id.as_deref());
         let drafts = list(&mut invalid, "signerInfo", self.signer_info, SIGNERS_MAX);
         let read = |(index, draft): (usize, SignerDraft)| draft.check(index, &mut invalid);
         let signers: Option<Vec<Signer>> = drafts.into_iter().enumerate().map(read).collect();
@@ -111,11 +111,11 @@ impl SignerDraft {
     fn check(self, index: usize, invalid: &mut Invalid) -> Option<Signer> {
         let field = |name: &str| format!("signerInfo[{index}].{name}");
         let id = foreign_id(invalid, &field("signerId"), self.signer_id.as_deref());
-        let reference = maybe_text(invalid, &field("signerRefId"), self.signer_ref_id.as_deref());
+        let reference = optional_text(invalid, &field("signerRefId"), self.signer_ref_id.as_deref());
         let name = text(invalid, &field("signerName"), self.signer_name.as_deref());
         let until = self.invitation_expire_time_stamp.as_deref().and_then(Timestamp::parse_rfc3339);
         let until = invalid.check(&field("invitationExpireTimeStamp"), until.ok_or("must be an ISO 8601 timestamp with an offset"));
-        Some(Signer { id: id?, reference: reference?, name: name?, until: until?, stand: Stand::Waiting })
+        Some(Signer { id: id?, reference: reference?, name: name?, until: until?, state: SignerState::Waiting })
     }
 }
 
@@ -124,14 +124,14 @@ impl Esign {
         self.content.as_ref().map_or(0, |content| content.as_str().len())
     }
 
-    /// The document as it was ordered, while it can still be signed.
+    /// The document as ordered, while it can still be signed.
     pub(super) const fn content(&self) -> Option<&Base64File> {
         self.content.as_ref()
     }
 
-    /// How the document stands; an invitation's end is a fact about time.
+    /// The status of the document; an expired invitation ends it.
     pub(super) fn status(&self, now: Timestamp) -> SigningStatus {
-        let any = |status: SigningStatus| self.signers.iter().any(|signer| signer.stand.status() == status);
+        let any = |status: SigningStatus| self.signers.iter().any(|signer| signer.state.status() == status);
         if any(SigningStatus::Rejected) {
             SigningStatus::Rejected
         } else if any(SigningStatus::Expired) || self.waiting().any(|signer| signer.until <= now) {
@@ -144,15 +144,15 @@ impl Esign {
     }
 
     fn waiting(&self) -> impl Iterator<Item = &Signer> {
-        self.signers.iter().filter(|signer| matches!(signer.stand, Stand::Waiting))
+        self.signers.iter().filter(|signer| matches!(signer.state, SignerState::Waiting))
     }
 
-    /// Whose turn it is.
+    /// The signer whose turn it is.
     pub(super) fn next(&self) -> Option<&Signer> {
         self.waiting().next()
     }
 
-    pub(super) fn standing(&self, now: Timestamp) -> (&'static str, bool) {
+    pub(super) fn summary(&self, now: Timestamp) -> (&'static str, bool) {
         match self.status(now) {
             SigningStatus::Completed => ("every signer has signed", false),
             SigningStatus::Rejected => ("a signer has rejected", false),
@@ -162,25 +162,25 @@ impl Esign {
     }
 
     fn open(&self, now: Timestamp) -> Result<(), FlowError> {
-        let (standing, open) = self.standing(now);
-        if open { Ok(()) } else { Err(FlowError::Over(standing)) }
+        let (summary, open) = self.summary(now);
+        if open { Ok(()) } else { Err(FlowError::Over(summary)) }
     }
 
-    /// The signer, if it is theirs to decide now.
+    /// The signer, if it is their turn.
     fn turn(&mut self, signer: &str, now: Timestamp) -> Result<&mut Signer, FlowError> {
         let asked = self.signers.iter().find(|known| known.id.as_str() == signer).ok_or(FlowError::NoSuchSigner)?;
-        if matches!(asked.stand, Stand::Signed { .. }) {
+        if matches!(asked.state, SignerState::Signed { .. }) {
             return Err(FlowError::Over("this signer has signed"));
         }
         self.open(now)?;
-        match self.signers.iter_mut().find(|signer| matches!(signer.stand, Stand::Waiting)) {
+        match self.signers.iter_mut().find(|signer| matches!(signer.state, SignerState::Waiting)) {
             Some(next) if next.id.as_str() == signer => Ok(next),
             Some(before) => Err(FlowError::NotYourTurn(before.name.as_str().to_owned())),
             None => Err(FlowError::Over("nobody is asked to sign any more")),
         }
     }
 
-    /// One signature.
+    /// Signs the document.
     ///
     /// # Errors
     /// It is not this signer's turn, or nothing can be signed any more.
@@ -190,41 +190,41 @@ impl Esign {
         signer: &str,
         resident: &'static Resident,
         now: Timestamp,
-    ) -> Result<Vec<Outgoing>, FlowError> {
+    ) -> Result<Vec<PendingReport>, FlowError> {
         let signer = self.turn(signer, now)?;
-        signer.stand = Stand::Signed { resident, at: now };
+        signer.state = SignerState::Signed { resident, at: now };
         let what = format!("{} signed", signer.name.as_str());
         Ok(vec![self.report(order, what, now)])
     }
 
-    /// A refusal to sign.
+    /// Rejects the document.
     ///
     /// # Errors
     /// As [`Esign::sign`].
-    pub(super) fn reject(&mut self, order: &Order, signer: &str, reason: Text, now: Timestamp) -> Result<Vec<Outgoing>, FlowError> {
+    pub(super) fn reject(&mut self, order: &Order, signer: &str, reason: Text, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
         let signer = self.turn(signer, now)?;
-        signer.stand = Stand::Rejected { reason };
+        signer.state = SignerState::Rejected { reason };
         let what = format!("{} rejected", signer.name.as_str());
         Ok(vec![self.report(order, what, now)])
     }
 
-    /// The end of every open invitation, told before its time.
+    /// Lets all open invitations expire early.
     ///
     /// # Errors
-    /// The document waits for nobody.
-    pub(super) fn expire(&mut self, order: &Order, now: Timestamp) -> Result<Vec<Outgoing>, FlowError> {
+    /// Nobody is asked to sign.
+    pub(super) fn expire(&mut self, order: &Order, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
         self.open(now)?;
-        let waiting = self.signers.iter_mut().filter(|signer| matches!(signer.stand, Stand::Waiting));
-        waiting.for_each(|signer| signer.stand = Stand::Expired);
+        let waiting = self.signers.iter_mut().filter(|signer| matches!(signer.state, SignerState::Waiting));
+        waiting.for_each(|signer| signer.state = SignerState::Expired);
         Ok(vec![self.report(order, "the invitations expired", now)])
     }
 
-    pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<Outgoing>, FlowError> {
+    pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
         if !OUTCOMES.contains(&outcome) {
             return Err(FlowError::UnknownOutcome(OUTCOMES.join(", ")));
         }
         self.open(now)?;
-        let waiting = self.signers.iter().enumerate().filter(|(_, signer)| matches!(signer.stand, Stand::Waiting));
+        let waiting = self.signers.iter().enumerate().filter(|(_, signer)| matches!(signer.state, SignerState::Waiting));
         let waiting: Vec<(usize, ForeignId)> = waiting.map(|(index, signer)| (index, signer.id.clone())).collect();
         let next = waiting.iter().take(1);
         match outcome {
@@ -243,13 +243,13 @@ impl Esign {
         order: &Order,
         signers: impl Iterator<Item = &'a (usize, ForeignId)>,
         now: Timestamp,
-    ) -> Result<Vec<Outgoing>, FlowError> {
+    ) -> Result<Vec<PendingReport>, FlowError> {
         let sign = |(index, id): &(usize, ForeignId)| self.sign(order, id.as_str(), person::adult_at(*index, now)?, now);
         signers.map(sign).collect::<Result<Vec<_>, _>>().map(flat)
     }
 
-    /// How the document stands, as the service is told; over, the document itself is let go.
-    fn report(&mut self, order: &Order, what: impl Into<String>, now: Timestamp) -> Outgoing {
+    /// Makes the report of the current status; at the end, drops the document.
+    fn report(&mut self, order: &Order, what: impl Into<String>, now: Timestamp) -> PendingReport {
         let status = self.status(now);
         let signers: Vec<Value> = self.signers.iter().map(|signer| signer.json(now)).collect();
         let mut payload = json!({
@@ -264,13 +264,13 @@ impl Esign {
             let signed = pdf::annotated(document.as_str(), &self.signatures(order));
             payload["content"] = signed.unwrap_or_else(|| document.as_str().to_owned()).into();
         }
-        Outgoing::new(order, ReportKind::ESign, what, payload)
+        PendingReport::new(order, ReportKind::ESign, what, payload)
     }
 
     fn signatures(&self, order: &Order) -> Vec<String> {
         let mut lines = vec![format!("Sandbox signatures of document {}; no legal signature.", order.id)];
         for signer in &self.signers {
-            if let Stand::Signed { resident, at } = &signer.stand {
+            if let SignerState::Signed { resident, at } = &signer.state {
                 lines.push(format!("{} signed at {at}, as resident {}.", signer.name.as_str(), resident.id));
             }
         }
@@ -280,12 +280,12 @@ impl Esign {
 
 impl Signer {
     fn json(&self, now: Timestamp) -> Value {
-        let reason = if let Stand::Rejected { reason } = &self.stand { Some(reason) } else { None };
-        let audit = if let Stand::Signed { resident, .. } = &self.stand { Some(person::audit_info(resident, now)) } else { None };
+        let reason = if let SignerState::Rejected { reason } = &self.state { Some(reason) } else { None };
+        let audit = if let SignerState::Signed { resident, .. } = &self.state { Some(person::audit_info(resident, now)) } else { None };
         json!({
             "signerId": self.id,
             "signerRefId": self.reference,
-            "signerStatus": self.stand.status(),
+            "signerStatus": self.state.status(),
             "signerName": self.name,
             "invitationExpireTimeStamp": self.until,
             "rejectReason": reason,
@@ -294,6 +294,6 @@ impl Signer {
     }
 }
 
-fn flat(reports: Vec<Vec<Outgoing>>) -> Vec<Outgoing> {
+fn flat(reports: Vec<Vec<PendingReport>>) -> Vec<PendingReport> {
     reports.into_iter().flatten().collect()
 }

@@ -1,5 +1,5 @@
-//! The e-stamp upstream: a desk that stamps a paper, refuses it, lets it run out of time, or has
-//! its signatories sign one after the other.
+//! The e-stamp upstream: it stamps a document, refuses it, lets it expire, or lets the signatories sign
+//! one after the other.
 
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::estamp::EStampKind;
@@ -13,14 +13,14 @@ use sakshi_domain::time::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::case::Outgoing;
 use super::error::FlowError;
-use super::intake::{Order, checked, file, list, text};
+use super::order::{Order, checked, file, list, text};
 use super::pdf;
+use super::reporter::PendingReport;
 
 /// The outcomes that a script may ask for.
 const OUTCOMES: [&str; 4] = ["completed", "rejected", "expired", "pending"];
-/// Why the desk refuses when a script does not say.
+/// The remarks of a refusal by a script.
 const REMARKS: &str = "Refused in the sandbox";
 
 #[derive(Default, Deserialize)]
@@ -48,17 +48,17 @@ struct SignatoryDraft {
     sign_type: Option<String>,
 }
 
-/// A paper to be stamped.
+/// A document to be stamped.
 pub(super) struct EStamp {
     pub(super) api_type: ApiType,
     pub(super) document_name: Text,
-    /// `None` once it is over.
+    /// `None` when nothing is left to decide.
     content: Option<Base64File>,
     pub(super) signatories: Vec<Signatory>,
     status: WorkflowStatus,
 }
 
-/// Somebody who signs it.
+/// A person who signs it.
 pub(super) struct Signatory {
     pub(super) name: Text,
     pub(super) email: Text,
@@ -104,7 +104,7 @@ impl EStamp {
         self.content.as_ref().map_or(0, |content| content.as_str().len())
     }
 
-    pub(super) fn standing(&self) -> (&'static str, bool) {
+    pub(super) fn summary(&self) -> (&'static str, bool) {
         match self.status {
             WorkflowStatus::Completed => ("stamped", false),
             WorkflowStatus::Rejected => ("the desk refused it", false),
@@ -116,7 +116,7 @@ impl EStamp {
         }
     }
 
-    pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<Outgoing>, FlowError> {
+    pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
         let remarks = || Text::parse(REMARKS).map_err(|_| FlowError::MalformedBody);
         match outcome {
             "completed" => self.stamp(order, now),
@@ -128,15 +128,15 @@ impl EStamp {
     }
 
     fn open(&self) -> Result<(), FlowError> {
-        let (standing, open) = self.standing();
-        if open { Ok(()) } else { Err(FlowError::Over(standing)) }
+        let (summary, open) = self.summary();
+        if open { Ok(()) } else { Err(FlowError::Over(summary)) }
     }
 
-    /// Everybody signs, and the paper is stamped.
+    /// Everybody signs, and the document is stamped.
     ///
     /// # Errors
-    /// It is over.
-    pub(super) fn stamp(&mut self, order: &Order, now: Timestamp) -> Result<Vec<Outgoing>, FlowError> {
+    /// Nothing is left to decide.
+    pub(super) fn stamp(&mut self, order: &Order, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
         self.open()?;
         self.signatories.iter_mut().for_each(|signatory| signatory.sign(now));
         self.status = WorkflowStatus::Completed;
@@ -144,7 +144,7 @@ impl EStamp {
             let lines = [format!("Sandbox e-stamp {} of {now}; no legal stamp.", order.id)];
             let stamped = pdf::annotated(content.as_str(), &lines).unwrap_or_else(|| content.as_str().to_owned());
             let name = &self.document_name;
-            // The file is moved into the tree and not copied.
+            // `json!` would copy the file.
             let mut file = json!({"documentName": name});
             file["base64FileData"] = stamped.into();
             file
@@ -152,11 +152,11 @@ impl EStamp {
         Ok(vec![self.report(order, (true, 200, "E-stamp completed"), files.into_iter().collect())])
     }
 
-    /// The desk refuses, and says why to the first who has not signed.
+    /// Refuses the document, with remarks for the first signatory who has not signed.
     ///
     /// # Errors
-    /// It is over.
-    pub(super) fn refuse(&mut self, order: &Order, remarks: Text) -> Result<Vec<Outgoing>, FlowError> {
+    /// Nothing is left to decide.
+    pub(super) fn refuse(&mut self, order: &Order, remarks: Text) -> Result<Vec<PendingReport>, FlowError> {
         self.open()?;
         if let Some(told) = self.signatories.iter_mut().find(|signatory| signatory.status == WorkflowStatus::Pending) {
             told.status = WorkflowStatus::Rejected;
@@ -167,11 +167,11 @@ impl EStamp {
         Ok(vec![self.report(order, (false, 422, "The registry refused the document"), Vec::new())])
     }
 
-    /// Nobody finished in time.
+    /// Lets the document expire.
     ///
     /// # Errors
-    /// It is over.
-    pub(super) fn expire(&mut self, order: &Order) -> Result<Vec<Outgoing>, FlowError> {
+    /// Nothing is left to decide.
+    pub(super) fn expire(&mut self, order: &Order) -> Result<Vec<PendingReport>, FlowError> {
         self.open()?;
         let waiting = self.signatories.iter_mut().filter(|signatory| signatory.status == WorkflowStatus::Pending);
         waiting.for_each(|signatory| signatory.status = WorkflowStatus::Expired);
@@ -180,11 +180,11 @@ impl EStamp {
         Ok(vec![self.report(order, (false, 410, "The e-stamp was not finished in time"), Vec::new())])
     }
 
-    /// The next signatory signs; the last waits for the stamp.
+    /// Lets the next signatory sign; the last one signs when the document is stamped.
     ///
     /// # Errors
-    /// It is over.
-    pub(super) fn go_on(&mut self, order: &Order, now: Timestamp) -> Result<Vec<Outgoing>, FlowError> {
+    /// Nothing is left to decide.
+    pub(super) fn go_on(&mut self, order: &Order, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
         self.open()?;
         let but_last = self.signatories.len().saturating_sub(1);
         let next = self.signatories.iter_mut().take(but_last).find(|signatory| signatory.signed_at.is_none());
@@ -194,7 +194,7 @@ impl EStamp {
         Ok(vec![self.report(order, (true, 202, "E-stamp in progress"), Vec::new())])
     }
 
-    fn report(&self, order: &Order, (success, status, message): (bool, u16, &str), files: Vec<Value>) -> Outgoing {
+    fn report(&self, order: &Order, (success, status, message): (bool, u16, &str), files: Vec<Value>) -> PendingReport {
         let signatories: Vec<Value> = self.signatories.iter().map(Signatory::json).collect();
         let mut payload = json!({
             "success": success,
@@ -203,7 +203,7 @@ impl EStamp {
             "data": {"eStampId": order.id, "workflowStatus": self.status, "signatoriesInfo": signatories},
         });
         payload["data"]["fileList"] = Value::Array(files);
-        Outgoing::new(order, ReportKind::EStamp, message, payload)
+        PendingReport::new(order, ReportKind::EStamp, message, payload)
     }
 }
 

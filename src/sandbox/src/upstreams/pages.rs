@@ -1,7 +1,8 @@
-//! The pages of the upstreams: an index of the orders, and one page for each order where a person
-//! decides. A decision is posted, and the browser is sent back to the page, which shows the journal.
+//! The pages of the upstreams: an index of the orders, and a page for each order where a person decides.
+//! After a decision is posted, the browser is redirected to the page, which shows the journal.
 
 use std::fmt;
+use std::sync::Arc;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
@@ -10,10 +11,11 @@ use askama::Template;
 use sakshi_domain::flow::text::Text;
 use sakshi_domain::time::Timestamp;
 
-use super::SandboxUpstreams;
-use super::case::{Case, Desk, Matter, Outgoing};
+use super::entry::{Details, OrderEntry, OrderProgress, Upstream};
 use super::error::FlowError;
 use super::person;
+use super::reporter::PendingReport;
+use super::state::SandboxUpstreams;
 use crate::page::page;
 use crate::residents::Resident;
 
@@ -23,19 +25,19 @@ pub(super) mod estamp;
 pub(super) mod index;
 pub(super) mod wealth;
 
-/// The word of the button that sends what waits once more.
+/// The value of the button that sends waiting reports again.
 const AGAIN: &str = "again";
 
-/// Where a page is, so that what it links to is found under any public base.
+/// Where a page is, for relative links that work under any public base.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
-    /// The way up to the folder of the sandbox.
+pub(super) struct PageLocation {
+    /// The relative path to the folder of the sandbox.
     up: String,
-    /// The page's own last segment.
+    /// The last segment of the page's path.
     here: String,
 }
 
-impl Place {
+impl PageLocation {
     pub(super) fn of(request: &HttpRequest) -> Self {
         let path = request.path();
         let below = path.rsplit_once("/sandbox/").map_or(path, |(_, below)| below);
@@ -43,27 +45,32 @@ impl Place {
         Self { up: "../".repeat(below.matches('/').count()), here: here.to_owned() }
     }
 
-    /// The place of something that is offered below a page, where the way back is up.
+    /// The location of a resource below a page; `here` leads back to the page.
     fn below(request: &HttpRequest) -> Self {
         let page = request.path().rsplit('/').nth(1).unwrap_or_default();
         Self { here: format!("../{page}"), ..Self::of(request) }
     }
 
-    /// An error as a page of this place.
+    /// An error as a page at this location.
     pub(super) fn problem(&self, error: FlowError) -> PageError {
-        PageError { place: self.clone(), error }
+        PageError { location: self.clone(), error }
     }
 
-    /// Back to the page itself, which a browser then fetches anew.
+    /// Finds the order of a page.
+    fn find(&self, state: &SandboxUpstreams, upstream: Upstream, id: &str) -> Result<Arc<OrderEntry>, PageError> {
+        state.orders.find(upstream, id).map_err(|error| self.problem(error))
+    }
+
+    /// Redirects to the page itself.
     fn back(&self) -> HttpResponse {
         HttpResponse::SeeOther().insert_header((LOCATION, self.here.as_str())).finish()
     }
 }
 
-/// An error on its way to a browser.
+/// An error that is shown as a page.
 #[derive(Debug)]
 pub(super) struct PageError {
-    place: Place,
+    location: PageLocation,
     error: FlowError,
 }
 
@@ -73,7 +80,7 @@ struct ProblemPage<'a> {
     up: &'a str,
     here: &'a str,
     message: String,
-    /// Whether there still is a page to go back to.
+    /// Whether to link back to the order's page.
     again: bool,
 }
 
@@ -90,12 +97,12 @@ impl ResponseError for PageError {
 
     fn error_response(&self) -> HttpResponse {
         let gone = matches!(self.error, FlowError::NoSuchFlow | FlowError::NoSuchSigner | FlowError::GivenUp);
-        let problem = ProblemPage { up: &self.place.up, here: &self.place.here, message: self.error.to_string(), again: !gone };
+        let problem = ProblemPage { up: &self.location.up, here: &self.location.here, message: self.error.to_string(), again: !gone };
         page(self.status_code(), &problem)
     }
 }
 
-/// The journal and what waits, as every page of an order shows them.
+/// The journal and the waiting reports, which every page of an order shows.
 struct Log {
     waiting: Vec<String>,
     lines: Vec<Line>,
@@ -111,43 +118,43 @@ struct Line {
 }
 
 impl Log {
-    fn of(desk: &Desk) -> Self {
-        let lines = desk.journal().map(|reported| {
-            let word = reported.heard.says("result").or_else(|| reported.heard.says("message")).unwrap_or_default();
-            let answer = match reported.heard.status() {
+    fn of(progress: &OrderProgress) -> Self {
+        let lines = progress.journal().map(|reported| {
+            let word = reported.answer.member("result").or_else(|| reported.answer.member("message")).unwrap_or_default();
+            let answer = match reported.answer.status() {
                 Some(status) => format!("{status} {word}"),
                 None => "The service did not answer.".to_owned(),
             };
-            let (kind, taken) = (reported.kind.as_str(), reported.heard.is_taken());
+            let (kind, taken) = (reported.kind.as_str(), reported.answer.is_accepted());
             Line { at: reported.at, kind, what: reported.what.clone(), answer, taken, attempts: reported.attempts }
         });
-        Self { lines: lines.collect(), waiting: desk.waiting().map(|waiting| waiting.what.clone()).collect() }
+        Self { lines: lines.collect(), waiting: progress.waiting().map(|waiting| waiting.what.clone()).collect() }
     }
 }
 
-/// Carries out what a button said and sends the browser back.
+/// Carries out the action of a button and redirects to the page.
 async fn decide(
     state: &SandboxUpstreams,
-    place: &Place,
-    case: &Case,
+    location: &PageLocation,
+    entry: &OrderEntry,
     action: &str,
-    decision: impl FnOnce(&mut Matter, Timestamp) -> Result<Vec<Outgoing>, FlowError>,
+    decision: impl FnOnce(&mut Details, Timestamp) -> Result<Vec<PendingReport>, FlowError>,
 ) -> Result<HttpResponse, PageError> {
     let now = state.clock.now();
     let decided = if action == AGAIN {
-        case.decide(&state.reporter, now, |_| Ok(Vec::new())).await
+        entry.decide(&state.reporter, now, |_| Ok(Vec::new())).await
     } else {
-        case.decide(&state.reporter, now, |matter| decision(matter, now)).await
+        entry.decide(&state.reporter, now, |details| decision(details, now)).await
     };
-    decided.map(|_| place.back()).map_err(|error| place.problem(error))
+    decided.map(|_| location.back()).map_err(|error| location.problem(error))
 }
 
-/// What somebody wrote.
+/// A text that a person entered.
 fn words(given: Option<&str>) -> Result<Text, FlowError> {
     Text::not_blank(given.unwrap_or_default()).map_err(FlowError::Words)
 }
 
-/// Who may be chosen.
+/// The residents who may be chosen.
 fn people(now: Timestamp) -> Vec<&'static Resident> {
     person::adults(now).collect()
 }

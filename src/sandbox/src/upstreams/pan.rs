@@ -1,4 +1,4 @@
-//! The PAN source: it answers from a file of invented PANs, whose form `assets/pan.toml` describes.
+//! The PAN source. It answers from a file of invented PANs; `assets/pan.toml` documents its format.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -14,12 +14,11 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::time::timeout;
 
-use super::doclocker::declaration;
-use super::intake::checked;
+use super::order::{checked, declaration};
 
-/// The PANs that are known without a file.
+/// The default file.
 const BUILT_IN: &str = include_str!("../../assets/pan.toml");
-/// How long a source that does not answer holds the connection; any caller has given up by then.
+/// How long a source that does not answer keeps the connection open, longer than any caller waits.
 const SILENCE: Duration = Duration::from_secs(300);
 
 /// Why a file of PANs cannot be used.
@@ -28,13 +27,13 @@ pub enum PanFileError {
     /// It cannot be read.
     #[error("the file of PANs cannot be read: {0}")]
     Unreadable(#[from] io::Error),
-    /// It is no such TOML.
+    /// It is not TOML of this format.
     #[error("the file of PANs cannot be understood: {0}")]
     Malformed(#[from] toml::de::Error),
-    /// One of its entries is wrong.
+    /// One of its entries is invalid.
     #[error("entry {entry} of the file of PANs: {problem}")]
     Entry {
-        /// Which, from 1.
+        /// Its position, from 1.
         entry: usize,
         /// What is wrong with it.
         problem: String,
@@ -61,7 +60,7 @@ struct EntryDraft {
     nationalid_seeding_status: Option<SeedingStatus>,
 }
 
-/// What the source does when it is asked.
+/// What the source does when asked about a PAN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Behaviour {
@@ -85,19 +84,19 @@ struct Record {
     seeding: Option<SeedingStatus>,
 }
 
-/// Every PAN that is known.
+/// The known PANs.
 pub(super) struct PanRecords(HashMap<Pan, Entry>);
 
 /// What the source answers.
 #[derive(Debug)]
 pub(super) enum PanAnswer {
-    /// What it says.
+    /// What it states.
     Known(PanStatement),
-    /// That it failed.
+    /// An error.
     Failure,
 }
 
-/// What a source says of a PAN; what it does not say is absent.
+/// What a source states about a PAN.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct PanStatement {
     status: PanStatus,
@@ -111,7 +110,7 @@ pub(super) struct PanStatement {
     nationalid_seeding_status: Option<SeedingStatus>,
 }
 
-/// The question as it arrives.
+/// A question as received.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct PanOrder {
@@ -121,7 +120,7 @@ pub(super) struct PanOrder {
     date_of_birth: Option<String>,
 }
 
-/// A question.
+/// A valid question.
 pub(super) struct PanQuestion {
     pan: Pan,
     name: Option<Text>,
@@ -142,10 +141,10 @@ impl PanOrder {
 }
 
 impl PanRecords {
-    /// The records that are known without a file.
+    /// The records of the default file.
     ///
     /// # Errors
-    /// The asset is wrong, which a test rules out.
+    /// The file is invalid, which a test rules out.
     pub(super) fn built_in() -> Result<Self, PanFileError> {
         Self::parse(BUILT_IN)
     }
@@ -153,7 +152,7 @@ impl PanRecords {
     /// Reads a file.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Why it cannot be used.
     pub(super) fn read(path: &Path) -> Result<Self, PanFileError> {
         Self::parse(&fs::read_to_string(path)?)
     }
@@ -171,7 +170,7 @@ impl PanRecords {
         Ok(Self(records))
     }
 
-    /// Answers a question, or lets it wait.
+    /// Answers a question; for some PANs, never in time.
     pub(super) async fn answer(&self, question: PanQuestion) -> PanAnswer {
         match self.0.get(&question.pan) {
             None => PanAnswer::Known(PanStatement::bare(PanStatus::NotFound)),
@@ -221,7 +220,7 @@ impl PanStatement {
     }
 }
 
-/// A name without the differences that mean nothing: case and the width of gaps.
+/// Normalises a name: lower case and single spaces.
 fn comparable(name: &str) -> String {
     name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }

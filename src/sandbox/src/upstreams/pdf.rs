@@ -1,5 +1,5 @@
-//! The few PDF bytes that the sandbox writes: a page of text for a locker document, and the block
-//! of comments that stands for a signature or a stamp. Neither has any legal worth.
+//! The PDFs that the sandbox writes: a page of text as a locker document, and a block of comments as a
+//! signature or stamp. Neither has legal value.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sakshi_domain::limits::FILE_BYTES_MAX;
 
-/// A page with these lines, as Base64. What is not printable ASCII becomes a question mark, since
-/// no font is embedded.
+/// A page with these lines, as Base64. No font is embedded, so anything but printable ASCII becomes `?`.
 pub(super) fn page(lines: &[String]) -> String {
     let mut text = String::from("BT /F1 14 Tf 18 TL 56 780 Td\n");
     for line in lines {
@@ -34,7 +33,7 @@ pub(super) fn page(lines: &[String]) -> String {
     STANDARD.encode(pdf)
 }
 
-/// A string's inside, escaped (ISO 32000-1, 7.3.4.2).
+/// Escapes a string literal (ISO 32000-1, 7.3.4.2).
 fn literal(text: &str) -> String {
     let escaped = |c: char| match c {
         '(' | ')' | '\\' => format!("\\{c}"),
@@ -44,9 +43,9 @@ fn literal(text: &str) -> String {
     text.chars().map(escaped).collect()
 }
 
-/// A PDF with comment lines after its end, which changes nothing that a reader shows; the pointer
-/// to the cross-reference table is repeated behind them, where readers look for it. `None` when
-/// the file is no PDF, or would grow beyond what a report may hold.
+/// Appends comment lines to a PDF, which does not change how it is displayed. The pointer to the
+/// cross-reference table is repeated at the end, where readers look for it. `None` when the file is not a
+/// PDF or would become too large for a report.
 pub(super) fn annotated(file: &str, lines: &[String]) -> Option<String> {
     let mut pdf = STANDARD.decode(file).ok().filter(|bytes| bytes.starts_with(b"%PDF-"))?;
     let pointer = last_pointer(&pdf);
@@ -63,7 +62,7 @@ pub(super) fn annotated(file: &str, lines: &[String]) -> Option<String> {
     (pdf.len() <= FILE_BYTES_MAX).then(|| STANDARD.encode(pdf))
 }
 
-/// Where the last cross-reference table of a PDF begins.
+/// The offset of the last cross-reference table of a PDF.
 fn last_pointer(pdf: &[u8]) -> Option<u64> {
     let mark = b"startxref";
     let at = pdf.windows(mark.len()).rposition(|window| window == mark)?;

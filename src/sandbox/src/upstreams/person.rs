@@ -1,4 +1,4 @@
-//! The sandbox residents as people who sign and who hold documents.
+//! The sandbox residents as signers and as owners of documents.
 
 use sakshi_domain::claims::Claim;
 use sakshi_domain::time::Timestamp;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::error::FlowError;
 use crate::residents::Resident;
 
-/// Residents who may sign: those of age.
+/// Residents who are adults.
 pub(super) fn adults(now: Timestamp) -> impl Iterator<Item = &'static Resident> {
     Resident::all().iter().filter(move |resident| resident.claim(Claim::AgeAbove18, now) == Some(json!("Yes")))
 }
@@ -20,7 +20,7 @@ pub(super) fn adult(id: &str, now: Timestamp) -> Result<&'static Resident, FlowE
     adults(now).find(|resident| resident.id == id).ok_or(FlowError::UnknownResident)
 }
 
-/// Somebody for each place in a list, the same one for the same place.
+/// A resident for a position in a list; always the same for the same position.
 pub(super) fn adult_at(index: usize, now: Timestamp) -> Result<&'static Resident, FlowError> {
     let adults: Vec<_> = adults(now).collect();
     index.checked_rem(adults.len()).and_then(|index| adults.get(index)).copied().ok_or(FlowError::UnknownResident)

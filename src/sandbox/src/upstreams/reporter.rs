@@ -1,43 +1,61 @@
-//! Carries reports to the service as a connector would: with the connector's token, within a
-//! time, and again after a pause while the service is away or says that it has no room.
+//! Sends reports to the service like a connector: with its token, a timeout, and retries while the service
+//! is unavailable.
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Response, StatusCode, redirect};
+use sakshi_domain::flow::report_kind::ReportKind;
 use secrecy::{ExposeSecret as _, SecretString};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 use url::Url;
 
-use super::case::Outgoing;
+use super::order::Order;
 
 /// How long the service may take to answer one report.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
-/// The pauses between attempts; one attempt more than there are pauses.
+/// The pauses between attempts.
 const PAUSES: [Duration; 3] = [Duration::from_millis(150), Duration::from_millis(600), Duration::from_millis(2_000)];
-/// The longest pause that the service may ask for; somebody waits for the page.
+/// The longest pause that the service may ask for, because a person waits for the page.
 const PAUSE_MAX: Duration = Duration::from_secs(3);
-/// Bytes kept of an answer.
+/// Bytes of an answer that are kept.
 const ANSWER_BYTES_MAX: usize = 4 * 1_024;
 
-/// What came back of a report.
+/// A report that waits to be sent.
+pub(super) struct PendingReport {
+    pub(super) kind: ReportKind,
+    /// A description for the journal.
+    pub(super) what: String,
+    /// JSON.
+    pub(super) body: Bytes,
+}
+
+impl PendingReport {
+    /// A report on this order's flow; adds the app.
+    pub(super) fn new(order: &Order, kind: ReportKind, what: impl Into<String>, mut payload: Value) -> Self {
+        payload["app_id"] = json!(order.app);
+        Self { kind, what: what.into(), body: payload.to_string().into() }
+    }
+}
+
+/// The service's answer to a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
-    /// The service answered.
+pub(super) enum ReportAnswer {
+    /// It answered.
     Answer {
-        /// With this status.
+        /// The HTTP status.
         status: u16,
-        /// And this body, cut where it is long.
+        /// The body, up to a limit.
         body: String,
     },
-    /// Nobody answered, or not in time.
+    /// It did not answer in time.
     Nothing,
 }
 
-impl Heard {
-    /// Whether sending the same report again cannot change anything: the service took it, or
-    /// refused what it says.
+impl ReportAnswer {
+    /// Whether repeating the report is useless: the service accepted it or refused its contents.
     pub(super) const fn is_final(&self) -> bool {
         matches!(self, Self::Answer { status: 200..300 | 400 | 409 | 413 | 415 | 422, .. })
     }
@@ -50,24 +68,24 @@ impl Heard {
         }
     }
 
-    /// Whether the service took the report.
-    pub(super) const fn is_taken(&self) -> bool {
+    /// Whether the service accepted the report.
+    pub(super) const fn is_accepted(&self) -> bool {
         matches!(self, Self::Answer { status: 200..300, .. })
     }
 
-    /// What a member of the answer's JSON says.
-    pub(super) fn says(&self, member: &str) -> Option<String> {
+    /// A string member of the answer's JSON.
+    pub(super) fn member(&self, member: &str) -> Option<String> {
         let Self::Answer { body, .. } = self else { return None };
         serde_json::from_str::<Value>(body).ok()?.get(member)?.as_str().map(str::to_owned)
     }
 
-    /// Whether the service may answer otherwise in a moment.
-    const fn is_passing(&self) -> bool {
+    /// Whether a retry may succeed.
+    const fn is_temporary(&self) -> bool {
         matches!(self, Self::Nothing | Self::Answer { status: 408 | 429 | 500..600, .. })
     }
 }
 
-/// Reports to one service.
+/// Sends reports to a service.
 pub(super) struct Reporter {
     http: reqwest::Client,
     base: Url,
@@ -80,14 +98,13 @@ impl Reporter {
         Ok(Self { http: http.build()?, base, token })
     }
 
-    /// Sends a report, several times if need be; says what came back last, and after how many
-    /// attempts.
-    pub(super) async fn report(&self, report: &Outgoing) -> (Heard, u32) {
+    /// Sends a report, with retries. Returns the last answer and the number of attempts.
+    pub(super) async fn report(&self, report: &PendingReport) -> (ReportAnswer, u32) {
         let mut attempts = 1;
         for pause in PAUSES {
-            let (heard, asked) = self.send(report).await;
-            if !heard.is_passing() {
-                return (heard, attempts);
+            let (answer, asked) = self.send(report).await;
+            if !answer.is_temporary() {
+                return (answer, attempts);
             }
             sleep(asked.unwrap_or(pause).min(PAUSE_MAX)).await;
             attempts += 1;
@@ -95,8 +112,8 @@ impl Reporter {
         (self.send(report).await.0, attempts)
     }
 
-    /// What came back of one attempt, and the pause that was asked for.
-    async fn send(&self, report: &Outgoing) -> (Heard, Option<Duration>) {
+    /// Makes one attempt. Returns the answer and its `Retry-After`.
+    async fn send(&self, report: &PendingReport) -> (ReportAnswer, Option<Duration>) {
         let mut url = self.base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().extend(["internal", "v1", "flows", report.kind.as_str()]);
@@ -108,15 +125,15 @@ impl Reporter {
                 (read(response).await, pause.map(Duration::from_secs))
             }
             Err(error) => {
-                // The service may also answer before it has read a large body, and hang up.
+                // The service may also answer and close the connection before it has read a large body.
                 tracing::debug!(kind = %report.kind, %error, "a report of the sandbox upstreams was not answered");
-                (Heard::Nothing, None)
+                (ReportAnswer::Nothing, None)
             }
         }
     }
 }
 
-async fn read(mut response: Response) -> Heard {
+async fn read(mut response: Response) -> ReportAnswer {
     let status: StatusCode = response.status();
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
@@ -126,5 +143,5 @@ async fn read(mut response: Response) -> Heard {
             break;
         }
     }
-    Heard::Answer { status: status.as_u16(), body: String::from_utf8_lossy(&body).into_owned() }
+    ReportAnswer::Answer { status: status.as_u16(), body: String::from_utf8_lossy(&body).into_owned() }
 }

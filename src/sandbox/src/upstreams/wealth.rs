@@ -1,9 +1,8 @@
-//! The wealth-data upstream: a person decides on a consent over two accounts, the consent moves on,
-//! and data is sent under it.
+//! The wealth-data upstream: a person decides on a consent for two accounts, its status changes, and data
+//! is sent under it.
 //!
-//! The three streams are independent, so a script may have data sent while nobody has decided.
-//! Ids are minted with the order, and nothing in the data depends on time, so that sending the same
-//! thing again is a repetition.
+//! The three streams are independent, so a script may send data before the person has decided. Ids are
+//! generated with the order, and the data does not depend on time, so that a repeated report is identical.
 
 use chrono::{DateTime, Days, NaiveDate, Utc};
 use sakshi_domain::flow::report_kind::ReportKind;
@@ -14,12 +13,11 @@ use sakshi_domain::time::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::case::Outgoing;
-use super::doclocker::declaration;
 use super::error::FlowError;
-use super::intake::{Order, checked};
+use super::order::{Order, checked, declaration};
+use super::reporter::PendingReport;
 
-/// Days that a consent holds.
+/// Days for which a consent is valid.
 const CONSENT_DAYS: u64 = 365;
 
 #[derive(Default, Deserialize)]
@@ -39,7 +37,7 @@ pub(super) struct Account {
     data_origin: &'static str,
 }
 
-/// The accounts of everybody.
+/// The accounts of every person.
 pub(super) const ACCOUNTS: [Account; 2] = [
     Account {
         id: "account-1",
@@ -68,30 +66,31 @@ pub(super) struct Wealth {
     fetch_session: ForeignId,
     /// The fetch of each account, and one that fails.
     fetches: [ForeignId; 3],
-    stand: ConsentStand,
+    state: ConsentState,
 }
 
 #[derive(Clone, Copy)]
-enum ConsentStand {
+enum ConsentState {
     Asked,
     Held { since: Timestamp, ends_soon: bool },
     Over { since: Option<Timestamp>, status: ConsentStatus },
 }
 
-/// What happens to the consent or under it.
+/// A change of the consent, or data under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WealthAction {
-    /// The consent becomes this.
+    /// The consent gets this status.
     Move(ConsentStatus),
-    /// Data of an account is ready in this form.
+    /// This form of the data of an account is ready.
     Data(DataType, usize),
-    /// Data could not be had.
+    /// The data could not be fetched.
     DataFailed,
-    /// A historical fetch has ended so.
+    /// A historical fetch ended with this status.
     Historical(HistoricalStatus),
 }
 
-/// The outcomes that a script may ask for; `all` is an agreement and one report of each stream, two of data.
+/// The outcomes that a script may ask for; `all` accepts the consent and sends both forms of data and a
+/// historical fetch.
 const OUTCOMES: [&str; 12] = [
     "accepted",
     "rejected",
@@ -108,7 +107,7 @@ const OUTCOMES: [&str; 12] = [
 ];
 
 impl WealthAction {
-    /// Reads a word of scripts and forms.
+    /// Reads the name from a script or form.
     ///
     /// # Errors
     /// [`FlowError::UnknownOutcome`].
@@ -137,31 +136,31 @@ impl WealthDraft {
         let [handle, consent, user_session, fetch_session] = [(); 4].map(|()| ForeignId::mint());
         let fetches = [(); 3].map(|()| ForeignId::mint());
         let wealth =
-            |declaration| Wealth { declaration, handle, consent, user_session, fetch_session, fetches, stand: ConsentStand::Asked };
+            |declaration| Wealth { declaration, handle, consent, user_session, fetch_session, fetches, state: ConsentState::Asked };
         checked(invalid, declaration.map(wealth))
     }
 }
 
 impl Wealth {
-    pub(super) const fn standing(&self) -> (&'static str, bool) {
-        match self.stand {
-            ConsentStand::Asked => ("waits for the person", true),
-            ConsentStand::Held { ends_soon: false, .. } => ("the consent holds", true),
-            ConsentStand::Held { ends_soon: true, .. } => ("the consent ends soon", true),
-            ConsentStand::Over { status: ConsentStatus::Rejected, .. } => ("the person declined", false),
-            ConsentStand::Over { status: ConsentStatus::Revoked, .. } => ("the consent was revoked", false),
-            ConsentStand::Over { .. } => ("the consent has expired", false),
+    pub(super) const fn summary(&self) -> (&'static str, bool) {
+        match self.state {
+            ConsentState::Asked => ("waits for the person", true),
+            ConsentState::Held { ends_soon: false, .. } => ("the consent holds", true),
+            ConsentState::Held { ends_soon: true, .. } => ("the consent ends soon", true),
+            ConsentState::Over { status: ConsentStatus::Rejected, .. } => ("the person declined", false),
+            ConsentState::Over { status: ConsentStatus::Revoked, .. } => ("the consent was revoked", false),
+            ConsentState::Over { .. } => ("the consent has expired", false),
         }
     }
 
     /// Whether the person has agreed and the consent still holds.
     pub(super) const fn is_held(&self) -> bool {
-        matches!(self.stand, ConsentStand::Held { .. })
+        matches!(self.state, ConsentState::Held { .. })
     }
 
-    pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<Outgoing>, FlowError> {
+    pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
         use ConsentStatus::{Accepted, ExpiringSoon, Revoked};
-        let asked = matches!(self.stand, ConsentStand::Asked);
+        let asked = matches!(self.state, ConsentState::Asked);
         let actions = match outcome {
             "all" => {
                 let parts = [
@@ -183,14 +182,14 @@ impl Wealth {
         Ok(reports)
     }
 
-    /// Carries out what happens.
+    /// Carries out an action.
     ///
     /// # Errors
-    /// The consent is over, or does not move so.
-    pub(super) fn act(&mut self, order: &Order, action: WealthAction, now: Timestamp) -> Result<Vec<Outgoing>, FlowError> {
-        let (standing, open) = self.standing();
+    /// The consent has ended or cannot get this status.
+    pub(super) fn act(&mut self, order: &Order, action: WealthAction, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
+        let (summary, open) = self.summary();
         if !open {
-            return Err(FlowError::Over(standing));
+            return Err(FlowError::Over(summary));
         }
         Ok(vec![match action {
             WealthAction::Move(status) => self.to(order, status, now)?,
@@ -200,22 +199,22 @@ impl Wealth {
         }])
     }
 
-    fn to(&mut self, order: &Order, status: ConsentStatus, now: Timestamp) -> Result<Outgoing, FlowError> {
+    fn to(&mut self, order: &Order, status: ConsentStatus, now: Timestamp) -> Result<PendingReport, FlowError> {
         use ConsentStatus::{Accepted, Expired, ExpiringSoon, Rejected, Revoked};
-        self.stand = match (self.stand, status) {
-            (ConsentStand::Asked, Accepted) => ConsentStand::Held { since: now, ends_soon: false },
-            (ConsentStand::Asked, Rejected | Expired) => ConsentStand::Over { since: None, status },
-            (ConsentStand::Asked, Revoked | ExpiringSoon) => return Err(FlowError::NotNow("The person has not agreed yet.")),
-            (ConsentStand::Held { since, ends_soon: false }, ExpiringSoon) => ConsentStand::Held { since, ends_soon: true },
-            (ConsentStand::Held { .. }, ExpiringSoon) => return Err(FlowError::NotNow("It was told already that the consent ends soon.")),
-            (ConsentStand::Held { since, .. }, Revoked | Expired) => ConsentStand::Over { since: Some(since), status },
-            (ConsentStand::Held { .. }, Accepted | Rejected) => return Err(FlowError::NotNow("The person has agreed already.")),
-            (ConsentStand::Over { .. }, _) => return Err(FlowError::Over(self.standing().0)),
+        self.state = match (self.state, status) {
+            (ConsentState::Asked, Accepted) => ConsentState::Held { since: now, ends_soon: false },
+            (ConsentState::Asked, Rejected | Expired) => ConsentState::Over { since: None, status },
+            (ConsentState::Asked, Revoked | ExpiringSoon) => return Err(FlowError::NotNow("The person has not agreed yet.")),
+            (ConsentState::Held { since, ends_soon: false }, ExpiringSoon) => ConsentState::Held { since, ends_soon: true },
+            (ConsentState::Held { .. }, ExpiringSoon) => return Err(FlowError::NotNow("It was told already that the consent ends soon.")),
+            (ConsentState::Held { since, .. }, Revoked | Expired) => ConsentState::Over { since: Some(since), status },
+            (ConsentState::Held { .. }, Accepted | Rejected) => return Err(FlowError::NotNow("The person has agreed already.")),
+            (ConsentState::Over { .. }, _) => return Err(FlowError::Over(self.summary().0)),
         };
-        let (since, decided) = match self.stand {
-            ConsentStand::Held { since, .. } => (Some(since), status == Accepted),
-            ConsentStand::Over { since, .. } => (since, matches!(status, Rejected | Revoked)),
-            ConsentStand::Asked => (None, false),
+        let (since, decided) = match self.state {
+            ConsentState::Held { since, .. } => (Some(since), status == Accepted),
+            ConsentState::Over { since, .. } => (since, matches!(status, Rejected | Revoked)),
+            ConsentState::Asked => (None, false),
         };
         let accounts = if since.is_some() { ACCOUNTS.iter().map(Account::json).collect() } else { Vec::new() };
         let payload = json!({
@@ -228,10 +227,10 @@ impl Wealth {
             "accounts": accounts,
             "userSessionId": decided.then_some(&self.user_session),
         });
-        Ok(Outgoing::new(order, ReportKind::WealthConsent, format!("consent: {status}"), payload))
+        Ok(PendingReport::new(order, ReportKind::WealthConsent, format!("consent: {status}"), payload))
     }
 
-    fn data(&self, order: &Order, data_type: DataType, account: usize) -> Result<Outgoing, FlowError> {
+    fn data(&self, order: &Order, data_type: DataType, account: usize) -> Result<PendingReport, FlowError> {
         let (Some(account), Some(fetch)) = (ACCOUNTS.get(account), self.fetches.get(account)) else {
             return Err(FlowError::MalformedBody);
         };
@@ -251,10 +250,10 @@ impl Wealth {
             "maskedAccountNumber": account.masked_number,
             "txnId": fetch,
         });
-        Ok(Outgoing::new(order, ReportKind::WealthData, format!("{data_type} data of {}", account.id), payload))
+        Ok(PendingReport::new(order, ReportKind::WealthData, format!("{data_type} data of {}", account.id), payload))
     }
 
-    fn failed(&self, order: &Order) -> Outgoing {
+    fn failed(&self, order: &Order) -> PendingReport {
         let [.., fetch] = &self.fetches;
         let payload = json!({
             "uniqueIdentifier": order.id,
@@ -267,12 +266,12 @@ impl Wealth {
             "errStage": "FI_REQUEST",
             "txnId": fetch,
         });
-        Outgoing::new(order, ReportKind::WealthData, "data failed", payload)
+        PendingReport::new(order, ReportKind::WealthData, "data failed", payload)
     }
 
-    /// One fetch of the second account; each status is that of another span of days, since one
-    /// fetch ends once.
-    fn historical(&self, order: &Order, status: HistoricalStatus) -> Outgoing {
+    /// A historical fetch of the second account. Each status has its own range of days, because a fetch ends
+    /// once.
+    fn historical(&self, order: &Order, status: HistoricalStatus) -> PendingReport {
         let [_, account] = &ACCOUNTS;
         let years = match status {
             HistoricalStatus::Success => 1,
@@ -292,7 +291,7 @@ impl Wealth {
             "maskedAccountNumber": account.masked_number,
             "fipId": account.fip_id,
         });
-        Outgoing::new(order, ReportKind::WealthHistorical, format!("{status}"), payload)
+        PendingReport::new(order, ReportKind::WealthHistorical, format!("{status}"), payload)
     }
 }
 

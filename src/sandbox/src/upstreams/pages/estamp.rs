@@ -1,4 +1,4 @@
-//! The desk where a paper is stamped or refused.
+//! The page where a document is stamped or refused.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
@@ -7,11 +7,11 @@ use askama::Template;
 use sakshi_domain::flow::api_type::ApiType;
 use serde::Deserialize;
 
-use super::{Log, PageError, Place, decide as carry_out, words};
+use super::{Log, PageError, PageLocation, decide as carry_out, words};
 use crate::page::page;
-use crate::upstreams::SandboxUpstreams;
-use crate::upstreams::case::{Matter, Upstream};
+use crate::upstreams::entry::{Details, Upstream};
 use crate::upstreams::error::FlowError;
+use crate::upstreams::state::SandboxUpstreams;
 
 #[derive(Deserialize)]
 pub(in crate::upstreams) struct DeskForm {
@@ -27,7 +27,7 @@ struct DeskPage<'a> {
     document: &'a str,
     api_type: ApiType,
     signatories: Vec<SignatoryRow<'a>>,
-    standing: &'static str,
+    summary: &'static str,
     open: bool,
     log: Log,
 }
@@ -39,17 +39,17 @@ struct SignatoryRow<'a> {
     status: &'static str,
 }
 
-/// Shows the desk.
+/// Shows the document and its signatories.
 pub(in crate::upstreams) async fn show(
     request: HttpRequest,
     state: Data<SandboxUpstreams>,
     path: Path<String>,
 ) -> Result<HttpResponse, PageError> {
-    let place = Place::of(&request);
-    let case = state.book.find(Upstream::EStamp, &path).map_err(|error| place.problem(error))?;
-    let desk = case.desk().await;
-    let Matter::EStamp(stamp) = &desk.matter else { return Err(place.problem(FlowError::NoSuchFlow)) };
-    let (standing, open) = stamp.standing();
+    let location = PageLocation::of(&request);
+    let entry = location.find(&state, Upstream::EStamp, &path)?;
+    let progress = entry.progress().await;
+    let Details::EStamp(stamp) = &progress.details else { return Err(location.problem(FlowError::NoSuchFlow)) };
+    let (summary, open) = stamp.summary();
     let signatories = stamp.signatories.iter().map(|signatory| SignatoryRow {
         name: signatory.name.as_str(),
         email: signatory.email.as_str(),
@@ -57,30 +57,30 @@ pub(in crate::upstreams) async fn show(
         status: signatory.status.as_str(),
     });
     let desk_page = DeskPage {
-        up: &place.up,
-        id: case.order.id.to_string(),
+        up: &location.up,
+        id: entry.order.id.to_string(),
         document: stamp.document_name.as_str(),
         api_type: stamp.api_type,
         signatories: signatories.collect(),
-        standing,
+        summary,
         open,
-        log: Log::of(&desk),
+        log: Log::of(&progress),
     };
     Ok(page(StatusCode::OK, &desk_page))
 }
 
-/// Carries out what the desk decided.
+/// Carries out the decision.
 pub(in crate::upstreams) async fn decide(
     request: HttpRequest,
     state: Data<SandboxUpstreams>,
     path: Path<String>,
     form: Form<DeskForm>,
 ) -> Result<HttpResponse, PageError> {
-    let place = Place::of(&request);
-    let case = state.book.find(Upstream::EStamp, &path).map_err(|error| place.problem(error))?;
-    let order = &case.order;
-    carry_out(&state, &place, &case, &form.action, |matter, now| {
-        let Matter::EStamp(stamp) = matter else { return Err(FlowError::NoSuchFlow) };
+    let location = PageLocation::of(&request);
+    let entry = location.find(&state, Upstream::EStamp, &path)?;
+    let order = &entry.order;
+    carry_out(&state, &location, &entry, &form.action, |details, now| {
+        let Details::EStamp(stamp) = details else { return Err(FlowError::NoSuchFlow) };
         match form.action.as_str() {
             "rejected" => stamp.refuse(order, words(form.remarks.as_deref())?),
             action => stamp.play(order, action, now),

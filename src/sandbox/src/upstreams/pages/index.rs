@@ -1,4 +1,4 @@
-//! The index: the open orders of every upstream, newest first, and those that are over.
+//! The index: the orders of every upstream, newest first, open ones before ended ones.
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -7,12 +7,12 @@ use askama::Template;
 use sakshi_domain::flow::text::Text;
 use sakshi_domain::time::Timestamp;
 
-use super::Place;
+use super::PageLocation;
 use crate::page::page;
-use crate::upstreams::SandboxUpstreams;
-use crate::upstreams::case::{Case, Matter, Upstream};
+use crate::upstreams::entry::{Details, OrderEntry, Upstream};
+use crate::upstreams::state::SandboxUpstreams;
 
-/// Orders that are over and still listed for each upstream.
+/// Ended orders that are listed for each upstream.
 const OVER_MAX: usize = 20;
 
 #[derive(Template)]
@@ -34,7 +34,7 @@ struct Row {
     title: String,
     id: String,
     at: Timestamp,
-    standing: &'static str,
+    summary: &'static str,
     links: Vec<Link>,
 }
 
@@ -47,14 +47,14 @@ struct Link {
 pub(in crate::upstreams) async fn show(request: HttpRequest, state: Data<SandboxUpstreams>) -> HttpResponse {
     let now = state.clock.now();
     let sections = Upstream::ALL.map(|upstream| {
-        let rows = state.book.newest(upstream).into_iter().map(|case| row(&case, now));
+        let rows = state.orders.newest(upstream).into_iter().map(|entry| row(&entry, now));
         let (open, mut over): (Vec<_>, Vec<_>) = rows.partition(|(open, _)| *open);
         over.truncate(OVER_MAX);
         let plain = |rows: Vec<(bool, Row)>| rows.into_iter().map(|(_, row)| row).collect();
         let (title, route) = heading(upstream);
         Section { title, route, open: plain(open), over: plain(over) }
     });
-    page(StatusCode::OK, &IndexPage { up: Place::of(&request).up, sections: sections.into() })
+    page(StatusCode::OK, &IndexPage { up: PageLocation::of(&request).up, sections: sections.into() })
 }
 
 const fn heading(upstream: Upstream) -> (&'static str, &'static str) {
@@ -67,27 +67,27 @@ const fn heading(upstream: Upstream) -> (&'static str, &'static str) {
 }
 
 /// Whether an order is open, and its row.
-fn row(case: &Case, now: Timestamp) -> (bool, Row) {
-    let (id, word) = (case.order.id.to_string(), case.upstream.word());
+fn row(entry: &OrderEntry, now: Timestamp) -> (bool, Row) {
+    let (id, word) = (entry.order.id.to_string(), entry.upstream.name());
     let link = |text: &str| vec![Link { href: format!("{word}/{id}"), text: text.to_owned() }];
-    let at = case.order.taken_at;
-    let Some(desk) = case.free_desk() else {
-        // The links to signers stand in the matter, which somebody is at.
-        let links = if case.upstream == Upstream::ESign { Vec::new() } else { link("Open") };
-        return (true, Row { title: "A decision is being reported".to_owned(), id, at, standing: "busy", links });
+    let at = entry.order.taken_at;
+    let Some(progress) = entry.try_progress() else {
+        // The links to signers are in the details, which are locked.
+        let links = if entry.upstream == Upstream::ESign { Vec::new() } else { link("Open") };
+        return (true, Row { title: "A decision is being reported".to_owned(), id, at, summary: "busy", links });
     };
-    let (standing, open) = desk.matter.standing(now);
-    let (title, links) = match &desk.matter {
-        Matter::ESign(esign) => {
+    let (summary, open) = progress.details.summary(now);
+    let (title, links) = match &progress.details {
+        Details::ESign(esign) => {
             let segment = |id: &str| url::form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>();
             let signer =
                 |name: &Text, signer: &str| Link { href: format!("{word}/{id}/{}", segment(signer)), text: name.as_str().to_owned() };
             let signers = esign.signers.iter().map(|known| signer(&known.name, known.id.as_str()));
             (esign.document_name.as_str().to_owned(), signers.collect())
         }
-        Matter::DocLocker(locker) => (locker.docs.iter().map(Text::as_str).collect::<Vec<_>>().join(", "), link("Open the person's page")),
-        Matter::EStamp(stamp) => (stamp.document_name.as_str().to_owned(), link("Open the desk")),
-        Matter::Wealth(_) => ("Consent to share wealth data".to_owned(), link("Open the person's page")),
+        Details::DocLocker(locker) => (locker.docs.iter().map(Text::as_str).collect::<Vec<_>>().join(", "), link("Open the person's page")),
+        Details::EStamp(stamp) => (stamp.document_name.as_str().to_owned(), link("Open the desk")),
+        Details::Wealth(_) => ("Consent to share wealth data".to_owned(), link("Open the person's page")),
     };
-    (open, Row { title, id, at, standing, links })
+    (open, Row { title, id, at, summary, links })
 }

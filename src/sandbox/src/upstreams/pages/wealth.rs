@@ -1,4 +1,4 @@
-//! The page of a wealth-data consent: decide on it, move it on, and send data under it.
+//! The page of a wealth-data consent: decide on it, change its status, and send data under it.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
@@ -6,11 +6,11 @@ use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use serde::Deserialize;
 
-use super::{Log, PageError, Place, decide as carry_out};
+use super::{Log, PageError, PageLocation, decide as carry_out};
 use crate::page::page;
-use crate::upstreams::SandboxUpstreams;
-use crate::upstreams::case::{Matter, Upstream};
+use crate::upstreams::entry::{Details, Upstream};
 use crate::upstreams::error::FlowError;
+use crate::upstreams::state::SandboxUpstreams;
 use crate::upstreams::wealth::{ACCOUNTS, Account, WealthAction};
 
 #[derive(Deserialize)]
@@ -28,49 +28,49 @@ struct WealthPage<'a> {
     handle: &'a str,
     declaration: &'a str,
     accounts: &'static [Account],
-    standing: &'static str,
+    summary: &'static str,
     open: bool,
     held: bool,
     log: Log,
 }
 
-/// Shows how the consent stands.
+/// Shows the consent.
 pub(in crate::upstreams) async fn show(
     request: HttpRequest,
     state: Data<SandboxUpstreams>,
     path: Path<String>,
 ) -> Result<HttpResponse, PageError> {
-    let place = Place::of(&request);
-    let case = state.book.find(Upstream::Wealth, &path).map_err(|error| place.problem(error))?;
-    let desk = case.desk().await;
-    let Matter::Wealth(wealth) = &desk.matter else { return Err(place.problem(FlowError::NoSuchFlow)) };
-    let (standing, open) = wealth.standing();
+    let location = PageLocation::of(&request);
+    let entry = location.find(&state, Upstream::Wealth, &path)?;
+    let progress = entry.progress().await;
+    let Details::Wealth(wealth) = &progress.details else { return Err(location.problem(FlowError::NoSuchFlow)) };
+    let (summary, open) = wealth.summary();
     let wealth_page = WealthPage {
-        up: &place.up,
-        id: case.order.id.to_string(),
+        up: &location.up,
+        id: entry.order.id.to_string(),
         handle: wealth.handle.as_str(),
         declaration: &wealth.declaration,
         accounts: &ACCOUNTS,
-        standing,
+        summary,
         open,
         held: wealth.is_held(),
-        log: Log::of(&desk),
+        log: Log::of(&progress),
     };
     Ok(page(StatusCode::OK, &wealth_page))
 }
 
-/// Carries out what was decided.
+/// Carries out the decision.
 pub(in crate::upstreams) async fn decide(
     request: HttpRequest,
     state: Data<SandboxUpstreams>,
     path: Path<String>,
     form: Form<WealthForm>,
 ) -> Result<HttpResponse, PageError> {
-    let place = Place::of(&request);
-    let case = state.book.find(Upstream::Wealth, &path).map_err(|error| place.problem(error))?;
-    let order = &case.order;
-    carry_out(&state, &place, &case, &form.action, |matter, now| {
-        let Matter::Wealth(wealth) = matter else { return Err(FlowError::NoSuchFlow) };
+    let location = PageLocation::of(&request);
+    let entry = location.find(&state, Upstream::Wealth, &path)?;
+    let order = &entry.order;
+    carry_out(&state, &location, &entry, &form.action, |details, now| {
+        let Details::Wealth(wealth) = details else { return Err(FlowError::NoSuchFlow) };
         let action = match WealthAction::named(&form.action)? {
             WealthAction::Data(data_type, _) => WealthAction::Data(data_type, form.account.unwrap_or_default()),
             action => action,

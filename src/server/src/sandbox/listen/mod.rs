@@ -96,7 +96,7 @@ impl Log<'_> {
     async fn take_all(&mut self, mut arrivals: mpsc::Receiver<Arrival>, out: &mut dyn Write) -> Result<(), CliError> {
         while let Some(arrival) = arrivals.recv().await {
             let behaviour = self.take(&arrival.request, out)?;
-            arrival.treat(behaviour);
+            arrival.respond(behaviour);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The JSON side of the app: one call answers an intent, another lists the residents.
+//! The JSON API of the app for scripts: one endpoint answers an intent, another lists the residents.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json};
@@ -6,13 +6,14 @@ use sakshi_domain::claims::{Claim, ClaimSet};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::SandboxApp;
-use super::answer::{Action, Decision, Form, carry_out};
+use super::action::Action;
+use super::answer::{Decision, Form, carry_out};
 use super::error::AppError;
 use super::intent::Intent;
+use super::state::SandboxApp;
 use crate::residents::Resident;
 
-/// The resident when a script names none.
+/// The resident when the script does not name one.
 pub(super) const DEFAULT_RESIDENT: &str = "asha";
 
 #[derive(Deserialize)]
@@ -27,10 +28,10 @@ pub(super) struct AnswerRequest {
     key_binding: Option<bool>,
 }
 
-/// Answers an intent and says what the service replied.
+/// Answers an intent and returns the service's reply.
 pub(super) async fn answer(app: Data<SandboxApp>, request: Json<AnswerRequest>) -> Result<HttpResponse, AppError> {
     let request = request.into_inner();
-    let action = request.action.as_deref().map_or(Ok(Action::default()), Action::named)?;
+    let action = request.action.as_deref().map_or(Some(Action::default()), Action::from_name).ok_or(AppError::UnknownAction)?;
     let intent = Intent::read(&request.intent, &app.public_base)?;
     let resident = Resident::find(request.resident.as_deref().unwrap_or(DEFAULT_RESIDENT)).ok_or(AppError::UnknownResident)?;
     let key_binding = request.key_binding.unwrap_or(true);

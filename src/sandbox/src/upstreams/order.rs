@@ -1,6 +1,5 @@
-//! Reads the members of an order; every problem is noted under its path.
-//!
-//! Members that are not known are left alone, as an upstream that is older than the service would.
+//! Reads the members of an order and collects every problem by its path. Unknown members are ignored, as
+//! an upstream that is older than the service would.
 
 use sakshi_domain::flow::file::Base64File;
 use sakshi_domain::flow::text::{ForeignId, Text};
@@ -13,20 +12,20 @@ use serde::de::DeserializeOwned;
 
 use sakshi_domain::flow::flow_id::FlowId;
 
-/// What every order says beside its matter.
+/// What all orders have in common.
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     /// The flow.
     pub(super) id: FlowId,
-    /// The app that it is for.
+    /// The app that opens the flow.
     pub(super) app: AppId,
-    /// The correlation id of the request behind it.
+    /// The correlation id of the app's request.
     pub(super) request_id: RequestId,
     /// When it arrived.
     pub(super) taken_at: Timestamp,
 }
 
-/// The members of every order as they arrive; the flow's id is named differently in each.
+/// The members that all orders have in common, as received; the name of the id differs.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct OrderDraft {
@@ -46,38 +45,38 @@ impl OrderDraft {
     }
 }
 
-/// Reads a body.
+/// Reads a JSON body.
 ///
 /// # Errors
 /// It is not the JSON of an order.
 pub(super) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
-    let told = |error: serde_json::Error| format!("is not the JSON of an order: line {}, column {}", error.line(), error.column());
-    serde_json::from_slice(body).map_err(|error| Invalid::one("body", told(error)))
+    let message = |error: serde_json::Error| format!("is not the JSON of an order: line {}, column {}", error.line(), error.column());
+    serde_json::from_slice(body).map_err(|error| Invalid::one("body", message(error)))
 }
 
-/// A text that must be there.
+/// A required text.
 pub(super) fn text(invalid: &mut Invalid, field: &str, given: Option<&str>) -> Option<Text> {
     let given = given.ok_or_else(|| "is required".to_owned());
     invalid.check(field, given.and_then(Text::not_blank))
 }
 
-/// A text that may be absent; `None` only when it is wrong.
-pub(super) fn maybe_text(invalid: &mut Invalid, field: &str, given: Option<&str>) -> Option<Option<Text>> {
+/// An optional text; the outer `None` means that it is invalid.
+pub(super) fn optional_text(invalid: &mut Invalid, field: &str, given: Option<&str>) -> Option<Option<Text>> {
     given.map_or(Some(None), |given| invalid.check(field, Text::parse(given)).map(Some))
 }
 
-/// An id that must be there.
+/// A required id.
 pub(super) fn foreign_id(invalid: &mut Invalid, field: &str, given: Option<&str>) -> Option<ForeignId> {
     invalid.check(field, given.ok_or("is required").and_then(str::parse))
 }
 
-/// A file that must be there.
+/// A required file.
 pub(super) fn file(invalid: &mut Invalid, field: &str, given: Option<Box<str>>) -> Option<Base64File> {
     let given = given.ok_or_else(|| "is required".to_owned());
     invalid.check(field, given.and_then(Base64File::new))
 }
 
-/// A list of 1 to `most` that must be there; empty when it is wrong.
+/// A required list of 1 to `most` entries; empty when it is invalid.
 pub(super) fn list<T>(invalid: &mut Invalid, field: &str, given: Option<Vec<T>>, most: usize) -> Vec<T> {
     let given = given.unwrap_or_default();
     if (1..=most).contains(&given.len()) {
@@ -87,8 +86,13 @@ pub(super) fn list<T>(invalid: &mut Invalid, field: &str, given: Option<Vec<T>>,
     Vec::new()
 }
 
-/// What every checked part is worth: the value, unless anything was wrong.
+/// Returns the value, unless there are problems.
 pub(super) fn checked<T>(invalid: Invalid, value: Option<T>) -> Result<T, Invalid> {
     invalid.or_ok()?;
     value.ok_or_else(|| Invalid::one("body", "is incomplete"))
+}
+
+/// The required declaration that the person agreed to.
+pub(super) fn declaration(invalid: &mut Invalid, given: Option<String>) -> Option<String> {
+    invalid.check("consent_text", given.filter(|text| !text.trim().is_empty()).ok_or("is required"))
 }

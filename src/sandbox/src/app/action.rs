@@ -1,0 +1,47 @@
+//! What a user of the identity app can do, and the authority's code for each failure (authority protocol,
+//! section 5).
+
+/// What the user does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Action {
+    /// The face matches and the user consents.
+    #[default]
+    Approve,
+    /// The user rejects: 301.
+    Decline,
+    /// The face scan fails the liveness check: 302.
+    FailLiveness,
+    /// The user aborts: 303.
+    Abort,
+    /// The face does not match: 304.
+    FailMatch,
+    /// The user closes the app; no callback is sent.
+    WalkAway,
+}
+
+impl Action {
+    pub(super) const NAMES: [&'static str; 6] = ["approve", "decline", "abort", "fail_liveness", "fail_match", "walk_away"];
+
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "approve" => Self::Approve,
+            "decline" => Self::Decline,
+            "abort" => Self::Abort,
+            "fail_liveness" => Self::FailLiveness,
+            "fail_match" => Self::FailMatch,
+            "walk_away" => Self::WalkAway,
+            _ => return None,
+        })
+    }
+
+    /// The authority's code and message for a failure.
+    pub(super) const fn failure(self) -> Option<(u16, &'static str)> {
+        match self {
+            Self::Approve | Self::WalkAway => None,
+            Self::Decline => Some((301, "User Reject")),
+            Self::FailLiveness => Some((302, "Face liveness failed")),
+            Self::Abort => Some((303, "User Abort")),
+            Self::FailMatch => Some((304, "Face mismatch")),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The state of the sandbox identity app, and how it is set up.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::redirect;
+use sakshi_domain::clock::Clock;
+use thiserror::Error;
+use url::Url;
+
+use crate::issuer::{HolderKey, SandboxIssuer};
+use crate::keys::KeyError;
+
+/// How long the service may take to answer its callback.
+const CALLBACK_TIME_MAX: Duration = Duration::from_secs(20);
+
+/// Why the app cannot be set up.
+#[derive(Debug, Error)]
+pub enum SetupError {
+    /// The service's public base is not an http(s) URL.
+    #[error("the public base of the service is not an http(s) URL")]
+    PublicBase,
+    /// The HTTP client cannot be built.
+    #[error("the HTTP client cannot be built: {0}")]
+    Http(#[source] reqwest::Error),
+    /// The key of the simulated phone could not be generated.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
+/// The app's state: an issuer, the key of a simulated phone, and the service to which it answers.
+pub struct SandboxApp {
+    pub(super) issuer: Arc<SandboxIssuer>,
+    pub(super) holder: HolderKey,
+    pub(super) public_base: Url,
+    pub(super) http: reqwest::Client,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+impl SandboxApp {
+    /// An app whose credentials come from `issuer`. It sends answers only to the service at
+    /// `public_base_url`.
+    ///
+    /// # Errors
+    /// The base is not an http(s) URL, or a library failed.
+    pub fn new(issuer: Arc<SandboxIssuer>, public_base_url: &str, clock: Arc<dyn Clock>) -> Result<Self, SetupError> {
+        let public_base = Url::parse(public_base_url).map_err(|_| SetupError::PublicBase)?;
+        if !matches!(public_base.scheme(), "http" | "https") {
+            return Err(SetupError::PublicBase);
+        }
+        let http = reqwest::Client::builder()
+            .http1_only()
+            .no_proxy()
+            .redirect(redirect::Policy::none())
+            // No reuse, like phones; the service may close an idle connection just as it is reused.
+            .pool_max_idle_per_host(0)
+            .timeout(CALLBACK_TIME_MAX)
+            .build()
+            .map_err(SetupError::Http)?;
+        Ok(Self { issuer, holder: HolderKey::generate()?, public_base, http, clock })
+    }
+}
+
+impl fmt::Debug for SandboxApp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SandboxApp({})", self.public_base)
+    }
+}

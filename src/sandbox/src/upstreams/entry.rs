@@ -1,0 +1,206 @@
+//! An order and its progress: its details, the reports that the service has not accepted yet, and a
+//! journal of the service's answers.
+//!
+//! A decision and its reports are recorded in one step and sent afterwards, so that nothing is lost when
+//! the browser disconnects in between.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use sakshi_domain::flow::report_kind::ReportKind;
+use sakshi_domain::time::Timestamp;
+use tokio::sync::{Mutex, MutexGuard};
+
+use super::doclocker::Locker;
+use super::error::FlowError;
+use super::esign::Esign;
+use super::estamp::EStamp;
+use super::order::Order;
+use super::reporter::{PendingReport, ReportAnswer, Reporter};
+use super::wealth::Wealth;
+
+/// Lines of a journal that are kept.
+const JOURNAL_LINES_MAX: usize = 50;
+
+/// The upstreams whose orders open flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Upstream {
+    /// Signs documents.
+    ESign,
+    /// Keeps people's documents.
+    DocLocker,
+    /// Makes e-stamps.
+    EStamp,
+    /// Collects wealth data under a consent.
+    Wealth,
+}
+
+impl Upstream {
+    pub(super) const ALL: [Self; 4] = [Self::ESign, Self::DocLocker, Self::EStamp, Self::Wealth];
+
+    /// Its name in paths.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::ESign => "esign",
+            Self::DocLocker => "doclocker",
+            Self::EStamp => "estamp",
+            Self::Wealth => "wealth",
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Result<Self, FlowError> {
+        Self::ALL.into_iter().find(|upstream| upstream.name() == name).ok_or(FlowError::NoSuchFlow)
+    }
+}
+
+/// What was ordered, with its state.
+pub(super) enum Details {
+    ESign(Esign),
+    DocLocker(Locker),
+    EStamp(EStamp),
+    Wealth(Wealth),
+}
+
+impl Details {
+    pub(super) const fn upstream(&self) -> Upstream {
+        match self {
+            Self::ESign(_) => Upstream::ESign,
+            Self::DocLocker(_) => Upstream::DocLocker,
+            Self::EStamp(_) => Upstream::EStamp,
+            Self::Wealth(_) => Upstream::Wealth,
+        }
+    }
+
+    /// Bytes of documents in memory.
+    fn held(&self) -> usize {
+        match self {
+            Self::ESign(esign) => esign.held(),
+            Self::EStamp(stamp) => stamp.held(),
+            Self::DocLocker(_) | Self::Wealth(_) => 0,
+        }
+    }
+
+    /// Plays the whole outcome that a script names.
+    fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
+        match self {
+            Self::ESign(esign) => esign.play(order, outcome, now),
+            Self::DocLocker(locker) => locker.play(order, outcome, now),
+            Self::EStamp(stamp) => stamp.play(order, outcome, now),
+            Self::Wealth(wealth) => wealth.play(order, outcome, now),
+        }
+    }
+
+    /// A short description of its state, and whether something is left to decide.
+    pub(super) fn summary(&self, now: Timestamp) -> (&'static str, bool) {
+        match self {
+            Self::ESign(esign) => esign.summary(now),
+            Self::DocLocker(locker) => locker.summary(),
+            Self::EStamp(stamp) => stamp.summary(),
+            Self::Wealth(wealth) => wealth.summary(),
+        }
+    }
+}
+
+/// A report and the service's answer.
+#[derive(Clone, Debug)]
+pub(super) struct SentReport {
+    pub(super) kind: ReportKind,
+    pub(super) what: String,
+    pub(super) at: Timestamp,
+    pub(super) attempts: u32,
+    pub(super) answer: ReportAnswer,
+}
+
+/// The part of an order that changes.
+pub(super) struct OrderProgress {
+    pub(super) details: Details,
+    waiting: VecDeque<PendingReport>,
+    journal: VecDeque<SentReport>,
+}
+
+impl OrderProgress {
+    /// Reports that the service has not accepted yet.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &PendingReport> {
+        self.waiting.iter()
+    }
+
+    /// Reports with an answer, newest first.
+    pub(super) fn journal(&self) -> impl Iterator<Item = &SentReport> {
+        self.journal.iter().rev()
+    }
+
+    fn held(&self) -> usize {
+        self.details.held() + self.waiting.iter().map(|report| report.body.len()).sum::<usize>()
+    }
+}
+
+/// An order and its progress.
+pub(super) struct OrderEntry {
+    pub(super) order: Order,
+    pub(super) upstream: Upstream,
+    /// SHA-256 digest of the order's body.
+    pub(super) digest: [u8; 32],
+    held: AtomicUsize,
+    progress: Mutex<OrderProgress>,
+}
+
+impl OrderEntry {
+    pub(super) fn new(order: Order, digest: [u8; 32], details: Details) -> Self {
+        let upstream = details.upstream();
+        let progress = OrderProgress { details, waiting: VecDeque::new(), journal: VecDeque::new() };
+        Self { order, upstream, digest, held: AtomicUsize::new(progress.held()), progress: Mutex::new(progress) }
+    }
+
+    /// Bytes of documents and waiting reports in memory.
+    pub(super) fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Locks the progress, after any decision that is being reported.
+    pub(super) async fn progress(&self) -> MutexGuard<'_, OrderProgress> {
+        self.progress.lock().await
+    }
+
+    /// Locks the progress, unless a decision is being reported.
+    pub(super) fn try_progress(&self) -> Option<MutexGuard<'_, OrderProgress>> {
+        self.progress.try_lock().ok()
+    }
+
+    /// Plays a whole outcome and reports it.
+    pub(super) async fn play(&self, outcome: &str, reporter: &Reporter, now: Timestamp) -> Result<Vec<SentReport>, FlowError> {
+        self.decide(reporter, now, |details| details.play(&self.order, outcome, now)).await
+    }
+
+    /// Carries out a decision and reports it, after the reports that still wait.
+    ///
+    /// # Errors
+    /// The error of the decision, which then has no effect. A refusal by the service is not an error.
+    pub(super) async fn decide(
+        &self,
+        reporter: &Reporter,
+        now: Timestamp,
+        decision: impl FnOnce(&mut Details) -> Result<Vec<PendingReport>, FlowError>,
+    ) -> Result<Vec<SentReport>, FlowError> {
+        let mut progress = self.progress.lock().await;
+        let reports = decision(&mut progress.details)?;
+        progress.waiting.extend(reports);
+        self.held.store(progress.held(), Ordering::Relaxed);
+        let mut reported = Vec::new();
+        while let Some(next) = progress.waiting.front() {
+            let (answer, attempts) = reporter.report(next).await;
+            let line = SentReport { kind: next.kind, what: next.what.clone(), at: now, attempts, answer };
+            let done = line.answer.is_final();
+            if progress.journal.len() == JOURNAL_LINES_MAX {
+                progress.journal.pop_front();
+            }
+            progress.journal.push_back(line.clone());
+            reported.push(line);
+            if !done {
+                break;
+            }
+            progress.waiting.pop_front();
+            self.held.store(progress.held(), Ordering::Relaxed);
+        }
+        Ok(reported)
+    }
+}

@@ -1,0 +1,47 @@
+//! The JSON API of the upstreams for scripts: one call plays a whole outcome of an order and returns the
+//! service's answer to each report.
+
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Json, Path};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::entry::{SentReport, Upstream};
+use super::error::FlowError;
+use super::reporter::ReportAnswer;
+use super::state::SandboxUpstreams;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OutcomeRequest {
+    outcome: String,
+}
+
+/// Plays an outcome. Fails only when nothing was decided or the service did not answer.
+pub(super) async fn play(
+    state: Data<SandboxUpstreams>,
+    path: Path<(String, String)>,
+    request: Json<OutcomeRequest>,
+) -> Result<HttpResponse, FlowError> {
+    let (upstream, id) = path.into_inner();
+    let entry = state.orders.find(Upstream::from_name(&upstream)?, &id)?;
+    let reported = entry.play(&request.outcome, &state.reporter, state.clock.now()).await?;
+    let list: Vec<Value> = reported.iter().map(line).collect();
+    if reported.iter().any(|reported| reported.answer == ReportAnswer::Nothing) {
+        let mut body = FlowError::Unreachable.body();
+        body["reported"] = list.into();
+        return Ok(HttpResponse::BadGateway().json(body));
+    }
+    Ok(HttpResponse::Ok().json(json!({"reported": list})))
+}
+
+/// A report and its answer: `result` when the service accepted it, `code` when it refused it.
+fn line(reported: &SentReport) -> Value {
+    let mut line = json!({"kind": reported.kind, "status": reported.answer.status(), "attempts": reported.attempts});
+    for member in ["result", "code", "message"] {
+        if let Some(said) = reported.answer.member(member) {
+            line[member] = said.into();
+        }
+    }
+    line
+}
