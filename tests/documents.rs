@@ -91,3 +91,24 @@ fn the_numbers_of_the_security_document_are_those_of_the_code() {
         assert!(place.len() < text.len() && before.contains(&figure), "docs/security.md says {before:?} of {name}, which is {figure}");
     }
 }
+
+/// A constant as the code writes it, in the words of a document.
+fn value_of(constant: &str, code: &str) -> Option<String> {
+    let (_, rest) = code.split_once(&format!("const {constant}: "))?;
+    let (_, value) = rest.split(';').next()?.split_once(" = ")?;
+    let unit = if value.contains("from_millis") { " ms" } else { "" };
+    let unit = if value.contains("from_secs") { " s" } else { unit };
+    let number = value.rsplit('(').next()?.trim_end_matches(')');
+    Some(number.replace('_', ",") + unit)
+}
+
+#[test]
+fn the_numbers_of_the_actors_are_those_of_the_code() {
+    let text = document("actors/README.md");
+    let numbers: Vec<[&str; 4]> = rows(&text).skip_while(|[_, _, constant, _]| *constant != "Constant").skip(2).collect();
+    assert!(numbers.len() > 20, "the table of numbers is there");
+    for [what, number, constant, file] in numbers {
+        let value = value_of(constant, &document(&format!("actors/{file}")));
+        assert_eq!(value.as_deref(), Some(number), "{what}: {constant} in actors/{file}");
+    }
+}

@@ -7,7 +7,7 @@ use sakshi_domain::delivery::{DeliveryId, QueuedDelivery};
 use super::budget::Need;
 
 /// Positions held in memory for one origin; the rest waits in the outbox.
-const HELD_MAX: usize = 1_000;
+const QUEUED_MAX: usize = 1_000;
 /// Positions read from the outbox at a time.
 pub(super) const BATCH: usize = 500;
 
@@ -42,7 +42,7 @@ impl OriginQueue {
     pub(super) fn push(&mut self, delivery: QueuedDelivery, source: Source) -> bool {
         let id = delivery.id;
         let beyond = self.known.is_none_or(|known| id > known);
-        if self.queued.len() >= HELD_MAX || (self.behind && beyond && source == Source::Notice) {
+        if self.queued.len() >= QUEUED_MAX || (self.behind && beyond && source == Source::Notice) {
             self.behind = true;
             self.missed = Some(self.missed.map_or(id, |missed| missed.min(id)));
             return false;
@@ -81,7 +81,7 @@ impl OriginQueue {
 
     /// Where to go on reading the outbox, if the queue has places for what is read; it is being read then.
     pub(super) fn read_on(&mut self) -> Option<Option<DeliveryId>> {
-        let wanted = self.behind && !self.reading && self.queued.len() + BATCH <= HELD_MAX;
+        let wanted = self.behind && !self.reading && self.queued.len() + BATCH <= QUEUED_MAX;
         wanted.then(|| {
             self.reading = true;
             if let Some(DeliveryId(missed)) = self.missed.take() {
