@@ -13,7 +13,7 @@ use sakshi_store::{CreditOutcome, OpenOutcome, OpenTransaction, Store, StoreErro
 
 /// Moves credits.
 #[derive(Debug)]
-pub struct CreditLedger {
+pub(crate) struct CreditLedger {
     store: Arc<dyn Store>,
 }
 
@@ -48,11 +48,9 @@ impl Handler<DebitAndOpen> for CreditLedger {
 /// Grants or adjusts credits for the operator.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "Result<CreditOutcome, StoreError>")]
-pub struct MoveCredits {
-    /// Whose credits.
-    pub client: ClientId,
-    /// The movement.
-    pub movement: CreditMove,
+pub(crate) struct MoveCredits {
+    pub(crate) client: ClientId,
+    pub(crate) movement: CreditMove,
 }
 
 impl Handler<MoveCredits> for CreditLedger {
@@ -61,6 +59,11 @@ impl Handler<MoveCredits> for CreditLedger {
     fn handle(&mut self, MoveCredits { client, movement }: MoveCredits, _: &mut Self::Context) -> Self::Result {
         self.store.move_credits(client, movement)
     }
+}
+
+/// What is answered when the ledger is gone, or too slow.
+pub(crate) fn no_answer() -> StoreError {
+    StoreError::Unavailable("the credit ledger did not answer".into())
 }
 
 /// Makes the ledger panic while it handles a message.

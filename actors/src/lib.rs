@@ -21,9 +21,8 @@ mod tree;
 mod tests;
 
 pub use dispatcher::{ByteBounds, DispatchBounds};
-pub use event::{EventView, EventWatch, Events};
+pub use event::{EventWatch, Events};
 pub use flow::Flows;
-pub use ledger::{CreditLedger, MoveCredits};
 pub use reveal::{RevealError, reveal, reveal_outcome};
 pub use router::AskError;
 pub use sakshi_supervision::{Escalation, Gate, NodeView, Permit};

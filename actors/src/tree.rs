@@ -22,16 +22,18 @@ use std::time::Duration;
 use actix::Addr;
 use actix_rt::Arbiter;
 use sakshi_domain::clock::Clock;
+use sakshi_domain::credits::CreditMove;
 use sakshi_domain::delivery::DeliveryOutcome;
+use sakshi_domain::ids::ClientId;
 use sakshi_outbound::client::WebhookClient;
-use sakshi_store::{Retention, Store, StoreError, Vault};
+use sakshi_store::{CreditOutcome, Retention, Store, StoreError, StoreFuture, Vault};
 use sakshi_supervision::{Escalation, Gate, Heartbeats, NodeView, Root, ShardActor, Shards};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::dispatcher::{DispatchBounds, InFlight, Pause, WebhookDispatcher};
 use crate::event::{EventActor, EventContext, Events};
 use crate::flow::{FlowActor, FlowContext, FlowSweeper, Flows, LAPSES_AT_ONCE};
-use crate::ledger::CreditLedger;
+use crate::ledger::{CreditLedger, MoveCredits, no_answer};
 use crate::reaper::Reaper;
 use crate::router::ShardRouter;
 use crate::transaction::{ChangeListener, TransactionActor, TransactionContext, Transactions};
@@ -93,7 +95,7 @@ pub struct Handles {
 pub struct Tree {
     root: Root,
     vault: Arc<Vault>,
-    ledger: Addr<CreditLedger>,
+    pub(crate) ledger: Addr<CreditLedger>,
     pub(crate) dispatcher: Addr<WebhookDispatcher>,
     pub(crate) transactions: Arc<Shards<TransactionActor>>,
     pub(crate) events: Arc<Shards<EventActor>>,
@@ -201,10 +203,11 @@ impl Tree {
         self.transactions.all_started() && self.events.all_started() && self.flows.all_started()
     }
 
-    /// The credit ledger.
+    /// Grants or adjusts credits for the operator.
     #[must_use]
-    pub fn ledger(&self) -> Addr<CreditLedger> {
-        self.ledger.clone()
+    pub fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
+        let ask = self.ledger.send(MoveCredits { client, movement }).timeout(self.bounds.patience);
+        Box::pin(async move { ask.await.unwrap_or_else(|_| Err(no_answer())) })
     }
 
     /// The tree as it is now; readable while an arbiter hangs.

@@ -19,7 +19,7 @@ use sakshi_store::{PatchEventOutcome, Store, StoreError};
 use sakshi_supervision::Deadline;
 use tokio::sync::{oneshot, watch};
 
-use super::message::{EventView, EventWatch, LookEvent, PatchEvent, Refresh, WatchEvent};
+use super::message::{EventWatch, LookEvent, PatchEvent, Refresh, WatchEvent};
 
 /// Watchers learn of changes at most this often.
 const COALESCE: Duration = Duration::from_millis(200);
@@ -175,10 +175,10 @@ impl Supervised for EventActor {
 }
 
 impl Handler<LookEvent> for EventActor {
-    type Result = ResponseActFuture<Self, Result<EventView, StoreError>>;
+    type Result = ResponseActFuture<Self, Result<Option<Arc<Event>>, StoreError>>;
 
     fn handle(&mut self, _: LookEvent, ctx: &mut Self::Context) -> Self::Result {
-        self.read(ctx, |_, event| event.map_or(EventView::Unknown, EventView::Known))
+        self.read(ctx, |_, event| event)
     }
 }
 

@@ -1,11 +1,13 @@
 //! The handle to all events of the node.
 
-use sakshi_domain::event::EventPatch;
+use std::sync::Arc;
+
+use sakshi_domain::event::{Event, EventPatch};
 use sakshi_domain::ids::{AppId, ClientId, EventId};
 use sakshi_store::PatchEventOutcome;
 
 use super::actor::EventActor;
-use super::message::{EventView, EventWatch, LookEvent, PatchEvent, WatchEvent};
+use super::message::{EventWatch, LookEvent, PatchEvent, WatchEvent};
 use super::shard::event_changed;
 use crate::ask::Ask;
 use crate::router::{AskError, ShardRouter};
@@ -21,11 +23,11 @@ impl Events {
         EventId::generate(client.partition(), self.0.new_shard_byte())
     }
 
-    /// The event as it is now, counts included.
+    /// The event as it is now, counts included; `None` when there is none.
     ///
     /// # Errors
     /// [`AskError`] when that cannot be told now.
-    pub async fn look(&self, id: EventId) -> Result<EventView, AskError> {
+    pub async fn look(&self, id: EventId) -> Result<Option<Arc<Event>>, AskError> {
         self.0.ask(id, Ask { id, question: LookEvent }).await
     }
 

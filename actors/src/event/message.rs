@@ -8,21 +8,12 @@ use sakshi_domain::ids::AppId;
 use sakshi_store::{PatchEventOutcome, StoreError};
 use tokio::sync::watch;
 
-/// An event as it is now.
-#[derive(Clone, Debug, PartialEq)]
-pub enum EventView {
-    /// With its counts.
-    Known(Arc<Event>),
-    /// There is none.
-    Unknown,
-}
-
 /// Follows an event: the value changes when the event does. The sender goes when the event ends.
 pub type EventWatch = watch::Receiver<Arc<Event>>;
 
-/// What is the event now?
+/// What is the event now, with its counts?
 #[derive(Clone, Copy, Debug, Message)]
-#[rtype(result = "Result<EventView, StoreError>")]
+#[rtype(result = "Result<Option<Arc<Event>>, StoreError>")]
 pub(crate) struct LookEvent;
 
 /// Tell me whenever the event changes.

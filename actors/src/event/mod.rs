@@ -7,5 +7,5 @@ mod shard;
 
 pub(crate) use actor::{EventActor, EventContext};
 pub use handle::Events;
-pub use message::{EventView, EventWatch};
+pub use message::EventWatch;
 pub(crate) use shard::event_changed;

@@ -13,7 +13,7 @@ use sakshi_store::{PatchEventOutcome, StoreFuture};
 use sakshi_supervision::{Shard, ShardActor, Shards};
 
 use super::actor::{EventActor, EventContext};
-use super::message::{EventView, EventWatch, LookEvent, PatchEvent, Refresh, WatchEvent};
+use super::message::{EventWatch, LookEvent, PatchEvent, Refresh, WatchEvent};
 use crate::ask::{Question, RecordActor};
 
 impl ShardActor for EventActor {
@@ -52,10 +52,10 @@ impl RecordActor for EventActor {
 }
 
 impl Question<EventActor> for LookEvent {
-    type Answer = EventView;
+    type Answer = Option<Arc<Event>>;
 
-    fn unknown(&self) -> EventView {
-        EventView::Unknown
+    fn unknown(&self) -> Option<Arc<Event>> {
+        None
     }
 }
 

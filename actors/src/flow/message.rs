@@ -10,38 +10,20 @@ use sakshi_store::{FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, Repo
 use crate::router::Answered;
 use crate::take_once::TakeTicket;
 
-/// Something that a flow's actor carries out.
-pub(crate) trait FlowQuestion: Message<Result = Answered<Self::Answer>> + Clone + Send + 'static {
-    /// What is answered.
-    type Answer: Send + 'static;
-}
-
 /// Open the flow.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "Answered<OpenFlowOutcome>")]
 pub(crate) struct OpenFlowTicket(pub(crate) TakeTicket<OpenFlow>);
-
-impl FlowQuestion for OpenFlowTicket {
-    type Answer = OpenFlowOutcome;
-}
 
 /// Record what an upstream reports.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "Answered<ReportFlowOutcome>")]
 pub(crate) struct ReportTicket(pub(crate) TakeTicket<FlowReport>);
 
-impl FlowQuestion for ReportTicket {
-    type Answer = ReportFlowOutcome;
-}
-
 /// End the document if an invitation has ended.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "Answered<LapseFlowOutcome>")]
 pub(crate) struct Lapse;
-
-impl FlowQuestion for Lapse {
-    type Answer = LapseFlowOutcome;
-}
 
 /// What is the flow of this app now? The store answers, without an actor.
 #[derive(Clone, Debug, Message)]

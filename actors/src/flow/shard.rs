@@ -12,7 +12,7 @@ use sakshi_store::FlowRecord;
 use sakshi_supervision::{Shard, ShardActor};
 
 use super::actor::{FlowActor, FlowContext};
-use super::message::{FlowQuestion, LookFlow, WakeAt};
+use super::message::{LookFlow, WakeAt};
 use crate::router::Answered;
 
 impl ShardActor for FlowActor {
@@ -50,16 +50,17 @@ pub(crate) struct AskFlow<Q> {
     pub(crate) question: Q,
 }
 
-impl<Q: FlowQuestion> Message for AskFlow<Q> {
-    type Result = Answered<Q::Answer>;
+impl<Q: Message> Message for AskFlow<Q> {
+    type Result = Q::Result;
 }
 
-impl<Q> Handler<AskFlow<Q>> for Shard<FlowActor>
+impl<Q, T> Handler<AskFlow<Q>> for Shard<FlowActor>
 where
-    Q: FlowQuestion,
+    Q: Message<Result = Answered<T>> + Send + 'static,
+    T: Send + 'static,
     FlowActor: Handler<Q>,
 {
-    type Result = ResponseFuture<Answered<Q::Answer>>;
+    type Result = ResponseFuture<Answered<T>>;
 
     fn handle(&mut self, AskFlow { id, question }: AskFlow<Q>, ctx: &mut Self::Context) -> Self::Result {
         let ask = actor(self, id, ctx).send(question);

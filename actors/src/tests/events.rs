@@ -14,7 +14,7 @@ use sakshi_domain::language::Language;
 use sakshi_store::{CreateEvent, CreateEventOutcome, Events as _, OpenOutcome, PatchEventOutcome};
 
 use super::{Universe, run, until, verified};
-use crate::{CompleteReply, EventView};
+use crate::CompleteReply;
 
 const LIFE: Duration = Duration::from_secs(7_200);
 
@@ -47,8 +47,8 @@ impl Universe {
 
     async fn event(&self, id: EventId) -> Event {
         match self.events.look(id).await.unwrap() {
-            EventView::Known(event) => (*event).clone(),
-            EventView::Unknown => panic!("the event is gone"),
+            Some(event) => (*event).clone(),
+            None => panic!("the event is gone"),
         }
     }
 
@@ -148,7 +148,7 @@ fn a_crowd_that_looks_at_an_event_at_once_shares_readings_and_each_sees_what_was
                 universe.scan(event).await;
                 let crowd = join_all((0..200).map(|_| universe.events.look(event))).await;
                 for seen in crowd {
-                    assert!(matches!(seen, Ok(EventView::Known(event)) if event.counts.scans == scans));
+                    assert!(matches!(seen, Ok(Some(event)) if event.counts.scans == scans));
                 }
             }
             universe.end().await;
@@ -163,7 +163,7 @@ fn an_unknown_event_takes_no_guest_and_starts_no_actor() {
     run(async {
         let universe = Universe::new().await;
         let nowhere = universe.events.new_id(&universe.client);
-        assert_eq!(universe.events.look(nowhere).await.unwrap(), EventView::Unknown);
+        assert_eq!(universe.events.look(nowhere).await.unwrap(), None);
         assert!(universe.events.watch(nowhere).await.unwrap().is_none());
         assert_eq!(universe.scan(nowhere).await.1, OpenOutcome::EventNotFound);
         assert_eq!((universe.live_events(), universe.spent().await), (0, 0));

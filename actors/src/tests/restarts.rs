@@ -86,7 +86,7 @@ fn the_ledger_restarts_and_every_credit_is_where_it_should_be() {
     run(async {
         let universe = Universe::new().await;
         let before = join_all((0..10).map(|_| universe.open())).await;
-        universe.tree.ledger().do_send(ledger::Detonate);
+        universe.tree.ledger.do_send(ledger::Detonate);
         let after = join_all((0..10).map(|_| universe.open())).await;
         assert_eq!(universe.restarts("credit-ledger"), 1);
         assert_eq!(universe.spent().await, 20);
@@ -102,7 +102,7 @@ fn a_ledger_in_a_crash_loop_escalates() {
     run(async {
         let mut universe = Universe::new().await;
         for _ in 0..4 {
-            universe.tree.ledger().do_send(ledger::Detonate);
+            universe.tree.ledger.do_send(ledger::Detonate);
         }
         let failure = universe.escalations.recv().await.unwrap();
         assert_eq!(failure.actor, "credit-ledger");

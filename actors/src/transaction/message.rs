@@ -7,7 +7,7 @@ use actix::Message;
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Answer, Pending};
-use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, StoreError};
+use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, StoreError, TransactionRecord};
 use tokio::sync::oneshot;
 
 use crate::router::Answered;
@@ -17,22 +17,14 @@ pub(crate) trait TransactionQuestion: Message<Result = Result<Self::Answer, Stor
     /// What is answered.
     type Answer: Send + 'static;
 
-    /// The answer of a completed transaction.
-    fn completed(&self, record: CompletedRecord) -> Self::Answer;
+    /// Whether the record of a pending transaction answers it, too.
+    const READ_ONLY: bool = false;
 
-    /// The answer of a transaction whose window has passed.
-    fn expired(&self, opened: Arc<Pending>) -> Self::Answer;
-
-    /// The answer when there is no such transaction.
-    fn unknown(&self) -> Self::Answer;
+    /// The answer of a transaction that has ended or is not there; if it is read-only, also of a pending one.
+    fn answer(&self, view: View) -> Self::Answer;
 
     /// The transaction, if the caller has just seen that it is pending.
     fn known(&self) -> Option<&Arc<Pending>> {
-        None
-    }
-
-    /// How the record of a pending transaction answers it, if it does.
-    fn pending(&self) -> Option<fn(Arc<Pending>) -> Self::Answer> {
         None
     }
 }
@@ -50,6 +42,16 @@ pub enum View {
     Unknown,
 }
 
+impl From<TransactionRecord> for View {
+    /// Without a look at the clock.
+    fn from(record: TransactionRecord) -> Self {
+        match record {
+            TransactionRecord::Pending(pending) => Self::Pending(Arc::new(pending)),
+            TransactionRecord::Completed(record) => Self::Completed(Box::new(record)),
+        }
+    }
+}
+
 /// What is the transaction now?
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "Result<View, StoreError>")]
@@ -60,21 +62,10 @@ pub(crate) struct Look {
 
 impl TransactionQuestion for Look {
     type Answer = View;
+    const READ_ONLY: bool = true;
 
-    fn completed(&self, record: CompletedRecord) -> View {
-        View::Completed(Box::new(record))
-    }
-
-    fn expired(&self, opened: Arc<Pending>) -> View {
-        View::Expired(opened)
-    }
-
-    fn unknown(&self) -> View {
-        View::Unknown
-    }
-
-    fn pending(&self) -> Option<fn(Arc<Pending>) -> View> {
-        Some(View::Pending)
+    fn answer(&self, view: View) -> View {
+        view
     }
 }
 
@@ -95,15 +86,7 @@ pub(crate) enum Watch {
 impl TransactionQuestion for Subscribe {
     type Answer = Watch;
 
-    fn completed(&self, _: CompletedRecord) -> Watch {
-        Watch::Refused
-    }
-
-    fn expired(&self, _: Arc<Pending>) -> Watch {
-        Watch::Refused
-    }
-
-    fn unknown(&self) -> Watch {
+    fn answer(&self, _: View) -> Watch {
         Watch::Refused
     }
 }
@@ -159,16 +142,12 @@ impl TransactionQuestion for Complete {
         self.known.as_ref()
     }
 
-    fn completed(&self, record: CompletedRecord) -> CompleteReply {
-        self.judge(&record)
-    }
-
-    fn expired(&self, _: Arc<Pending>) -> CompleteReply {
-        CompleteReply::Expired
-    }
-
-    fn unknown(&self) -> CompleteReply {
-        CompleteReply::Unknown
+    fn answer(&self, view: View) -> CompleteReply {
+        match view {
+            View::Completed(record) => self.judge(&record),
+            View::Expired(_) => CompleteReply::Expired,
+            View::Pending(_) | View::Unknown => CompleteReply::Unknown,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use sakshi_store::{OpenOutcome, StoreFuture, TransactionRecord};
 use sakshi_supervision::{Shard, ShardActor};
 
 use super::actor::{TransactionActor, TransactionContext};
-use super::message::{EndedElsewhere, Open, TransactionQuestion};
+use super::message::{EndedElsewhere, Open, TransactionQuestion, View};
 use crate::ask::{Question, RecordActor, start_until};
 use crate::router::{Answered, Unanswered};
 
@@ -60,18 +60,16 @@ impl<Q: TransactionQuestion> Question<TransactionActor> for Q {
     type Answer = <Q as TransactionQuestion>::Answer;
 
     fn unknown(&self) -> Self::Answer {
-        TransactionQuestion::unknown(self)
+        self.answer(View::Unknown)
     }
 
     fn of_record(&self, record: TransactionRecord, context: &Arc<TransactionContext>) -> Result<Self::Answer, TransactionRecord> {
-        match record {
-            TransactionRecord::Completed(record) => Ok(self.completed(record)),
-            TransactionRecord::Pending(pending) if pending.is_expired(context.clock.now()) => Ok(self.expired(Arc::new(pending))),
-            TransactionRecord::Pending(pending) => match self.pending().filter(|_| context.shared_store) {
-                Some(answer) => Ok(answer(Arc::new(pending))),
-                None => Err(TransactionRecord::Pending(pending)),
-            },
-        }
+        let view = match record {
+            TransactionRecord::Pending(pending) if pending.is_expired(context.clock.now()) => View::Expired(Arc::new(pending)),
+            TransactionRecord::Pending(_) if !self.needs_no_actor(context) => return Err(record),
+            record => record.into(),
+        };
+        Ok(self.answer(view))
     }
 
     fn temporary_actor(&self, context: &Arc<TransactionContext>) -> Option<(TransactionActor, Timestamp)> {
@@ -81,7 +79,7 @@ impl<Q: TransactionQuestion> Question<TransactionActor> for Q {
 
     /// Where nodes share a store, an actor would read the record again: another node may have ended the transaction.
     fn needs_no_actor(&self, context: &Arc<TransactionContext>) -> bool {
-        self.pending().is_some() && context.shared_store
+        Q::READ_ONLY && context.shared_store
     }
 }
 

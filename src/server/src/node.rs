@@ -3,7 +3,7 @@
 
 use actix_web::App;
 use futures_util::future::LocalBoxFuture;
-use sakshi_actors::{ByteBounds, DispatchBounds, Escalation, Flows, Handles, MoveCredits, Tree, TreeBounds, TreeConfig};
+use sakshi_actors::{ByteBounds, DispatchBounds, Escalation, Flows, Handles, Tree, TreeBounds, TreeConfig};
 use sakshi_api::polls::Polls;
 use sakshi_authority::callback_address::CallbackAddressError;
 use sakshi_domain::credits::CreditMove;
@@ -361,8 +361,7 @@ struct Desk(Tree);
 
 impl CreditDesk for Desk {
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
-        let ask = self.0.ledger().send(MoveCredits { client, movement }).timeout(ASK_PATIENCE);
-        Box::pin(async move { ask.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the credit ledger did not answer".into()))) })
+        self.0.move_credits(client, movement)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Use cases of events: creating, finding and changing one.
 
-use sakshi_actors::EventView;
 use sakshi_domain::event::{Event, EventCounts, EventPatch, EventTerms};
 use sakshi_domain::ids::{AppId, EventId};
 use sakshi_domain::invalid::Invalid;
@@ -50,7 +49,7 @@ pub async fn create_event<A: Serialize>(
 /// [`ServiceError::NotFound`] otherwise.
 pub async fn own_event(service: &Service, app: &AppId, id: &str) -> Result<Arc<Event>, ServiceError> {
     match service.events.look(event_id(id)?).await? {
-        EventView::Known(event) if event.app == *app => Ok(event),
+        Some(event) if event.app == *app => Ok(event),
         _ => Err(ServiceError::NotFound("event")),
     }
 }

@@ -9,7 +9,6 @@ pub mod show;
 pub mod start;
 mod visit;
 
-use sakshi_actors::EventView;
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::EventId;
 use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
@@ -25,8 +24,8 @@ use std::sync::Arc;
 pub(super) async fn named(service: &Service, path: &str) -> Result<Arc<Event>, ApiError> {
     let id: EventId = path.parse().map_err(|_| ServiceError::NotFound("event"))?;
     match service.events.look(id).await? {
-        EventView::Known(event) => Ok(event),
-        EventView::Unknown => Err(ApiError::Service(ServiceError::NotFound("event"))),
+        Some(event) => Ok(event),
+        None => Err(ApiError::Service(ServiceError::NotFound("event"))),
     }
 }
 
