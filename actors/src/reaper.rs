@@ -1,5 +1,5 @@
-//! The reaper: removes records whose time has passed, a bounded number at a time, so that a sweep
-//! never holds up a verification.
+//! The reaper: removes expired records, a bounded number at a time, so that a sweep never delays a
+//! verification.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,6 @@ pub(crate) struct Reaper {
 
 impl Reaper {
     /// A reaper that keeps records as long as the retention says.
-    #[must_use]
     pub(crate) fn new(store: Arc<dyn Store>, retention: Retention) -> Self {
         Self { store, retention }
     }
@@ -37,7 +36,7 @@ impl Reaper {
     }
 }
 
-/// How long to rest after a sweep.
+/// The pause after a sweep.
 fn pause_after(swept: Result<Swept, StoreError>) -> Duration {
     match swept {
         Ok(swept) => {

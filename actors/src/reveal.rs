@@ -11,7 +11,7 @@ pub enum RevealError {
     /// It does not open.
     #[error(transparent)]
     Vault(#[from] VaultError),
-    /// It opens to something that is no outcome.
+    /// Its content is not an outcome.
     #[error("the sealed outcome is malformed")]
     Malformed,
 }
@@ -30,7 +30,7 @@ pub(crate) fn seal_outcome(vault: &Vault, id: TxnId, outcome: &Outcome) -> Seale
 /// Opens a stored transaction's outcome.
 ///
 /// # Errors
-/// [`RevealError`] when the box does not open under the configured keys or holds no outcome.
+/// [`RevealError`] when no configured key opens it, or its content is not an outcome.
 pub fn reveal(vault: &Vault, record: CompletedRecord) -> Result<Completed, RevealError> {
     let CompletedRecord { opened, verified_at, answer, outcome, .. } = record;
     let outcome = reveal_outcome(vault, opened.id, &outcome)?;
@@ -40,7 +40,7 @@ pub fn reveal(vault: &Vault, record: CompletedRecord) -> Result<Completed, Revea
 /// Opens the outcome of the transaction with this id.
 ///
 /// # Errors
-/// [`RevealError`] when the box does not open under the configured keys or holds no outcome.
+/// [`RevealError`] when no configured key opens it, or its content is not an outcome.
 pub fn reveal_outcome(vault: &Vault, id: TxnId, sealed: &Sealed) -> Result<Outcome, RevealError> {
     let plain = vault.open(id.as_bytes(), sealed)?;
     serde_json::from_slice(&plain).map_err(|_| RevealError::Malformed)

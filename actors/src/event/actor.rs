@@ -23,7 +23,7 @@ use super::message::{EventWatch, LookEvent, PatchEvent, Refresh, WatchEvent};
 
 /// Watchers learn of changes at most this often.
 const COALESCE: Duration = Duration::from_millis(200);
-/// How often an event that is watched is read again where other nodes may change it.
+/// Pause between two readings of a watched event when other nodes may change it.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
 
 /// What every event actor of the node uses.
@@ -46,11 +46,11 @@ pub(crate) struct EventActor {
     /// Who waits for the reading that begins when the one under way has ended.
     waiting: Vec<Reader>,
     reading: bool,
-    /// Rises with every change made here: what was read before one is not news after it.
+    /// The number of changes made here: a reading that began before the last one is outdated.
     changes: u64,
 }
 
-/// Somebody who asked how the event stands.
+/// A caller who asked for the event.
 type Reader = oneshot::Sender<Result<Option<Arc<Event>>, StoreError>>;
 
 impl EventActor {
@@ -61,7 +61,7 @@ impl EventActor {
     }
 
     /// Takes over a reading and tells watchers when it differs from the last.
-    fn saw(&mut self, event: &Arc<Event>) {
+    fn publish(&mut self, event: &Arc<Event>) {
         match &self.seen {
             Some(seen) => {
                 seen.send_if_modified(|known| {
@@ -91,14 +91,14 @@ impl EventActor {
             ctx.spawn(load.into_actor(actor).map(|loaded, actor, _| {
                 actor.refreshing = false;
                 if let Ok(Some(event)) = loaded {
-                    actor.saw(&Arc::new(event));
+                    actor.publish(&Arc::new(event));
                 }
             }));
         });
     }
 
-    /// Somebody watches from now on. What other nodes change is not announced: an event is watched by few, and its
-    /// guests come to all of them.
+    /// Begins to read the event regularly where other nodes may change it. Changes are not announced between nodes: few
+    /// nodes watch an event, and its guests come to all of them.
     fn follow(&mut self, ctx: &mut Context<Self>) {
         if !self.following && self.context.store.ended_elsewhere().is_some() {
             self.following = true;
@@ -115,7 +115,7 @@ impl EventActor {
     }
 
     /// Answers from a reading that begins after the question. One is under way at a time, and all who
-    /// ask meanwhile share the next: a crowd at the door waits for two readings, however slow the store.
+    /// ask meanwhile share the next one, so a crowd waits for two readings at most.
     fn read<T: 'static>(
         &mut self,
         ctx: &mut Context<Self>,
@@ -127,7 +127,7 @@ impl EventActor {
         Box::pin(told.into_actor(self).map(move |told, actor, ctx| {
             let event = told.unwrap_or_else(|_| Err(StoreError::Unavailable("the event's reading was given up".into())))?;
             if event.is_none() {
-                // It was swept: nobody needs this actor any more.
+                // The reaper has removed it: nobody needs this actor any more.
                 ctx.stop();
             }
             Ok(then(actor, event))
@@ -148,10 +148,10 @@ impl EventActor {
             if let Ok(Some(event)) = &event
                 && actor.changes == changes
             {
-                actor.saw(event);
+                actor.publish(event);
             }
             for reader in readers {
-                // Who has gone needs no answer.
+                // A caller that is gone needs no answer.
                 let _ = reader.send(event.clone());
             }
             actor.begin_reading(ctx);
@@ -164,7 +164,7 @@ impl Actor for EventActor {
 }
 
 impl Supervised for EventActor {
-    /// What a panic left behind is not trusted: the next question reads the store.
+    /// The state that a panic left behind is not trusted; the next question reads the store.
     fn restarting(&mut self, _: &mut Self::Context) {
         self.seen = None;
         self.refreshing = false;
@@ -200,7 +200,7 @@ impl Handler<PatchEvent> for EventActor {
             if let Ok(PatchEventOutcome::Patched(event)) = &outcome {
                 actor.changes += 1;
                 tracing::info!(event.id = %actor.id, event.status = event.status(actor.context.clock.now()).as_str(), "event changed");
-                actor.saw(&Arc::new(event.clone()));
+                actor.publish(&Arc::new(event.clone()));
             }
             outcome
         })))

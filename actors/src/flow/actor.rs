@@ -1,9 +1,7 @@
-//! The flow actor: the place on a node where one flow's reports wait for each other, and the timer
-//! of a document that waits to be signed.
+//! The flow actor: orders the reports of one flow on this node, and has the timer of a document that waits to be signed.
 //!
-//! It holds no payload and no state that decides anything: the store reads, judges and writes in
-//! one step. So it lives while something happens, and on only for a deadline that the store has
-//! told it. When it ends, or never began, the sweeper finds what lapses.
+//! It holds no payload and decides nothing: the store reads, lets the domain decide and writes in one step. So it lives
+//! only while something happens or until a deadline that the store returned. The sweeper finds documents without an actor.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,7 +14,6 @@ use actix::{
 use sakshi_domain::clock::Clock;
 use sakshi_domain::delivery::QueuedDelivery;
 use sakshi_domain::flow::flow_id::FlowId;
-use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{LapseFlowOutcome, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, Store, StoreError};
@@ -27,12 +24,12 @@ use super::message::{Lapse, OpenFlowTicket, ReportTicket, WakeAt};
 use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
 use crate::router::{Answered, Unanswered};
 
-/// Documents of the node that lapse at one moment: each is read, written and sealed as a whole, and
-/// many may fall due together.
+/// Documents of the node that lapse at once: each is read, written and sealed as a whole, and many may
+/// fall due together.
 pub(crate) const LAPSES_AT_ONCE: usize = 4;
 /// How often an actor asks whether its document has lapsed, by a store whose clock may be behind.
 const LAPSE_TRIES: u32 = 5;
-/// Between two such questions.
+/// Pause between two such questions.
 const LAPSE_PAUSE: Duration = Duration::from_secs(1);
 
 /// What every flow actor of the node uses.
@@ -56,7 +53,7 @@ impl FlowContext {
     }
 
     async fn lapse(self: Arc<Self>, id: FlowId) -> Result<LapseFlowOutcome, StoreError> {
-        let _turn = self.lapses.acquire().await.map_err(|_| StoreError::Overloaded)?;
+        let _permit = self.lapses.acquire().await.map_err(|_| StoreError::Overloaded)?;
         self.store.lapse_flow(id, self.result_ttl).await
     }
 }
@@ -66,7 +63,7 @@ impl FlowContext {
 pub(crate) struct FlowActor {
     id: FlowId,
     context: Arc<FlowContext>,
-    /// The shard that wakes it at its deadline, if there is room for it to wait there.
+    /// The shard that wakes it at its deadline, if the actor may wait there.
     shard: Option<Recipient<WakeAt>>,
     /// What it waits for.
     deadline: Option<Timestamp>,
@@ -78,14 +75,13 @@ pub(crate) struct FlowActor {
 type Reply<T> = AtomicResponse<FlowActor, Answered<T>>;
 
 impl FlowActor {
-    /// An actor for a flow of which something is known to happen. With a `shard` it may stay until
-    /// the flow's deadline.
+    /// An actor for a flow to which something happens. With a `shard` it may stay until the flow's deadline.
     pub(crate) const fn new(id: FlowId, context: Arc<FlowContext>, shard: Option<Recipient<WakeAt>>) -> Self {
         Self { id, context, shard, deadline: None, tries: 0, busy: false }
     }
 
-    /// Takes over what the store said about the flow's deadline.
-    fn expect(&mut self, deadline: Option<Timestamp>) {
+    /// Takes over the flow's deadline as the store returned it.
+    fn set_deadline(&mut self, deadline: Option<Timestamp>) {
         let deadline = deadline.filter(|at| at.millis() < i64::MAX);
         if let (Some(at), Some(shard)) = (deadline, &self.shard)
             && self.deadline != Some(at)
@@ -96,8 +92,8 @@ impl FlowActor {
         self.tries = 0;
     }
 
-    /// Lets the store do something, in turn with everything else that happens to the flow.
-    fn carry_out<T: 'static>(
+    /// Waits for the store before the next message is handled.
+    fn run<T: 'static>(
         &mut self,
         work: impl Future<Output = Result<T, StoreError>> + 'static,
         then: impl FnOnce(&mut Self, &Result<T, StoreError>, &mut Context<Self>) + 'static,
@@ -106,21 +102,21 @@ impl FlowActor {
         AtomicResponse::new(Box::pin(work.into_actor(self).map(|outcome, actor, ctx| {
             actor.busy = false;
             then(actor, &outcome, ctx);
-            actor.rest(ctx);
+            actor.stop_if_idle(ctx);
             Ok(outcome)
         })))
     }
 
-    /// Ends behind the messages that already wait, unless there is a deadline to wait for.
-    fn rest(&self, ctx: &mut Context<Self>) {
+    /// Stops behind the messages that already wait, unless there is a deadline to wait for.
+    fn stop_if_idle(&self, ctx: &mut Context<Self>) {
         if self.deadline.is_none() {
             ctx.notify(Retire);
         }
     }
 
-    /// The answer when nothing was handed over.
+    /// The answer when the ticket had no value.
     fn lost<T: 'static>(&self, ctx: &mut Context<Self>) -> Reply<T> {
-        self.rest(ctx);
+        self.stop_if_idle(ctx);
         AtomicResponse::new(Box::pin(async { Err(Unanswered::Lost) }.into_actor(self)))
     }
 
@@ -128,14 +124,14 @@ impl FlowActor {
         if matches!(outcome, Ok(OpenFlowOutcome::Opened)) {
             metrics::counter!("sakshi_flows_opened_total", "flow" => kind).increment(1);
             tracing::info!(flow.id = %self.id, flow.kind = kind, "flow opened");
-            self.expect(deadline);
+            self.set_deadline(deadline);
         }
     }
 
     fn reported(&mut self, outcome: &Result<ReportFlowOutcome, StoreError>, kind: ReportKind) {
         let result = match outcome {
             Ok(ReportFlowOutcome::Accepted { flow, queued }) => {
-                self.went_on(flow);
+                self.set_deadline(flow.deadline());
                 self.context.queued(queued.clone());
                 "accepted"
             }
@@ -148,16 +144,12 @@ impl FlowActor {
         tracing::info!(flow.id = %self.id, report.kind = kind.as_str(), result, "flow reported");
     }
 
-    fn went_on(&mut self, flow: &FlowState) {
-        self.expect(flow.deadline());
-    }
-
     fn lapsed(&mut self, outcome: &Result<LapseFlowOutcome, StoreError>, ctx: &mut Context<Self>) {
         match outcome {
             Ok(LapseFlowOutcome::Lapsed { flow, queued }) => {
                 metrics::counter!("sakshi_flows_lapsed_total").increment(1);
                 tracing::info!(flow.id = %self.id, "document lapsed");
-                self.went_on(flow);
+                self.set_deadline(flow.deadline());
                 self.context.queued(queued.clone());
             }
             Ok(LapseFlowOutcome::NotFound) => self.deadline = None,
@@ -180,7 +172,7 @@ impl Actor for FlowActor {
 }
 
 impl Supervised for FlowActor {
-    /// What a panic left behind is not trusted; the store knows what is due.
+    /// The state that a panic left behind is not trusted; the sweeper finds what is due.
     fn restarting(&mut self, ctx: &mut Self::Context) {
         self.deadline = None;
         self.tries = 0;
@@ -196,7 +188,7 @@ impl Handler<OpenFlowTicket> for FlowActor {
         let Some(open) = ticket.take() else { return self.lost(ctx) };
         let (deadline, kind) = (open.flow.deadline(), open.flow.kind());
         let opening = self.context.store.open_flow(open);
-        self.carry_out(opening, move |actor, outcome, _| actor.opened(outcome, deadline, kind))
+        self.run(opening, move |actor, outcome, _| actor.opened(outcome, deadline, kind))
     }
 }
 
@@ -207,7 +199,7 @@ impl Handler<ReportTicket> for FlowActor {
         let Some(report) = ticket.take() else { return self.lost(ctx) };
         let kind = report.kind();
         let taking = self.context.store.report_flow(ReportFlow { report, result_ttl: self.context.result_ttl });
-        self.carry_out(taking, move |actor, outcome, _| actor.reported(outcome, kind))
+        self.run(taking, move |actor, outcome, _| actor.reported(outcome, kind))
     }
 }
 
@@ -216,7 +208,7 @@ impl Handler<Lapse> for FlowActor {
 
     fn handle(&mut self, _: Lapse, _: &mut Self::Context) -> Self::Result {
         let lapse = Arc::clone(&self.context).lapse(self.id);
-        self.carry_out(lapse, Self::lapsed)
+        self.run(lapse, Self::lapsed)
     }
 }
 
@@ -224,16 +216,15 @@ impl Handler<Deadline> for FlowActor {
     type Result = ();
 
     fn handle(&mut self, _: Deadline, ctx: &mut Self::Context) {
-        // A timer of an invitation that was answered may ring as well: it asks for nothing.
         match self.deadline {
             Some(at) if at <= self.context.clock.now() => ctx.notify(Lapse),
             Some(_) => {}
-            None => self.rest(ctx),
+            None => self.stop_if_idle(ctx),
         }
     }
 }
 
-/// Stop: nothing happens any more, and there is no deadline to wait for.
+/// Stop, unless something happens or there is a deadline to wait for.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
 struct Retire;
@@ -242,7 +233,7 @@ impl Handler<Retire> for FlowActor {
     type Result = ();
 
     fn handle(&mut self, _: Retire, ctx: &mut Self::Context) {
-        // Whoever is handed something behind this finds a fresh actor.
+        // Messages that come later get a fresh actor.
         if self.deadline.is_none() && !self.busy {
             ctx.stop();
         }

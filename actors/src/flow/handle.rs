@@ -32,8 +32,8 @@ impl Flows {
         self.0.ask(id, AskFlow { id, question: OpenFlowTicket(value.ticket()) }).await
     }
 
-    /// Takes in what an upstream reports. Reports of one flow are taken in the order in which they
-    /// arrive. One that is still waiting when this future is dropped is forgotten.
+    /// Records what an upstream reports. Reports of one flow are recorded in the order in which they
+    /// arrive. A report that still waits when this future is dropped is forgotten.
     ///
     /// # Errors
     /// [`AskError`] when its fate is not known; it may be reported again.

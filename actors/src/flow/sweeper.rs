@@ -1,8 +1,8 @@
-//! The flow sweeper: sees to it that documents lapse whose deadline nobody waits for, because the
-//! process was restarted, their node is gone, or their shard was full.
+//! The flow sweeper: ends documents whose deadline has passed and for which no actor waits, because the process was
+//! restarted, their node is gone, or their shard was full.
 //!
-//! Every node sweeps, and many may find the same document; the store lets one of them end it. A
-//! document goes through its actor here, so that it takes its turn with what is being reported.
+//! Every node sweeps, and many may find the same document; the store ends it once. The document's actor on this node asks
+//! the store, in order with the reports.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use super::actor::{FlowActor, LAPSES_AT_ONCE};
 use super::message::Lapse;
 use super::shard::AskFlow;
 
-/// Pause between looks when nothing is left to do.
+/// Pause between sweeps when nothing is left to do.
 const IDLE: Duration = Duration::from_secs(2);
-/// Pause between looks while there is more.
+/// Pause between sweeps while there is more.
 const BUSY: Duration = Duration::from_millis(100);
-/// Documents found at one look.
+/// Documents listed at once.
 const LIMIT: usize = 500;
 /// How long one document may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Looks for documents that have lapsed.
+/// Finds documents that have lapsed.
 #[derive(Debug)]
 pub(crate) struct FlowSweeper {
     store: Arc<dyn Store>,
@@ -34,26 +34,24 @@ pub(crate) struct FlowSweeper {
 }
 
 impl FlowSweeper {
-    /// A sweeper for what lapses in this store, through the shards of this node.
-    #[must_use]
     pub(crate) const fn new(store: Arc<dyn Store>, flows: Arc<Shards<FlowActor>>) -> Self {
         Self { store, flows }
     }
 
     fn sweep(&mut self, ctx: &mut Context<Self>) {
-        let look = look(Arc::clone(&self.store), Arc::clone(&self.flows));
-        ctx.spawn(look.into_actor(self).map(|pause, _, ctx| {
+        let sweep = sweep(Arc::clone(&self.store), Arc::clone(&self.flows));
+        ctx.spawn(sweep.into_actor(self).map(|pause, _, ctx| {
             ctx.run_later(pause, Self::sweep);
         }));
     }
 }
 
-/// One look through the store; how long to rest after it.
-async fn look(store: Arc<dyn Store>, flows: Arc<Shards<FlowActor>>) -> Duration {
+/// One sweep; returns the pause after it.
+async fn sweep(store: Arc<dyn Store>, flows: Arc<Shards<FlowActor>>) -> Duration {
     let found = match store.lapsed_flows(LIMIT).await {
         Ok(found) => found,
         Err(error) => {
-            tracing::warn!(%error, "documents that have lapsed could not be looked for");
+            tracing::warn!(%error, "the store could not list documents that have lapsed");
             return IDLE;
         }
     };
@@ -63,7 +61,7 @@ async fn look(store: Arc<dyn Store>, flows: Arc<Shards<FlowActor>>) -> Duration 
     if full && lapsed > 0 { BUSY } else { IDLE }
 }
 
-/// Lets a document lapse; whether it did. One that could not is found again.
+/// Ends a document; whether it did. One that could not end is found again.
 async fn lapse(flows: &Shards<FlowActor>, id: FlowId) -> bool {
     let Some(shard) = flows.of(&id) else { return false };
     match shard.send(AskFlow { id, question: Lapse }).timeout(PATIENCE).await {

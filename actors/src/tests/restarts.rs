@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use super::{Universe, run, until, verified};
 use crate::ask::Ask;
 use crate::transaction::Detonate;
-use crate::transaction::{Subscribe, Watch};
+use crate::transaction::Subscribe;
 use crate::{CompleteReply, View, ledger};
 
 impl Universe {
@@ -27,7 +27,7 @@ fn a_panic_in_one_transaction_loses_no_state_and_disturbs_no_neighbour() {
         let mut neighbours = Vec::new();
         for id in &ids[1..] {
             let watch = shard.send(Ask { id: *id, question: Subscribe }).await.unwrap().unwrap().unwrap();
-            let Watch::Until(changed) = watch else { panic!("refused") };
+            let Some(changed) = watch else { panic!("refused") };
             neighbours.push(changed);
         }
         universe.detonate(Detonate(Some(ids[0])));

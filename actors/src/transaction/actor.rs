@@ -19,7 +19,7 @@ use sakshi_store::{
 use sakshi_supervision::{Deadline, Shards};
 use tokio::sync::oneshot;
 
-use super::message::{Complete, CompleteReply, EndedElsewhere, Look, Open, Subscribe, TransactionQuestion, View, Watch, accepted};
+use super::message::{Complete, CompleteReply, EndedElsewhere, Look, Open, Subscribe, TransactionQuestion, View, accepted};
 use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
 use crate::event::{EventActor, event_changed};
 use crate::ledger::{CreditLedger, DebitAndOpen, no_answer};
@@ -184,11 +184,11 @@ impl Handler<Subscribe> for TransactionActor {
     fn handle(&mut self, _: Subscribe, ctx: &mut Self::Context) -> Self::Result {
         self.watchers.retain(|watcher| !watcher.is_closed());
         if !matches!(self.view(ctx), View::Pending(_)) || self.watchers.len() >= WATCHERS_MAX {
-            return MessageResult(Ok(Watch::Refused));
+            return MessageResult(Ok(None));
         }
         let (sender, receiver) = oneshot::channel();
         self.watchers.push(sender);
-        MessageResult(Ok(Watch::Until(receiver)))
+        MessageResult(Ok(Some(receiver)))
     }
 }
 

@@ -10,7 +10,7 @@ use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, Vault};
 use tokio::time::sleep;
 
 use super::actor::TransactionActor;
-use super::message::{Complete, CompleteReply, Look, Open, Subscribe, TransactionQuestion, View, Watch};
+use super::message::{Complete, CompleteReply, Look, Open, Subscribe, TransactionQuestion, View};
 use crate::ask::Ask;
 use crate::reveal::{RevealError, reveal};
 use crate::router::{AskError, ShardRouter};
@@ -76,11 +76,11 @@ impl Transactions {
             }
             // The next look tells what happened, if anything.
             match watch {
-                Watch::Until(changed) => {
+                Some(changed) => {
                     let pause = sleep(left.min(RECHECK));
                     tokio::select! { _ = changed => {}, () = pause => {} }
                 }
-                Watch::Refused => sleep(left.min(UNWATCHED)).await,
+                None => sleep(left.min(UNWATCHED)).await,
             }
         }
     }

@@ -71,23 +71,18 @@ impl TransactionQuestion for Look {
 
 /// Tell me when the transaction changes.
 #[derive(Clone, Copy, Debug, Message)]
-#[rtype(result = "Result<Watch, StoreError>")]
+#[rtype(result = "Result<Option<Watcher>, StoreError>")]
 pub(crate) struct Subscribe;
 
-/// How a watcher learns of a change.
-#[derive(Debug)]
-pub(crate) enum Watch {
-    /// The receiver ends when the transaction has changed, or when nobody can tell any more.
-    Until(oneshot::Receiver<()>),
-    /// There is nothing to wait for, or there are too many watchers.
-    Refused,
-}
+/// Ends when the transaction has changed, or when nobody can tell any more. There is none when there is nothing to wait
+/// for, or there are too many watchers.
+pub(crate) type Watcher = oneshot::Receiver<()>;
 
 impl TransactionQuestion for Subscribe {
-    type Answer = Watch;
+    type Answer = Option<Watcher>;
 
-    fn answer(&self, _: View) -> Watch {
-        Watch::Refused
+    fn answer(&self, _: View) -> Option<Watcher> {
+        None
     }
 }
 

@@ -13,6 +13,6 @@ pub(crate) use listener::ChangeListener;
 pub use message::{Complete, CompleteReply, View};
 
 #[cfg(test)]
-pub(crate) use message::{Subscribe, Watch};
+pub(crate) use message::Subscribe;
 #[cfg(test)]
 pub(crate) use shard::Detonate;
