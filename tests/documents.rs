@@ -9,6 +9,9 @@ use sakshi_domain::claims::Claim;
 
 use super::root;
 
+#[path = "documents/errors.rs"]
+mod errors;
+
 fn document(path: &str) -> String {
     fs::read_to_string(root().join(path)).expect(path)
 }

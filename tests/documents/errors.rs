@@ -1,0 +1,145 @@
+//! `docs/errors.md` against the error table. With SAKSHI_WRITE_DOCUMENTS=1 in the environment the test writes the rows
+//! of the document instead. What to do about an error is written by hand there, and kept.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use actix_web::ResponseError as _;
+use sakshi_domain::event::EventRefusal;
+use sakshi_domain::flow::transition::ReportRefusal;
+use sakshi_domain::invalid::Invalid;
+use sakshi_outbound::upstream::UpstreamError;
+use sakshi_service::error::ServiceError;
+use sakshi_store::StoreError;
+use sakshi_web::error::ApiError;
+
+use super::{document, rows};
+use crate::{root, texts};
+
+const DOCUMENT: &str = "docs/errors.md";
+const HEAD: &str = "| Code | Status | Sentence | What to do |\n|---|---|---|---|\n";
+/// Stands for what differs between answers.
+const VARIES: &str = "…";
+const LIMIT: usize = 987_654_321;
+
+/// An example of every refusal of a use case.
+fn of_the_service() -> Vec<ServiceError> {
+    use ServiceError as E;
+    let mut examples = vec![
+        E::Invalid(Invalid::one("field", "message")),
+        E::Unauthorized,
+        E::InsufficientCredits,
+        E::TransactionNotFound,
+        E::NotFound(VARIES),
+        E::AlreadyCompleted,
+        E::TransactionExpired,
+        E::ReportRefused(ReportRefusal::InvitationExpired),
+        E::IdempotencyKeyReused,
+        E::MalformedPan,
+        E::NotOffered,
+        E::Overloaded,
+        E::Internal(String::new()),
+    ];
+    examples.extend([EventRefusal::Full, EventRefusal::Disabled, EventRefusal::Expired].map(E::EventRefused));
+    for error in [UpstreamError::TimedOut, UpstreamError::Unreachable] {
+        examples.extend([E::Upstream(error), E::Source(error)]);
+    }
+    let store = [StoreError::Full, StoreError::WrongKey, StoreError::Overloaded, StoreError::Unavailable(String::new())];
+    examples.extend(store.into_iter().chain([StoreError::Corrupt(String::new()), StoreError::InUse(String::new())]).map(E::from));
+    for (variant, code, message) in literals() {
+        examples.push(match variant {
+            "Conflict" => E::Conflict { code, message },
+            _ => E::Unavailable { code, retry_after: Duration::ZERO },
+        });
+    }
+    for example in &examples {
+        // Whoever adds a variant adds an example above.
+        match example {
+            E::Invalid(_) | E::Unauthorized | E::InsufficientCredits | E::TransactionNotFound | E::NotFound(_) | E::AlreadyCompleted => {}
+            E::TransactionExpired | E::Conflict { .. } | E::ReportRefused(_) | E::EventRefused(_) | E::IdempotencyKeyReused => {}
+            E::MalformedPan | E::NotOffered | E::Upstream(_) | E::Source(_) | E::Unavailable { .. } | E::Overloaded | E::Internal(_) => {}
+        }
+    }
+    examples
+}
+
+/// Refusals that name their code where they are made: `Conflict { code: "…", message: "…" }` and `Unavailable { code: "…", … }`.
+fn literals() -> Vec<(&'static str, &'static str, &'static str)> {
+    let mut found = Vec::new();
+    for (path, text) in texts().into_iter().filter(|(path, _)| path.starts_with("src") && path.extension().is_some_and(|kind| kind == "rs"))
+    {
+        let text: &'static str = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned().leak();
+        for variant in ["Conflict", "Unavailable"] {
+            for made in text.split(&format!("{variant} {{")).skip(1).filter(|_| !path.ends_with("tests.rs")) {
+                let literal = |name: &str| Some(made.trim_start().split_once(name)?.1.split('"').next().unwrap_or_default());
+                if made.trim_start().starts_with("code: \"") {
+                    found.push((variant, literal("code: \"").unwrap_or_default(), literal("message: \"").unwrap_or_default()));
+                }
+            }
+        }
+    }
+    assert!(found.iter().any(|(_, code, _)| *code == "no_room") && found.iter().any(|(variant, ..)| *variant == "Conflict"));
+    found
+}
+
+/// An example of every refusal.
+fn examples() -> Vec<ApiError> {
+    let mut examples: Vec<ApiError> = of_the_service().into_iter().map(ApiError::Service).collect();
+    examples.extend([
+        ApiError::MalformedBody(VARIES.into()),
+        ApiError::BearerUnauthorized,
+        ApiError::CrossSite,
+        ApiError::MethodNotAllowed { allow: "GET".into() },
+        ApiError::BodyTooLarge { limit: LIMIT },
+        ApiError::BodyTooSlow,
+        ApiError::UnsupportedMediaType(VARIES),
+        ApiError::RateLimited { retry_after: Duration::ZERO },
+        ApiError::Unfit(VARIES.into()),
+    ]);
+    for example in &examples {
+        match example {
+            ApiError::Service(_) | ApiError::MalformedBody(_) | ApiError::BearerUnauthorized | ApiError::CrossSite => {}
+            ApiError::MethodNotAllowed { .. } | ApiError::BodyTooLarge { .. } | ApiError::BodyTooSlow => {}
+            ApiError::UnsupportedMediaType(_) | ApiError::RateLimited { .. } | ApiError::Unfit(_) => {}
+            // The sandbox's own refusals are not part of the product.
+            ApiError::Other { .. } => {}
+        }
+    }
+    examples
+}
+
+/// Every sentence of a code and status.
+fn table() -> BTreeMap<(u16, &'static str), Vec<String>> {
+    let mut table: BTreeMap<_, Vec<String>> = BTreeMap::new();
+    for example in examples() {
+        let sentence = match example {
+            ApiError::Service(ServiceError::ReportRefused(_)) => VARIES.to_owned(),
+            _ => example.message().replace(&LIMIT.to_string(), VARIES),
+        };
+        let sentences = table.entry((example.status_code().as_u16(), example.code())).or_default();
+        if !sentences.contains(&sentence) {
+            sentences.push(sentence);
+        }
+    }
+    table
+}
+
+#[test]
+fn the_document_about_errors_lists_those_of_the_code() {
+    let text = document(DOCUMENT);
+    let (before, rest) = text.split_once(HEAD).expect("a table of errors");
+    let after = rest.find("\n\n").map_or("", |end| &rest[end + 1..]);
+    let advice: BTreeMap<&str, &str> = rows(&text).map(|[code, _, _, advice]| (code, advice)).collect();
+    let row = |((status, code), sentences): ((u16, &str), Vec<String>)| {
+        let advice = advice.get(code).copied().unwrap_or_default();
+        format!("| `{code}` | {status} | {} | {advice} |\n", sentences.join(" / "))
+    };
+    let made = format!("{before}{HEAD}{}{after}", table().into_iter().map(row).collect::<String>());
+    if std::env::var_os("SAKSHI_WRITE_DOCUMENTS").is_some() {
+        fs::write(root().join(DOCUMENT), &made).expect("the document is written");
+        return;
+    }
+    assert!(!made.contains("|  |"), "say in {DOCUMENT} what to do about each error:\n{made}");
+    assert!(text == made, "run: SAKSHI_WRITE_DOCUMENTS=1 cargo test -p sakshi --test tidy errors");
+}
