@@ -10,18 +10,17 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use sakshi_domain::ids::ClientId;
+use sakshi_judge::journal::{Polled, Reply};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 
-use crate::journal::{Entries, Journal};
-use crate::judgement::Judge;
-use crate::load::Worker;
 use crate::nodes::launched;
-use crate::random::Random;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::identity_app::IdentityApp;
 use sakshi_kit::node::TestNode;
+use sakshi_kit::random::Random;
 use sakshi_kit::redis::groups::RedisCluster;
 use sakshi_kit::redis::{DURABLE, RedisServer};
+use sakshi_kit::storm::{Notes, Witnesses, Worker, assert_held, summary};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const WORKERS: usize = 9;
@@ -36,7 +35,7 @@ struct Failover {
     backend: Backend,
     identity_app: Arc<IdentityApp>,
     receiver: WebhookReceiver,
-    journal: Arc<Journal>,
+    notes: Arc<Notes>,
     cluster: RedisCluster,
 }
 
@@ -49,20 +48,21 @@ impl Failover {
         let backend = nodes[0].backend(CREDITS).await;
         let identity_app = Arc::new(nodes[0].identity_app());
         let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(10))).await.expect("a port");
-        Self { nodes, backend, identity_app, receiver, journal: Arc::default(), cluster }
+        Self { nodes, backend, identity_app, receiver, notes: Notes::begin(true), cluster }
     }
 
-    async fn happened(&self, what: &str, enough: impl Fn(&Entries) -> bool) {
-        eventually(what, TIMEOUT, || async { self.journal.note(|entries| enough(entries)).then_some(()) }).await;
+    /// Waits until a count of the notes has grown by so much.
+    async fn grown(&self, what: &str, count: impl Fn(&Notes) -> usize, more: usize) {
+        let goal = count(&self.notes) + more;
+        eventually(what, TIMEOUT, || async { (count(&self.notes) >= goal).then_some(()) }).await;
     }
 
     async fn completed(&self, more: usize) {
-        let goal = self.journal.note(|entries| entries.accepted.len()) + more;
-        self.happened("the load goes on", |entries| entries.accepted.len() >= goal).await;
+        self.grown("the load goes on", Notes::accepted, more).await;
     }
 
     /// Load on three nodes; in the middle of it the master goes whose replica has fallen behind.
-    async fn run(&self, random: &mut Random) -> Entries {
+    async fn run(&self, random: &mut Random) {
         let over = Arc::new(AtomicBool::new(false));
         let workers: Vec<_> = (0..WORKERS)
             .map(|number| {
@@ -70,11 +70,10 @@ impl Failover {
                 let worker = Worker {
                     backend: self.backend.through(addresses),
                     identity_app: Arc::new(self.identity_app.through(addresses)),
-                    journal: Arc::clone(&self.journal),
+                    notes: Arc::clone(&self.notes),
                     webhook: self.receiver.url("/hook"),
                     over: Arc::clone(&over),
                     random: Random::from_seed(random.next()),
-                    goes_on: true,
                 };
                 tokio::spawn(worker.run())
             })
@@ -86,7 +85,6 @@ impl Failover {
         for ended in join_all(workers).await {
             ended.expect("a worker ends");
         }
-        self.journal.note(std::mem::take)
     }
 
     async fn fail_over(&self) {
@@ -97,9 +95,7 @@ impl Failover {
         replica.pause();
         // What was sent before waits in the replica's socket; from now on nothing is.
         master.answer(&["CLIENT", "KILL", "TYPE", "replica"]);
-        let dealt_with = |entries: &Entries| entries.accepted.len() + entries.in_doubt.len() + entries.keys_in_doubt.len();
-        let goal = self.journal.note(|entries| dealt_with(entries)) + LAG;
-        self.happened("the master works on without its replica", |entries| dealt_with(entries) >= goal).await;
+        self.grown("the master works on without its replica", Notes::sent, LAG).await;
         let old = self.cluster.kill_master_of(slot);
         replica.resume();
         self.cluster.await_failover(slot, old);
@@ -113,13 +109,13 @@ impl Failover {
         nodes.find(|node| node.info("master_port").as_deref() == Some(&port)).expect("every master has a replica")
     }
 
-    fn judge(&self) -> Judge<'_> {
-        Judge { backend: &self.backend, identity_app: &self.identity_app, operator: self.nodes[0].operator(), receiver: &self.receiver }
+    fn witnesses(&self) -> Witnesses<'_> {
+        let Self { nodes, backend, identity_app, receiver, notes, .. } = self;
+        Witnesses { backend, identity_app, operator: nodes[0].operator(), receiver, notes }
     }
 }
 
 /// What a failover took back.
-#[derive(Clone, Copy, Debug, Default)]
 struct Undone {
     /// Transactions that were opened and are unknown.
     transactions: usize,
@@ -129,19 +125,18 @@ struct Undone {
     webhooks_twice: usize,
 }
 
-impl Judge<'_> {
+impl Failover {
     /// What the store has forgotten of what was answered, and what was told twice.
-    async fn undone(&self, entries: &Entries) -> Undone {
-        let mut undone = Undone::default();
-        for txn in entries.opened.keys() {
-            let result = self.backend.result(txn).await;
-            match result.status {
-                404 => undone.transactions += 1,
-                _ => undone.answers += usize::from(entries.accepted.contains_key(txn) && result.json()["pending"] == true),
-            }
+    async fn undone(&self) -> Undone {
+        let witnesses = self.witnesses();
+        witnesses.poll().await;
+        let pages = self.notes.journal.with(Clone::clone);
+        let polled = |polled: Polled| pages.entries.values().filter(move |entry| entry.polled.as_ref() == Some(&polled));
+        Undone {
+            transactions: polled(Polled::Refused(404)).count(),
+            answers: polled(Polled::Pending).filter(|entry| entry.answered.is_some_and(|it| it.reply == Reply::Accepted)).count(),
+            webhooks_twice: witnesses.arrivals().by_txn.values().filter(|arrival| arrival.count > 1).count(),
         }
-        undone.webhooks_twice = self.arrived().values().filter(|times| **times > 1).count();
-        undone
     }
 }
 
@@ -149,27 +144,26 @@ impl Judge<'_> {
 async fn with_every_replica_waited_for_a_failover_undoes_nothing() {
     let (seed, mut random) = Random::of_this_run();
     let failover = Failover::begin(1).await;
-    let entries = failover.run(&mut random).await;
-    assert!(entries.strange.is_empty(), "seed {seed}: {:#?}", entries.strange);
-    let judge = failover.judge();
-    failover.journal.note(|noted| *noted = entries);
-    judge.resolve(&failover.journal).await;
-    let entries = failover.journal.note(std::mem::take);
-    judge.check_transactions(&entries).await;
-    judge.check_credits(&entries, CREDITS).await;
-    let (unknown, lost) = judge.check_webhooks(&entries).await;
-    assert_eq!((unknown, lost), (0, 0), "seed {seed}: no node went, so every attempt was ended by its node");
-    eprintln!("waiting for the replica: {} opened, {} completed, nothing lost or doubled", entries.opened.len(), entries.accepted.len());
+    failover.run(&mut random).await;
+    let witnesses = failover.witnesses();
+    witnesses.resolve().await;
+    // No node was killed, so every attempt was ended by its node.
+    let evidence = witnesses.evidence(CREDITS, 0, None).await;
+    assert_held(&evidence);
+    eprintln!("seed {seed}: waiting for the replica: {}", summary(&evidence));
 }
 
 #[tokio::test]
 async fn without_waiting_a_failover_undoes_what_the_replica_had_not_got_and_the_service_goes_on() {
     let (_, mut random) = Random::of_this_run();
     let failover = Failover::begin(0).await;
-    let entries = failover.run(&mut random).await;
-    let undone = failover.judge().undone(&entries).await;
-    eprintln!("without waiting: {} opened, {} completed; undone by the failover: {undone:?}", entries.opened.len(), entries.accepted.len());
-    assert!(undone.transactions + undone.answers > 0, "the replica had fallen behind, so something was undone");
+    failover.run(&mut random).await;
+    let Undone { transactions, answers, webhooks_twice } = failover.undone().await;
+    eprintln!(
+        "without waiting: {} completed; undone: {transactions} transactions, {answers} answers; {webhooks_twice} webhooks came twice",
+        failover.notes.accepted()
+    );
+    assert!(transactions + answers > 0, "the replica had fallen behind, so something was undone");
     for node in &failover.nodes {
         let opened = failover.backend.through(&node.addresses).open(&["name"]).await;
         failover.identity_app.through(&node.addresses).approve(&opened, "asha").await;

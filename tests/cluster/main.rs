@@ -8,15 +8,6 @@
     reason = "whatever goes wrong here is a failed test, and what it prints is for its reader"
 )]
 
-#[path = "../faults/journal.rs"]
-mod journal;
-#[path = "../faults/judgement.rs"]
-mod judgement;
-#[path = "../faults/load.rs"]
-mod load;
-#[path = "../faults/random.rs"]
-mod random;
-
 mod degraded;
 mod failover;
 mod flows;

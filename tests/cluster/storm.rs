@@ -9,14 +9,12 @@ use futures_util::future::join_all;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use tokio::task::JoinHandle;
 
-use crate::journal::Journal;
-use crate::judgement::Judge;
-use crate::load::Worker;
 use crate::nodes::Nodes;
-use crate::random::Random;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::balancer::Balancer;
 use sakshi_kit::identity_app::IdentityApp;
+use sakshi_kit::random::Random;
+use sakshi_kit::storm::{Notes, Witnesses, Worker, assert_held, summary};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const ROUNDS: u64 = 10;
@@ -32,7 +30,7 @@ struct Storm {
     balancer: Balancer,
     backend: Backend,
     identity_app: Arc<IdentityApp>,
-    journal: Arc<Journal>,
+    notes: Arc<Notes>,
     receiver: WebhookReceiver,
     random: Random,
     /// Kills of nodes; a kill of Redis leaves every attempt to its node.
@@ -46,7 +44,7 @@ impl Storm {
         let backend = nodes.backend(CREDITS).await.through(&balancer.addresses);
         let identity_app = Arc::new(nodes.all[0].identity_app().through(&balancer.addresses));
         let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(10))).await.expect("a port");
-        Self { nodes, balancer, backend, identity_app, journal: Arc::default(), receiver, random, kills: 0 }
+        Self { nodes, balancer, backend, identity_app, notes: Notes::begin(true), receiver, random, kills: 0 }
     }
 
     fn load(&mut self, over: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
@@ -55,11 +53,10 @@ impl Storm {
                 let worker = Worker {
                     backend: self.backend.clone(),
                     identity_app: Arc::clone(&self.identity_app),
-                    journal: Arc::clone(&self.journal),
+                    notes: Arc::clone(&self.notes),
                     webhook: self.receiver.url("/hook"),
                     over: Arc::clone(over),
                     random: Random::from_seed(self.random.next()),
-                    goes_on: true,
                 };
                 tokio::spawn(worker.run())
             })
@@ -67,9 +64,8 @@ impl Storm {
     }
 
     async fn completed(&self, more: usize) {
-        let goal = self.journal.note(|entries| entries.accepted.len()) + more;
-        eventually("the load goes on", TIMEOUT, || async { (self.journal.note(|entries| entries.accepted.len()) >= goal).then_some(()) })
-            .await;
+        let goal = self.notes.accepted() + more;
+        eventually("the load goes on", TIMEOUT, || async { (self.notes.accepted() >= goal).then_some(()) }).await;
     }
 
     /// Kills a node, or Redis, or both, and brings them back under load.
@@ -111,20 +107,10 @@ async fn no_kill_of_a_node_or_of_redis_loses_an_answer_charges_twice_or_sends_a_
     for ended in join_all(workers).await {
         ended.expect("a worker ends");
     }
-    let operator = storm.nodes.all[0].operator();
-    let judge = Judge { backend: &storm.backend, identity_app: &storm.identity_app, operator, receiver: &storm.receiver };
-    judge.resolve(&storm.journal).await;
-    let entries = storm.journal.note(std::mem::take);
-    assert!(entries.strange.is_empty(), "seed {seed}: {:#?}", entries.strange);
-    judge.check_transactions(&entries).await;
-    judge.check_credits(&entries, CREDITS).await;
-    let (unknown, lost) = judge.check_webhooks(&entries).await;
-    let kills = storm.kills;
-    assert!(unknown <= kills * IN_FLIGHT, "{unknown} deliveries of unknown end are more than were under way at {kills} kills of nodes");
-    eprintln!(
-        "{ROUNDS} rounds, {kills} nodes killed: {} opened, {} completed, {} inits in doubt, {unknown} deliveries unknown, {lost} of them never came",
-        entries.opened.len(),
-        entries.accepted.len(),
-        entries.inits_in_doubt
-    );
+    let Storm { nodes, backend, identity_app, notes, receiver, kills, .. } = &storm;
+    let witnesses = Witnesses { backend, identity_app, operator: nodes.all[0].operator(), receiver, notes };
+    witnesses.resolve().await;
+    let evidence = witnesses.evidence(CREDITS, kills * IN_FLIGHT, None).await;
+    assert_held(&evidence);
+    eprintln!("seed {seed}: {ROUNDS} rounds, {kills} nodes killed: {}", summary(&evidence));
 }

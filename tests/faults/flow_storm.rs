@@ -10,13 +10,13 @@ use futures_util::future::join_all;
 use sakshi_sandbox::receiver::Behaviour;
 use serde_json::{Value, json};
 
-use crate::random::Random;
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::connector::Connector;
 use sakshi_kit::flow::{Flow, OpenedFlow};
 use sakshi_kit::flow_fixture::{FlowFixture, body_of};
 use sakshi_kit::goldens::*;
+use sakshi_kit::random::Random;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const ROUNDS: u64 = 10;

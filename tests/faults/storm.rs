@@ -7,13 +7,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 
-use crate::journal::Journal;
-use crate::judgement::Judge;
-use crate::load::Worker;
-use crate::random::Random;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::identity_app::IdentityApp;
 use sakshi_kit::node::TestNode;
+use sakshi_kit::random::Random;
+use sakshi_kit::storm::{Notes, Witnesses, Worker, assert_held, summary};
 
 const ROUNDS: u64 = 14;
 const WORKERS: u64 = 12;
@@ -24,7 +22,7 @@ struct Storm {
     node: TestNode,
     backend: Backend,
     identity_app: Arc<IdentityApp>,
-    journal: Arc<Journal>,
+    notes: Arc<Notes>,
     receiver: WebhookReceiver,
     random: Random,
     kills: u64,
@@ -38,7 +36,7 @@ impl Storm {
         let backend = node.backend(CREDITS).await;
         let identity_app = Arc::new(node.identity_app());
         let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(10))).await.expect("a port");
-        Self { node, backend, identity_app, journal: Arc::default(), receiver, random, kills: 0 }
+        Self { node, backend, identity_app, notes: Notes::begin(false), receiver, random, kills: 0 }
     }
 
     /// Load until the kill; every worker has ended when this returns.
@@ -49,11 +47,10 @@ impl Storm {
                 let worker = Worker {
                     backend: self.backend.clone(),
                     identity_app: Arc::clone(&self.identity_app),
-                    journal: Arc::clone(&self.journal),
+                    notes: Arc::clone(&self.notes),
                     webhook: self.receiver.url("/hook"),
                     over: Arc::clone(&over),
                     random: Random::from_seed(self.random.next()),
-                    goes_on: false,
                 };
                 tokio::spawn(worker.run())
             })
@@ -83,21 +80,11 @@ async fn no_kill_loses_an_answer_charges_twice_or_sends_a_webhook_twice() {
     for _ in 0..ROUNDS {
         storm.round().await;
     }
-    let judge =
-        Judge { backend: &storm.backend, identity_app: &storm.identity_app, operator: storm.node.operator(), receiver: &storm.receiver };
-    judge.resolve(&storm.journal).await;
-    let entries = storm.journal.note(std::mem::take);
-    assert!(entries.strange.is_empty(), "{:#?}", entries.strange);
-    assert!(entries.accepted.len() as u64 > ROUNDS, "seed {seed}: there was no load to speak of");
-    judge.check_transactions(&entries).await;
-    judge.check_credits(&entries, CREDITS).await;
-    let (unknown, lost) = judge.check_webhooks(&entries).await;
-    let kills = storm.kills;
-    assert!(unknown <= kills * IN_FLIGHT, "{unknown} deliveries of unknown end are more than were under way at {kills} kills");
-    eprintln!(
-        "{kills} kills: {} opened, {} completed, {} inits in doubt, {unknown} deliveries unknown, {lost} of them never came",
-        entries.opened.len(),
-        entries.accepted.len(),
-        entries.inits_in_doubt
-    );
+    let Storm { node, backend, identity_app, notes, receiver, kills, .. } = &storm;
+    let witnesses = Witnesses { backend, identity_app, operator: node.operator(), receiver, notes };
+    witnesses.resolve().await;
+    let evidence = witnesses.evidence(CREDITS, kills * IN_FLIGHT, None).await;
+    assert_held(&evidence);
+    assert!(notes.accepted() as u64 > ROUNDS, "seed {seed}: there was no load to speak of");
+    eprintln!("{kills} kills: {}", summary(&evidence));
 }

@@ -63,12 +63,14 @@ pub(super) fn debits(evidence: &Evidence) -> Finding {
     let journal = &evidence.journal;
     let free = journal.entries.keys().filter(|txn| !debited.contains_key(txn.as_str()));
     let dear = debited.iter().filter(|(_, count)| **count > 1).map(|(txn, _)| *txn);
+    let odd = evidence.ledger.iter().filter(|line| line.kind == "debit" && line.amount != 1);
     let stray = debited.keys().filter(|txn| !journal.entries.contains_key(**txn)).count() as u64;
     let wrong = outside("credits debited", spent, least, most)
         .into_iter()
         .chain(outside("debits for what no guest was told of", stray, 0, journal.unknown_openings))
         .chain(free.map(|txn| format!("not debited: {}", journal.line(txn))))
-        .chain(dear.map(|txn| format!("debited twice: {}", journal.line(txn))));
+        .chain(dear.map(|txn| format!("debited twice: {}", journal.line(txn))))
+        .chain(odd.map(|line| format!("{} credits debited at once for {}", line.amount, line.reference)));
     let figures = format!("{} opened, {spent} credits spent", range(least, most));
     finding("each transaction opened costs one credit", figures, wrong)
 }

@@ -2,6 +2,7 @@
 
 use reqwest::{Method, RequestBuilder};
 use sakshi_authority::intent::{IntentClaims, decode_unverified};
+use sakshi_client::{Client, Credentials};
 use serde_json::{Value, json};
 
 use super::answer::Answer;
@@ -69,6 +70,12 @@ impl Backend {
     /// The same backend, calling another node.
     pub fn through(&self, addresses: &Addresses) -> Self {
         Self { addresses: addresses.clone(), ..self.clone() }
+    }
+
+    /// The typed API.
+    pub fn api(&self) -> Client {
+        let credentials = Credentials::Client { key: self.key.clone().into(), app: self.app.clone() };
+        Client::new(self.http.clone(), self.addresses.public_base(), credentials)
     }
 
     /// A request with the two headers of the specification.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use sakshi_authority::intent::IntentKey;
 use serde_json::Value;
 use tempfile::TempDir;
+use url::Url;
 
 use super::answer::Answer;
 use super::backend::Backend;
@@ -43,6 +44,14 @@ impl Addresses {
 
     pub fn internal(&self, path: &str) -> String {
         format!("{}{path}", self.0.read().unwrap().1)
+    }
+
+    pub fn public_base(&self) -> Url {
+        self.public("").parse().expect("a URL")
+    }
+
+    pub fn internal_base(&self) -> Url {
+        self.internal("").parse().expect("a URL")
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use reqwest::Method;
+use sakshi_client::{Client, Credentials};
 use serde_json::{Value, json};
 
 use super::answer::Answer;
@@ -32,6 +33,11 @@ impl Operator {
     pub fn with_own_connections(&self) -> Self {
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().expect("an HTTP client");
         Self { http, ..self.clone() }
+    }
+
+    /// The typed admin API.
+    pub fn api(&self) -> Client {
+        Client::new(self.http.clone(), self.addresses.internal_base(), Credentials::Bearer(self.token.clone().into()))
     }
 
     pub async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {

@@ -5,22 +5,22 @@ const SEED: &str = "SAKSHI_FAULTS_SEED";
 
 /// SplitMix64.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
     /// From the environment, or of its own.
-    pub(crate) fn of_this_run() -> (u64, Self) {
+    pub fn of_this_run() -> (u64, Self) {
         let set = std::env::var(SEED).ok().and_then(|text| text.parse().ok());
         let seed = set.unwrap_or_else(|| u64::from_be_bytes(uuid::Uuid::new_v4().as_bytes()[..8].try_into().expect("eight bytes")));
         eprintln!("to repeat this run: {SEED}={seed}");
         (seed, Self(seed))
     }
 
-    pub(crate) const fn from_seed(seed: u64) -> Self {
+    pub const fn from_seed(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(crate) const fn next(&mut self) -> u64 {
+    pub const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -28,7 +28,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    pub(crate) const fn below(&mut self, bound: u64) -> u64 {
+    pub const fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 }
