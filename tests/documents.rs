@@ -115,3 +115,49 @@ fn the_numbers_of_the_actors_are_those_of_the_code() {
         assert_eq!(value.as_deref(), Some(number), "{what}: {constant} in actors/{file}");
     }
 }
+
+/// The value of a setting, as its file has it.
+fn setting(file: &str, key: &str) -> String {
+    let (section, key) = key.split_once('.').expect("a section and a key");
+    let text = document(file);
+    let section = text.split_once(&format!("\n[{section}]\n")).map_or("", |(_, section)| section.split("\n[").next().unwrap_or_default());
+    let value = section.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('='));
+    value.expect(key).trim().to_owned()
+}
+
+#[test]
+fn documents_state_the_defaults_of_settings() {
+    let (default, production, stage) = ("config/default.toml", "config/production.toml", "config/stage.toml");
+    for (path, words, file, key, value) in [
+        ("README.md", "poll the result for 24 hours", default, "ovse.result_ttl_s", "86400"),
+        ("docs/promises.md", "24 hours (`ovse.result_ttl_s`)", default, "ovse.result_ttl_s", "86400"),
+        ("docs/errors.md", "A result is kept for 24 hours", default, "ovse.result_ttl_s", "86400"),
+        ("docs/quirks.md", "takes longer than 100 s", default, "webhooks.timeout_ms", "100000"),
+        ("docs/security.md", "`limits.body_bytes`, 64 KiB", default, "limits.body_bytes", "65536"),
+        ("docs/security.md", "for each event, 10 in stage and production", production, "limits.event_starts_per_second_per_address", "10"),
+        ("docs/security.md", "for each event, 10 in stage and production", stage, "limits.event_starts_per_second_per_address", "10"),
+        ("deploy/README.md", "`server.drain_notice_s` (2 in stage and production)", production, "server.drain_notice_s", "2"),
+        ("deploy/README.md", "`server.drain_notice_s` (2 in stage and production)", stage, "server.drain_notice_s", "2"),
+        ("deploy/README.md", "`server.drain_timeout_s` (30)", default, "server.drain_timeout_s", "30"),
+        ("deploy/README.md", "`webhooks.max_in_flight`, 4,096", default, "webhooks.max_in_flight", "4096"),
+        ("deploy/runbook.md", "may take 100 s (`webhooks.timeout_ms`)", default, "webhooks.timeout_ms", "100000"),
+        ("deploy/runbook.md", "`limits.max_live_transactions` is 2 million", default, "limits.max_live_transactions", "2000000"),
+        ("docs/capacity.md", "at most 64 to one host", default, "webhooks.max_in_flight_per_host", "64"),
+    ] {
+        assert!(document(path).replace('\n', " ").contains(words), "{path} no longer says {words:?}; change this table with it");
+        assert_eq!(setting(file, key), value, "{path} says {words:?}, and {file} has another value of {key}");
+    }
+}
+
+#[test]
+fn documents_state_limits_as_the_code_has_them() {
+    use sakshi_domain::limits::{CALLBACK_BYTES_MAX, CLAIMS_MAX, FILE_REQUEST_BYTES_HELD_MAX, LONG_POLL_SECONDS_MAX};
+    for (path, words) in [
+        ("docs/claims.md", format!("names 1 to {CLAIMS_MAX} claims")),
+        ("deploy/README.md", format!("a long poll takes up to {LONG_POLL_SECONDS_MAX} s")),
+        ("deploy/README.md", format!("let bodies of {} through", CALLBACK_BYTES_MAX.written("BYTES"))),
+        ("deploy/runbook.md", format!("memory budget: {}", FILE_REQUEST_BYTES_HELD_MAX.written("BYTES"))),
+    ] {
+        assert!(document(path).contains(&words), "{path} should say {words:?}");
+    }
+}
