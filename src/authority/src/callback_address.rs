@@ -1,7 +1,7 @@
-//! Where the identity app posts its answer: a URL of its own for every transaction.
+//! The URL to which the identity app posts its answer, one for every transaction.
 //!
-//! Its last segment is a capability, an HMAC of the transaction id under a server secret, so that
-//! who knows a transaction id (it is the path of a public page) still cannot post for it.
+//! Its last segment is a capability: an HMAC of the transaction id under a server secret. The id alone,
+//! which is in the path of a public page, does not suffice to post an answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use url::Url;
 
 use crate::encoding::base64url;
 
-/// Bytes kept of the HMAC: 144 bits, which are 24 characters with none to spare.
+/// Bytes of the HMAC that are used: 144 bits, exactly 24 characters.
 const CAPABILITY_BYTES: usize = 18;
 
-/// Separates this use of the secret from any other.
+/// Domain separation from other uses of the secret.
 const PURPOSE: &[u8] = b"callback-capability";
 
-/// Why there can be no callback addresses.
+/// Why callback addresses cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallbackAddressError {
     /// The base is not an absolute http(s) URL, or has a query or fragment.
@@ -30,7 +30,7 @@ pub enum CallbackAddressError {
     Secret,
 }
 
-/// One transaction's callback address.
+/// The callback address of a transaction.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CallbackAddress {
     /// `cb` of the intent: `{public_base}/cb/{txnId}/{capability}`.
@@ -45,11 +45,11 @@ impl fmt::Debug for CallbackAddress {
     }
 }
 
-/// Makes and recognises callback addresses.
+/// Makes and checks callback addresses.
 pub struct CallbackAddresses {
     base: String,
     audience: Arc<str>,
-    /// The first makes capabilities, every one is recognised.
+    /// The first signs; all are accepted.
     secrets: Vec<hmac::Key>,
 }
 
@@ -60,11 +60,11 @@ impl fmt::Debug for CallbackAddresses {
 }
 
 impl CallbackAddresses {
-    /// Addresses under the URL at which the public sees this service. The first secret makes them;
-    /// the others are those of earlier days, whose addresses are still out there.
+    /// Addresses under the public base URL of the service. The first secret signs new ones. The others are
+    /// earlier secrets, whose addresses are still accepted.
     ///
     /// # Errors
-    /// A base that is no http(s) URL; no secret, or one under 32 bytes.
+    /// The base is not an http(s) URL, or there is no secret, or one has under 32 bytes.
     pub fn new<S: AsRef<[u8]>>(public_base_url: &str, secrets: &[S]) -> Result<Self, CallbackAddressError> {
         let base = Url::parse(public_base_url).map_err(|_| CallbackAddressError::BaseUrl)?;
         let web = matches!(base.scheme(), "http" | "https");
@@ -88,13 +88,13 @@ impl CallbackAddresses {
         CallbackAddress { url, audience: Arc::clone(&self.audience) }
     }
 
-    /// The origin of every address, for which credentials must be bound.
+    /// The origin of every address: the audience of key bindings.
     #[must_use]
     pub fn audience(&self) -> &str {
         &self.audience
     }
 
-    /// Whether the capability was made for this transaction. Takes the same time for any guess.
+    /// Whether the capability belongs to this transaction. Compares in constant time.
     #[must_use]
     pub fn is_genuine(&self, txn: TxnId, capability: &str) -> bool {
         let is_of = |secret| verify_slices_are_equal(self::capability(secret, txn).as_bytes(), capability.as_bytes()).is_ok();

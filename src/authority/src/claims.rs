@@ -1,16 +1,15 @@
-//! The authority's forty claims: which bit of the scope bitmap asks for one, and how a credential
-//! calls it. One table of truth.
+//! The authority's forty claims: their bits in the scope bitmap and their names in credentials.
 //!
-//! Ten of them, the `local…` parts of an address, have no name in the API: they can be neither
-//! asked for nor kept. Id numbers are not in the table and so are never kept either.
+//! Ten of them, the `local…` parts of an address, have no name in the API, so they are never requested or
+//! kept. Id numbers are not in the table and so are never kept either.
 
 use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::limits::CLAIMS_MAX;
 
-/// Claims of the authority.
+/// The number of the authority's claims.
 const ROWS: usize = 40;
 
-/// Row N is bit N + 1 of the bitmap: the credential's name and the claim of the API, if it has one.
+/// Row N belongs to bit N + 1 of the bitmap: the name in credentials, and the claim of the API if there is one.
 const TABLE: [(&str, Option<Claim>); ROWS] = [
     ("credentialIssuingDate", Some(Claim::CredentialDate)),
     ("enrolmentDate", Some(Claim::EnrolmentDate)),
@@ -54,7 +53,7 @@ const TABLE: [(&str, Option<Claim>); ROWS] = [
     ("maskedEmail", Some(Claim::MaskedEmail)),
 ];
 
-/// For every claim of the API, in its order, the row that describes it.
+/// The row of each claim of the API.
 const ROW_OF: [usize; CLAIMS_MAX] = {
     let mut rows = [usize::MAX; CLAIMS_MAX];
     let mut row = 0;
@@ -79,33 +78,26 @@ pub const fn credential_name(claim: Claim) -> &'static str {
     TABLE[ROW_OF[claim as usize]].0
 }
 
-/// The claim's bit in the scope bitmap, from 1.
-#[must_use]
-pub const fn scope_bit(claim: Claim) -> u8 {
-    ROW_OF[claim as usize] as u8 + 1
-}
-
-/// The claim that a credential calls so; the first letter may be in either case.
-#[must_use]
-pub fn from_credential_name(name: &str) -> Option<Claim> {
+/// The claim with this name in credentials; the first letter may be in either case.
+pub(crate) fn from_credential_name(name: &str) -> Option<Claim> {
     let (first, rest) = name.as_bytes().split_first()?;
     let same = |row: &str| row.as_bytes().split_first().is_some_and(|(f, r)| f.eq_ignore_ascii_case(first) && r == rest);
     TABLE.iter().find(|(row, _)| same(row)).and_then(|(_, claim)| *claim)
 }
 
-/// The scope bitmap: one `0` or `1` per bit, leftmost is bit 1, padded on the right to `length`
-/// characters and never shorter than the table.
+/// The scope bitmap: a `0` or `1` for each bit, bit 1 first, padded on the right to `length` characters and
+/// never shorter than the table.
 #[must_use]
 pub fn scope_bitmap(claims: ClaimSet, length: usize) -> String {
     let mut bitmap = vec![b'0'; length.max(ROWS)];
     for claim in claims.iter() {
         bitmap[ROW_OF[claim as usize]] = b'1';
     }
-    // Zeroes and ones are text.
+    // Always valid UTF-8.
     String::from_utf8(bitmap).unwrap_or_default()
 }
 
-/// The claims that a scope bitmap asks for; bits without a claim of the API are passed over.
+/// The claims that a scope bitmap requests; bits without a claim of the API are ignored.
 #[must_use]
 pub fn parse_scope(bitmap: &str) -> ClaimSet {
     let asked = bitmap.bytes().zip(&TABLE).filter(|(bit, _)| *bit == b'1');
@@ -134,7 +126,6 @@ mod tests {
     fn every_claim_survives_its_bitmap_and_its_credential_name() {
         for claim in Claim::ALL {
             let bitmap = scope_bitmap([claim].into_iter().collect(), 64);
-            assert_eq!(bitmap.find('1'), Some(usize::from(scope_bit(claim)) - 1));
             assert_eq!(parse_scope(&bitmap).iter().collect::<Vec<_>>(), [claim]);
             assert_eq!(from_credential_name(credential_name(claim)), Some(claim));
         }
@@ -154,7 +145,7 @@ mod tests {
             (Claim::MaskedEmail, 40),
         ];
         for (claim, bit) in bits {
-            assert_eq!(scope_bit(claim), bit, "{claim:?}");
+            assert_eq!(scope_bitmap([claim].into_iter().collect(), 64).find('1'), Some(bit - 1), "{claim:?}");
         }
     }
 
@@ -168,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_of_any_text_is_read_without_complaint() {
+    fn a_scope_of_any_text_is_accepted() {
         assert!(parse_scope("").is_empty());
         assert!(parse_scope(&"0".repeat(10_000)).is_empty());
         assert_eq!(parse_scope(&"1".repeat(10_000)).iter().count(), 30);

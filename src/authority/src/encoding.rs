@@ -1,5 +1,5 @@
-//! Base64url without padding (RFC 7515 §2), in the one strict form that this crate accepts: no
-//! padding, no other alphabet, no stray trailing bits.
+//! Base64url without padding (RFC 7515 §2). Decoding is strict: no padding, no other alphabet, no stray
+//! trailing bits.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,12 +14,12 @@ pub(crate) fn base64url(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// The bytes, or `None` when the text is not in the strict form.
+/// The bytes; `None` when the text is not in the strict form.
 pub(crate) fn from_base64url(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }
 
-/// The encoding of a SHA-256, without a heap allocation; lookups of digests are made with it.
+/// Encodes a SHA-256 digest without an allocation; false when its length is wrong.
 pub(crate) fn base64url_digest(digest: &[u8], out: &mut [u8; 43]) -> bool {
     URL_SAFE_NO_PAD.encode_slice(digest, out).is_ok()
 }

@@ -2,16 +2,16 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What may stand in a URI unescaped (RFC 3986 §2.3). Everything else could end the value early:
-/// an intent URI splits at `;`, a URI at `#` and `&`.
+/// All but unreserved characters (RFC 3986 §2.3). Others could end a value early: an intent URI splits at
+/// `;`, a URI at `#` and `&`.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The names by which the identity app is launched; all are settings.
+/// The names that launch the identity app, from the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppLinks {
-    /// The action that a browser's intent names.
+    /// The action of an intent from a browser.
     pub android_web_action: String,
-    /// The action that a native app's intent names.
+    /// The action of an intent from a native app.
     pub android_app_action: String,
     /// The URL scheme on iOS.
     pub ios_scheme: String,
@@ -20,15 +20,15 @@ pub struct AppLinks {
 }
 
 impl AppLinks {
-    /// The link behind the button of the verify page on Android; without the app installed the
-    /// browser goes to `fallback_url`.
+    /// The link of the button on the verify page on Android. If the app is not installed, the browser opens
+    /// `fallback_url`.
     #[must_use]
     pub fn android_browser(&self, jwt: &str, fallback_url: &str) -> String {
         let (action, jwt, fallback) = (escape(&self.android_web_action), escape(jwt), escape(fallback_url));
         format!("intent:#Intent;action={action};S.request={jwt};S.browser_fallback_url={fallback};end")
     }
 
-    /// `nationalIdAppUri`: what a native Android app fires.
+    /// `nationalIdAppUri`: the intent URI for a native Android app.
     #[must_use]
     pub fn android_native(&self, jwt: &str) -> String {
         format!("intent:#Intent;action={};S.request={};end", escape(&self.android_app_action), escape(jwt))

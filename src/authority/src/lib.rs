@@ -1,8 +1,8 @@
-//! The identity authority's protocol: what passes between this service and the identity app.
+//! The identity authority's protocol between this service and the identity app.
 //!
-//! Everything here is a pure function of its arguments: no I/O, no framework, no ambient clock.
-//! What asks for a credential is [`intent`], [`qr`] and [`launch`]; what brings one back is
-//! [`callback_address`] and [`callback`]; what decides whether to believe it is [`sdjwt`].
+//! Everything here is a pure function: no I/O, no framework; the time is an argument. [`intent`], [`qr`]
+//! and [`launch`] ask for a credential. [`callback_address`] and [`callback`] receive it. [`sdjwt`]
+//! verifies it.
 
 pub mod callback;
 pub mod callback_address;

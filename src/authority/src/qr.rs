@@ -1,8 +1,7 @@
-//! The QR value: an intent JWT, compressed and written as one decimal number, because a QR code
-//! packs digits more densely than letters.
+//! The QR value: an intent JWT, compressed and written as a decimal number, because a QR code stores digits
+//! more densely than letters.
 //!
-//! ISO-8859-1 bytes and one byte 0xFF → gzip → unsigned big-endian integer → base-10 digits. How
-//! the digits become a picture is the affair of whoever draws it.
+//! ISO-8859-1 bytes and a byte 0xFF → gzip → unsigned big-endian integer → decimal digits.
 
 use std::io::{Read as _, Write as _};
 
@@ -12,7 +11,7 @@ use flate2::write::GzEncoder;
 use num_bigint::BigUint;
 use sakshi_domain::limits::{INTENT_BYTES_MAX, QR_DIGITS_MAX};
 
-/// Follows the JWT before compression; a reader strips one.
+/// Appended to the JWT before compression.
 const END_MARK: u8 = 0xFF;
 
 /// Why a QR value cannot be read.
@@ -21,7 +20,7 @@ pub enum QrError {
     /// There is no `value` of decimal digits.
     #[error("the QR value is not a decimal number")]
     NotDigits,
-    /// More digits than a QR code holds, or more text than an intent has.
+    /// More digits than a QR code can hold, or more text than an intent has.
     #[error("the QR value is too long")]
     TooLong,
     /// The number is not a gzip stream.
@@ -29,27 +28,27 @@ pub enum QrError {
     NotGzip,
 }
 
-/// The digits for an intent JWT; a character outside ISO-8859-1, which no JWT has, becomes `?`.
+/// The digits of an intent JWT. Characters outside ISO-8859-1, which a JWT does not contain, become `?`.
 #[must_use]
 pub fn qr_digits(jwt: &str) -> String {
     let mut latin: Vec<u8> = jwt.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect();
     latin.push(END_MARK);
     let mut gzip = GzEncoder::new(Vec::with_capacity(latin.len()), Compression::best());
-    // Writing into a vector cannot fail; were it ever to, the value would be unreadable, not wrong.
+    // Writing into a vector cannot fail.
     let compressed = gzip.write_all(&latin).and_then(|()| gzip.finish()).unwrap_or_default();
     BigUint::from_bytes_be(&compressed).to_str_radix(10)
 }
 
-/// The URL that the QR code shows: `{qr_host}/getIntent?value=<digits>`.
+/// The URL in the QR code: `{qr_host}/getIntent?value=<digits>`.
 #[must_use]
 pub fn qr_payload(qr_host: &str, jwt: &str) -> String {
     format!("{}/getIntent?value={}", qr_host.trim_end_matches('/'), qr_digits(jwt))
 }
 
-/// The intent JWT in a QR payload, or in its digits alone.
+/// Reads the intent JWT from a QR payload or from its digits.
 ///
 /// # Errors
-/// What is not digits, not gzip, or beyond the bounds.
+/// The value is not digits, not gzip, or too long.
 pub fn decode_qr_payload(payload: &str) -> Result<String, QrError> {
     let digits = payload.rsplit_once("value=").map_or(payload, |(_, digits)| digits);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -1,4 +1,4 @@
-//! The JSON form: `{"txn":…,"response":…,"errCode":…,"errInfo":…,"dateTime":…}`.
+//! The JSON format: `{"txn":…,"response":…,"errCode":…,"errInfo":…,"dateTime":…}`.
 
 use sakshi_domain::limits::{CALLBACK_VALUES_MAX, CREDENTIAL_DEPTH_MAX};
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub(super) fn read(body: &[u8]) -> Result<Fields, CallbackFault> {
     Ok(Fields { txn: field("txn")?, credential: field("response")?, code: field("errCode")?, message: field("errInfo")? })
 }
 
-/// A string, or an integer written as one (`errCode` is seen as both); null and blank mean absent.
+/// A string, or an integer as a string (`errCode` may be either); null and blank mean absent.
 fn text(value: Value) -> Result<Option<String>, CallbackFault> {
     match value {
         Value::Null => Ok(None),

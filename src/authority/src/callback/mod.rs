@@ -1,8 +1,9 @@
-//! The identity app's answer and our reply to it, in XML or JSON (protocol, section 5).
+//! The identity app's answer and the service's reply, in XML or JSON (protocol, section 5).
 //!
-//! Anyone may post here, so the readers are strict and bounded and never panic. Whether the
-//! credential inside is to be believed is decided by [`crate::sdjwt`]; whether the transaction
-//! still waits, by the domain.
+//! Anybody may post here, so the readers are strict and bounded and never panic. [`crate::sdjwt`] verifies
+//! the credential.
+
+use sakshi_domain::limits::{CALLBACK_BYTES_MAX, CALLBACK_TXN_CHARS_MAX};
 
 mod json;
 mod message;
@@ -12,6 +13,34 @@ mod tests;
 mod verdict;
 mod xml;
 
-pub use message::{CallbackBody, CallbackError, CallbackFault, CallbackForm, CallbackMessage, parse};
+pub use message::{CallbackBody, CallbackError, CallbackFault, CallbackForm, CallbackMessage};
+use message::{form_of, sniff};
 pub use reply::reply;
 pub use verdict::{Verdict, failure_answer, verdict};
+
+/// Reads a callback. Without a content type, or with a generic one (`text/plain`,
+/// `application/octet-stream`), the first character decides the format.
+///
+/// # Errors
+/// What is wrong, and the format of the reply.
+pub fn parse(content_type: Option<&str>, body: &[u8]) -> Result<CallbackMessage, CallbackError> {
+    let form = form_of(content_type, body);
+    let refuse = |fault| CallbackError { form: form.unwrap_or_else(|| sniff(body)), fault };
+    if body.len() > CALLBACK_BYTES_MAX {
+        return Err(refuse(CallbackFault::TooLarge));
+    }
+    let fields = match form {
+        None => return Err(refuse(CallbackFault::MediaType)),
+        Some(CallbackForm::Xml) => xml::read(body).map_err(refuse)?,
+        Some(CallbackForm::Json) => json::read(body).map_err(refuse)?,
+    };
+    let txn = fields.txn.filter(|txn| txn.chars().count() <= CALLBACK_TXN_CHARS_MAX);
+    let txn = txn.ok_or_else(|| refuse(CallbackFault::NoTransaction))?;
+    let body = match (fields.credential, fields.code) {
+        (Some(credential), None) => CallbackBody::Credential(credential),
+        (None, Some(code)) => CallbackBody::Failure { code, message: fields.message.unwrap_or_default() },
+        (None, None) => return Err(refuse(CallbackFault::NothingReported)),
+        (Some(_), Some(_)) => return Err(refuse(CallbackFault::BothReported)),
+    };
+    Ok(CallbackMessage { form: form.unwrap_or(CallbackForm::Json), txn, body })
+}

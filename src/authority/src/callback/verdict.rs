@@ -7,16 +7,16 @@ use sakshi_domain::transaction::{Answer, AnswerDigest, Failure};
 /// What a reported failure does to a pending transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It ends, not verified, for this reason.
+    /// It ends without verification, for this reason.
     Terminal(Failure),
-    /// Nothing: the app has authenticated the person and will deliver again.
+    /// Nothing: the app has authenticated the person and will send the answer again.
     RetryExpected,
 }
 
-/// The authority's code for an earlier delivery that failed.
+/// The authority's code for a failed delivery that will be repeated.
 const RETRY: &str = "308";
 
-/// The codes that have a meaning of their own, for callbacks that bring no message.
+/// The meaning of known codes, for callbacks without a message.
 const MEANINGS: [(&str, &str); 7] = [
     ("301", "The user rejected the request"),
     ("302", "The face liveness check failed"),
@@ -27,7 +27,7 @@ const MEANINGS: [(&str, &str); 7] = [
     ("307", "The identity app met an HTTP error"),
 ];
 
-/// Judges a failure by its code; the reason is the app's message, or what the code means.
+/// Judges a failure by its code. The reason is the app's message or else the meaning of the code.
 #[must_use]
 pub fn verdict(code: &str, message: &str) -> Verdict {
     let code = code.trim();
@@ -39,8 +39,8 @@ pub fn verdict(code: &str, message: &str) -> Verdict {
     Verdict::Terminal(Failure::new(reason, Some(code)))
 }
 
-/// The answer that ends a transaction with a failure. Its digest covers transaction, code and
-/// reason, so a redelivery in the other form, or with another time stamp, is still the same answer.
+/// The answer that ends a transaction with a failure. Its digest covers transaction, code and reason, so a
+/// redelivery in the other format or with another timestamp is the same answer.
 #[must_use]
 pub fn failure_answer(txn: TxnId, failure: Failure) -> Answer {
     let code = failure.code.as_deref().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! The XML form: `<Request>` with `TxnID` and either `Credential` or `ErrorCode` and `ErrorMsg`.
+//! The XML format: `<Request>` with `TxnID` and either `Credential` or `ErrorCode` and `ErrorMsg`.
 //!
-//! Two levels and nothing else: no document type, no entity but the five that XML itself defines,
-//! no comment or instruction inside a value (it would split the text that a careless reader sees).
+//! It has two levels. Refused are document types, entities other than the five predefined ones, and
+//! comments or processing instructions inside a value, which would split its text.
 
 use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
@@ -59,7 +59,7 @@ fn close(reader: &mut Reader<&[u8]>) -> Result<(), CallbackFault> {
     }
 }
 
-/// The text of an element that holds only text; blank means absent.
+/// The text of an element that contains only text; blank means absent.
 fn leaf(reader: &mut Reader<&[u8]>) -> Result<Option<String>, CallbackFault> {
     let mut value = String::new();
     loop {

@@ -1,4 +1,4 @@
-//! Public keys as JWKs (RFC 7518 §6), and signatures checked with them.
+//! Public keys as JWKs (RFC 7518 §6), and verification with them.
 
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, RsaSubjectPublicKey, UnparsedPublicKey,
@@ -16,13 +16,13 @@ pub(super) fn rsa(key: &RsaSubjectPublicKey) -> Value {
     })
 }
 
-/// From an uncompressed point: 4, then 32 bytes of x and 32 of y.
+/// `point` is uncompressed: the byte 4, then 32 bytes of x and 32 of y.
 pub(super) fn p256(point: &[u8]) -> Value {
     let (x, y) = point.get(1..).unwrap_or_default().split_at(point.len() / 2);
     json!({ "kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "x": base64url(x), "y": base64url(y) })
 }
 
-/// Whether the JWK made this signature; `None` when it is no usable key for the algorithm.
+/// Whether the signature is valid; `None` when the JWK is not a usable key for the algorithm.
 pub(super) fn verifies(jwk: &Value, algorithm: &str, message: &[u8], signature: &[u8]) -> Option<bool> {
     let part = |name: &str| jwk.get(name).and_then(Value::as_str).and_then(from_base64url);
     match (jwk.get("kty").and_then(Value::as_str)?, algorithm) {

@@ -1,4 +1,4 @@
-//! The operator's signing key: RSA of 2048 bits and more for RS256, P-256 for ES256.
+//! The operator's signing key: RSA with at least 2048 bits for RS256, or P-256 for ES256.
 
 use std::fmt;
 
@@ -17,16 +17,16 @@ pub enum IntentKeyError {
     /// The text is not PEM.
     #[error("the intent key is not a PEM document")]
     NotPem,
-    /// The PEM holds something else: a certificate, a public key, an encrypted or SEC1 key.
+    /// The PEM contains something else: a certificate, a public key, an encrypted or SEC1 key.
     #[error("the intent key must be a `PRIVATE KEY` (PKCS#8) or `RSA PRIVATE KEY` (PKCS#1)")]
     OtherKind,
     /// The key is damaged, or neither RSA nor P-256.
     #[error("the intent key is neither an RSA nor a P-256 key")]
     Unusable,
-    /// An RSA key under 2048 bits.
+    /// An RSA key with less than 2048 bits.
     #[error("the RSA intent key must have at least 2048 bits")]
     TooSmall,
-    /// The system could not make a key.
+    /// The system could not generate a key.
     #[error("no key could be generated")]
     Generation,
 }
@@ -67,7 +67,7 @@ impl IntentKey {
         Ok(Self(Pair::Rs256(Box::new(rsa))))
     }
 
-    /// A fresh RSA-2048 key, and its PKCS#8 PEM to be stored. Takes up to a second.
+    /// Generates an RSA-2048 key and its PKCS#8 PEM. Takes up to a second.
     ///
     /// # Errors
     /// [`IntentKeyError::Generation`].
@@ -78,7 +78,7 @@ impl IntentKey {
         Ok((Self(Pair::Rs256(Box::new(pair))), stored))
     }
 
-    /// A fresh P-256 key, and its PKCS#8 PEM to be stored.
+    /// Generates a P-256 key and its PKCS#8 PEM.
     ///
     /// # Errors
     /// [`IntentKeyError::Generation`].
@@ -120,7 +120,7 @@ impl IntentKey {
     }
 }
 
-/// The library refuses small RSA keys by itself, and tells them from damaged ones by a word alone.
+/// The library refuses small RSA keys, and distinguishes them from damaged ones only by the description.
 fn unusable(rejected: KeyRejected) -> IntentKeyError {
     if rejected.description_() == "TooSmall" { IntentKeyError::TooSmall } else { IntentKeyError::Unusable }
 }

@@ -1,9 +1,7 @@
-//! The intent JWT: the signed request that the identity app shows to the person (protocol,
-//! section 1).
+//! The intent JWT: the signed request that the identity app shows to the person (protocol, section 1).
 //!
-//! [`IntentSigner`] is on the path of every new transaction, and its cost is one RSA signature:
-//! the key is parsed once, the header encoded once, and the payload serialised straight into the
-//! text that is signed. Reading an intent is for the other side, and for tests.
+//! [`IntentSigner`] is on the path of every new transaction and costs little more than one RSA signature:
+//! the key is parsed and the header encoded once. Only the sandbox and tests read intents.
 
 mod jwk;
 mod key;
@@ -14,5 +12,6 @@ mod signer;
 mod tests;
 
 pub use key::{IntentKey, IntentKeyError};
+pub use payload::IntentSettings;
 pub use reader::{IntentClaims, IntentReadError, decode_unverified, verify};
-pub use signer::{IntentError, IntentSettings, IntentSigner};
+pub use signer::{IntentError, IntentSigner};

@@ -1,5 +1,7 @@
-//! The fields of an intent, as they are signed (protocol, section 1). Nothing is copied: a payload
-//! borrows from the transaction and the settings and lives for one serialisation.
+//! The payload of an intent as it is signed (protocol, section 1), with the settings that it depends on.
+//! It borrows from the transaction and the settings.
+
+use std::time::Duration;
 
 use sakshi_domain::channel::Channel;
 use sakshi_domain::ids::TxnId;
@@ -9,11 +11,29 @@ use sakshi_domain::transaction::Pending;
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
-use super::signer::IntentSettings;
 use crate::callback_address::CallbackAddress;
 
-/// How far `iat` is set back, because the phone's clock may be behind ours.
+/// How far `iat` is set back, because the clock of the phone may be slow.
 const CLOCK_SKEW_SECONDS: i64 = 10;
+
+/// What all intents of a deployment have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IntentSettings {
+    /// The id of the signing key at the authority.
+    pub kid: String,
+    /// `typ` of the header: `credential-req+jwt` or `JWT`.
+    pub typ: String,
+    /// `iss`.
+    pub issuer: String,
+    /// Time from `iat` to `exp`; an intent expires with its transaction at the latest.
+    pub lifetime: Duration,
+    /// `ac`: the verifier's client id.
+    pub client_id: String,
+    /// `sa`: the verifier's registration number.
+    pub registration: String,
+    /// Characters of `sc`.
+    pub scope_length: usize,
+}
 
 #[derive(Serialize)]
 pub(super) struct IntentPayload<'a> {

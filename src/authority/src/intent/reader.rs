@@ -1,4 +1,4 @@
-//! Reads an intent back, as the identity app does. The text may come from anywhere.
+//! Reads an intent like the identity app does. The text is untrusted.
 
 use std::fmt;
 
@@ -14,29 +14,29 @@ use crate::encoding::from_base64url;
 /// Why a text cannot be read as an intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntentReadError {
-    /// Longer than any intent.
+    /// Longer than an intent can be.
     #[error("the intent is too long")]
     TooLong,
-    /// Not three base64url segments of which two are JSON.
+    /// Not three base64url segments with JSON in the first two.
     #[error("the intent is not a compact JWS")]
     NotAJws,
     /// A field is missing or of the wrong type.
     #[error("the intent lacks a field")]
     Fields,
-    /// The key is not one for the algorithm that the header names.
+    /// The key does not fit the algorithm in the header.
     #[error("the key does not fit the intent's algorithm")]
     Key,
-    /// The signature is not the key's.
+    /// The signature was not made with the key.
     #[error("the intent's signature is wrong")]
     Signature,
 }
 
-/// What an intent says (protocol, section 1).
+/// The contents of an intent (protocol, section 1).
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 pub struct IntentClaims {
     /// The transaction id.
     pub txn: String,
-    /// What is asked for: `credential`.
+    /// What is requested: `credential`.
     pub i: String,
     /// The language code as a decimal string.
     pub lang: String,
@@ -58,17 +58,17 @@ pub struct IntentClaims {
     pub ac: String,
     /// The verifier's registration number.
     pub sa: String,
-    /// Where the answer is posted.
+    /// The URL to which the answer is posted.
     pub cb: String,
-    /// The origin of `cb`; a key binding names it as its audience.
+    /// The origin of `cb`, which is the audience of a key binding.
     pub aud: String,
-    /// Who asks.
+    /// The verifier's name.
     pub iss: String,
-    /// Seconds since the Unix epoch from which the intent is good.
+    /// Start of validity, in seconds since the Unix epoch.
     pub iat: i64,
-    /// Seconds since the Unix epoch at which it ends.
+    /// End of validity, in seconds since the Unix epoch.
     pub exp: i64,
-    /// A hint about whose credential is meant; personal data.
+    /// Tells whose credential is expected; personal data.
     #[serde(default)]
     pub ht: Option<String>,
     /// Unique to this intent.
@@ -76,7 +76,7 @@ pub struct IntentClaims {
 }
 
 impl IntentClaims {
-    /// The claims that are asked for.
+    /// The requested claims.
     #[must_use]
     pub fn requested(&self) -> ClaimSet {
         parse_scope(&self.sc)
@@ -89,19 +89,19 @@ impl fmt::Debug for IntentClaims {
     }
 }
 
-/// Reads an intent without checking who signed it: for showing it, never for trusting it.
+/// Reads an intent without verifying its signature, to display it.
 ///
 /// # Errors
-/// A text that is no intent.
+/// The text is not an intent.
 pub fn decode_unverified(jwt: &str) -> Result<IntentClaims, IntentReadError> {
     let parts = Parts::split(jwt)?;
     serde_json::from_slice(&parts.payload).map_err(|_| IntentReadError::Fields)
 }
 
-/// Reads an intent that was signed with the private half of this JWK. Times are not judged.
+/// Reads an intent and verifies its signature with this JWK. Does not check times.
 ///
 /// # Errors
-/// A text that is no intent, a key of another kind, or another key's signature.
+/// The text is not an intent, the key is of another kind, or the signature is invalid.
 pub fn verify(jwt: &str, jwk: &Value) -> Result<IntentClaims, IntentReadError> {
     let parts = Parts::split(jwt)?;
     let algorithm = parts.header.get("alg").and_then(Value::as_str).ok_or(IntentReadError::Key)?;

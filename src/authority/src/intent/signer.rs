@@ -1,45 +1,25 @@
-//! Signs intents. Belongs on the thread that serves the request, never inside an actor: an RSA
-//! signature takes a third of a millisecond.
+//! Signs intents. An RSA signature takes a third of a millisecond, so it is made on the thread that serves
+//! the request and never in an actor.
 
 use std::fmt;
-use std::time::Duration;
 
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 use serde_json::{Value, json};
 
 use super::key::IntentKey;
-use super::payload::IntentPayload;
+use super::payload::{IntentPayload, IntentSettings};
 use crate::callback_address::CallbackAddress;
 use crate::claims::scope_bitmap;
 use crate::encoding::{base64url, push_base64url};
 
-/// Room for a payload; few are larger.
+/// Initial capacity for a payload; few are larger.
 const PAYLOAD_BYTES: usize = 768;
-
-/// What every intent of a deployment has in common.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IntentSettings {
-    /// Names the signing key to the authority.
-    pub kid: String,
-    /// `typ` of the header: `credential-req+jwt` or `JWT`.
-    pub typ: String,
-    /// `iss`.
-    pub issuer: String,
-    /// From `iat` to `exp`; an intent never outlives its transaction.
-    pub lifetime: Duration,
-    /// `ac`: the verifier's client id.
-    pub client_id: String,
-    /// `sa`: the verifier's registration number.
-    pub registration: String,
-    /// Characters of `sc`.
-    pub scope_length: usize,
-}
 
 /// Why an intent was not signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntentError {
-    /// The payload could not be written.
+    /// The payload could not be serialised.
     #[error("the intent could not be serialised")]
     Serialisation,
     /// The cryptographic library failed.
@@ -51,7 +31,7 @@ pub enum IntentError {
 pub struct IntentSigner {
     key: IntentKey,
     settings: IntentSettings,
-    /// The encoded header and its dot, the same for every intent.
+    /// The encoded header and its dot, which are the same for all intents.
     prefix: String,
 }
 
@@ -70,10 +50,10 @@ impl IntentSigner {
         Self { key, settings, prefix }
     }
 
-    /// The intent JWT for a transaction, as compact JWS; every call has a `jti` of its own.
+    /// The intent JWT of a transaction as a compact JWS; each has its own `jti`.
     ///
     /// # Errors
-    /// Only if a library fails.
+    /// A library failed.
     pub fn sign(&self, pending: &Pending, callback: &CallbackAddress, now: Timestamp) -> Result<String, IntentError> {
         let scope = scope_bitmap(pending.terms.claims, self.settings.scope_length);
         let payload = IntentPayload::new(&self.settings, pending, &scope, callback, now);
@@ -88,7 +68,7 @@ impl IntentSigner {
         Ok(jwt)
     }
 
-    /// The public key with its `kid`, as the authority and the sandbox want to know it.
+    /// The public key as a JWK with its `kid`.
     #[must_use]
     pub fn public_jwk(&self) -> Value {
         let mut jwk = self.key.public_jwk();

@@ -1,5 +1,5 @@
-//! One disclosure: `[salt, name, value]` for a member of an object, `[salt, value]` for an element
-//! of an array (RFC 9901 §4.2). Its digest is over the text as received.
+//! Disclosures: `[salt, name, value]` for a member of an object, `[salt, value]` for an element of an array
+//! (RFC 9901 §4.2). The digest is computed over the text as received.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::refusal::CredentialRefusal;
 use crate::encoding::{base64url_digest, from_base64url};
 use crate::json::{JsonRefusal, ValuesLeft, parse};
 
-/// A digest as it stands in a credential: 43 characters of base64url.
+/// A digest as a credential contains it: 43 characters of base64url.
 pub(super) type Digest = [u8; 43];
 
 pub(super) enum Disclosure {
@@ -19,7 +19,7 @@ pub(super) enum Disclosure {
     Element { value: Value },
 }
 
-/// The disclosures of one credential by their digests, each to be placed once.
+/// The disclosures of a credential by their digests. Each is taken once.
 pub(super) struct Disclosures(HashMap<Digest, Option<Disclosure>>);
 
 impl Disclosures {
@@ -33,14 +33,14 @@ impl Disclosures {
         Ok(Self(by_digest))
     }
 
-    /// The disclosure that this digest stands for, if it was presented.
+    /// Takes the disclosure with this digest, if it was presented.
     pub(super) fn take(&mut self, digest: &str) -> Option<Disclosure> {
         let digest: &Digest = digest.as_bytes().try_into().ok()?;
         self.0.get_mut(digest).and_then(Option::take)
     }
 
-    /// Whether every disclosure has been placed.
-    pub(super) fn are_all_placed(&self) -> bool {
+    /// Whether every disclosure was taken.
+    pub(super) fn are_all_taken(&self) -> bool {
         self.0.values().all(Option::is_none)
     }
 }
@@ -48,7 +48,7 @@ impl Disclosures {
 impl Disclosure {
     fn read(text: &str, left: &ValuesLeft) -> Result<Self, CredentialRefusal> {
         let json = from_base64url(text).ok_or(CredentialRefusal::NotBase64url)?;
-        // The array of the disclosure itself is one level more than what it discloses.
+        // The array of the disclosure adds one level to the value.
         let parts = match parse(&json, CREDENTIAL_DEPTH_MAX + 1, left) {
             Ok(Value::Array(parts)) => parts,
             Ok(_) | Err(JsonRefusal::Malformed) => return Err(CredentialRefusal::DisclosureMalformed),

@@ -1,4 +1,4 @@
-//! JOSE headers (RFC 7515 §4). The algorithm is ours to choose: a header can only agree with it.
+//! JOSE headers (RFC 7515 §4). The algorithm is fixed; a header must name it.
 
 use serde_json::{Map, Value};
 
@@ -6,12 +6,12 @@ use super::refusal::CredentialRefusal;
 
 const ALGORITHM: &str = "ES256";
 
-/// Types of an SD-JWT credential: the authority's, and its later name.
+/// Types of an SD-JWT credential: the one that the authority uses, and its newer name.
 const CREDENTIAL_TYPES: [&str; 2] = ["vc+sd-jwt", "dc+sd-jwt"];
 
 const KEY_BINDING_TYPE: &str = "kb+jwt";
 
-/// Parameters by which a token would bring or point to the key that verifies it.
+/// Parameters that contain or reference a key.
 const KEY_PARAMETERS: [&str; 4] = ["jwk", "x5c", "jku", "x5u"];
 
 /// Checks the issuer's header and returns its `kid`.

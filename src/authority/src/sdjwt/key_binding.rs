@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use sakshi_domain::claims::ClaimSet;
+use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::{JOSE_HEADER_VALUES_MAX, KEY_BINDING_CHARS_MAX};
 use sakshi_domain::time::Timestamp;
 use serde_json::{Map, Value};
@@ -10,19 +12,31 @@ use super::jose;
 use super::keys::p256_key;
 use super::refusal::CredentialRefusal;
 use super::segments::Jws;
-use super::verifier::Expectation;
 use crate::encoding::base64url;
 use crate::json::ValuesLeft;
 
-/// How far from now a key binding may have been made, in seconds, either way.
+/// How far the `iat` of a key binding may differ from now, in seconds.
 const AGE_SECONDS: u64 = 300;
+
+/// What a transaction expects of a credential.
+#[derive(Clone, Copy, Debug)]
+pub struct Expectation<'a> {
+    /// The transaction: the `nonce` of a key binding.
+    pub nonce: TxnId,
+    /// The `aud` of the intent and of a key binding.
+    pub audience: &'a str,
+    /// The current time.
+    pub now: Timestamp,
+    /// The requested claims; no others are kept.
+    pub requested: ClaimSet,
+}
 
 /// Whether holders must prove possession of their key; the setting `authority.key_binding`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyBinding {
     /// A KB-JWT is refused.
     Off,
-    /// A KB-JWT is verified if there is one.
+    /// A KB-JWT is optional; if present, it is verified.
     #[default]
     WhenPresent,
     /// A credential without a KB-JWT is refused.
@@ -43,7 +57,7 @@ impl FromStr for KeyBinding {
 }
 
 impl KeyBinding {
-    /// Applies the policy; the KB-JWT to verify, if any.
+    /// Applies the policy and returns the KB-JWT to verify, if any.
     pub(super) fn admit(self, key_binding: Option<&str>) -> Result<Option<&str>, CredentialRefusal> {
         match (self, key_binding) {
             (Self::Off, Some(_)) => Err(CredentialRefusal::KeyBindingUnexpected),
@@ -53,7 +67,7 @@ impl KeyBinding {
     }
 }
 
-/// Verifies a KB-JWT against the processed payload and the SHA-256 of the text it was presented with.
+/// Verifies a KB-JWT against the processed payload and the SHA-256 of the presented text.
 pub(super) fn verify(
     key_binding: &str,
     credential: &Map<String, Value>,

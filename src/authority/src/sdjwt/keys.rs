@@ -1,4 +1,4 @@
-//! The keys that credentials are trusted by: an issuer's JWKS (RFC 7517 §5), parsed once.
+//! The keys of trusted issuers: JWK sets (RFC 7517 §5), parsed once.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,10 +24,10 @@ pub enum JwksError {
     /// A P-256 key is not a point on the curve.
     #[error("a P-256 key of the JWKS is not a point on the curve")]
     Unusable,
-    /// A private key, which has no place in a published set.
+    /// It contains a private key.
     #[error("the JWKS contains a private key")]
     PrivateKey,
-    /// No key that could verify ES256.
+    /// It has no key for ES256.
     #[error("the JWKS has no P-256 signing key")]
     NoKey,
 }
@@ -47,10 +47,10 @@ struct Document {
 }
 
 impl Jwks {
-    /// Reads a JWKS. Keys for other algorithms or for encryption are passed over.
+    /// Reads a JWKS. Keys for other algorithms or for encryption are ignored.
     ///
     /// # Errors
-    /// A set that is malformed, ambiguous, holds a private key or none that verifies ES256.
+    /// The set is malformed or ambiguous, contains a private key, or has no key for ES256.
     pub fn parse(json: &[u8]) -> Result<Self, JwksError> {
         let document: Document = serde_json::from_slice(json).map_err(|_| JwksError::Malformed)?;
         let mut keys = HashMap::new();
@@ -75,10 +75,10 @@ impl Jwks {
     }
 }
 
-/// An issuer whose credentials are believed.
+/// An issuer whose credentials are trusted.
 #[derive(Debug)]
 pub struct TrustedIssuer {
-    /// Its `iss`, compared character by character.
+    /// Its `iss`, compared exactly.
     pub issuer: String,
     /// Its keys.
     pub jwks: Jwks,
@@ -90,7 +90,7 @@ fn may_verify_es256(jwk: &Map<String, Value>) -> bool {
     is("kty", "EC") && is("crv", "P-256") && absent_or("use", "sig") && absent_or("alg", "ES256")
 }
 
-/// A P-256 public key from its JWK (RFC 7518 §6.2.1); `None` when it is not one.
+/// The P-256 public key of a JWK (RFC 7518 §6.2.1); `None` when it is another kind of key.
 pub(super) fn p256_key(jwk: &Map<String, Value>) -> Option<ParsedPublicKey> {
     let is = |name: &str, value: &str| jwk.get(name).and_then(Value::as_str) == Some(value);
     let coordinate = |name: &str| jwk.get(name).and_then(Value::as_str).and_then(from_base64url).filter(|bytes| bytes.len() == 32);

@@ -1,11 +1,10 @@
 //! Verifies the authority's credentials: SD-JWT (RFC 9901) in the authority's profile (protocol,
 //! section 6).
 //!
-//! A credential passes these stages, each in a file of its own: `segments` takes the text apart,
-//! `jose` judges headers, `keys` finds the issuer's key, `processing` puts each `disclosure` where
-//! its digest is, `validity` checks issuer and times, `key_binding` the holder, and `normalise`
-//! keeps what was asked for. `verifier` runs them in that order.
-//! Every refusal has a reason of its own. The text comes from a public endpoint: nothing panics.
+//! `verifier` runs these steps in order: `segments` splits the text, `jose` checks headers, `keys` finds
+//! the issuer's key, `processing` replaces each digest by its `disclosure`, `validity` checks issuer and
+//! times, `key_binding` checks the holder, and `normalise` keeps the requested claims.
+//! Every refusal has its own reason. The text comes from a public endpoint, so nothing may panic.
 
 mod disclosure;
 mod jose;
@@ -20,7 +19,7 @@ mod tests;
 mod validity;
 mod verifier;
 
-pub use key_binding::KeyBinding;
+pub use key_binding::{Expectation, KeyBinding};
 pub use keys::{Jwks, JwksError, TrustedIssuer};
 pub use refusal::CredentialRefusal;
-pub use verifier::{Expectation, VerifiedCredential, Verifier, credential_digest};
+pub use verifier::{VerifiedCredential, Verifier, credential_digest};

@@ -1,5 +1,5 @@
-//! From what a credential discloses to what is kept: requested claims only, under their canonical
-//! names, in one spelling each. Id numbers are dropped wherever they stand.
+//! Selects the requested claims of a credential, under their canonical names and in one format each. Id
+//! numbers are dropped everywhere.
 
 use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::transaction::VerifiedClaims;
@@ -11,19 +11,19 @@ use crate::claims::{credential_name, from_credential_name};
 /// Names of id numbers, in lower case.
 const ID_NUMBERS: [&str; 3] = ["uid", "vid", "maskeduid"];
 
-/// What a credential holds of what was asked for.
+/// The requested claims of a credential.
 pub(super) struct Requested {
     pub(super) claims: VerifiedClaims,
     /// Absent, null or blank.
     pub(super) missing: ClaimSet,
-    /// Present, and neither in the form that clients are promised nor in one that means the same.
+    /// Present, but in an unknown format.
     pub(super) malformed: ClaimSet,
 }
 
-/// The requested claims of a processed payload.
+/// Selects the requested claims of a processed payload.
 ///
 /// # Errors
-/// A claim that stands there in two spellings, requested or not: nobody could tell which one counts.
+/// A claim, requested or not, occurs in two spellings, so that it is ambiguous.
 pub(super) fn requested_claims(payload: Map<String, Value>, requested: ClaimSet) -> Result<Requested, CredentialRefusal> {
     let mut kept = Map::new();
     let mut malformed = Vec::new();
@@ -69,8 +69,8 @@ fn without_id_numbers(value: Value) -> Value {
     }
 }
 
-/// One spelling for what is seen in several, where there is a promise about the form: date of birth,
-/// gender and flags. `None` when the value cannot be brought into it. Other claims stay as signed.
+/// Converts date of birth, gender and flags to the format that the API promises; `None` when the format is
+/// unknown. Other claims are unchanged.
 fn normalised(claim: Claim, value: Value) -> Option<Value> {
     match claim {
         Claim::Dob => date_of_birth(value.as_str()?.trim()).map(Value::String),
@@ -93,13 +93,13 @@ fn yes_or_no(text: &str) -> Option<bool> {
     }
 }
 
-/// A complete date, or a bare year: nothing more is known of some residents.
+/// A complete date, or only a year, because some residents do not know more.
 fn date_of_birth(text: &str) -> Option<String> {
     let year = text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_digit());
     if year { Some(text.to_owned()) } else { complete_date(text) }
 }
 
-/// `YYYY-MM-DD` from that, `dd/MM/yyyy` or `dd-MM-yyyy`, when it is a day of the calendar.
+/// `YYYY-MM-DD` from `YYYY-MM-DD`, `dd/MM/yyyy` or `dd-MM-yyyy`; `None` when there is no such day.
 fn complete_date(text: &str) -> Option<String> {
     let separator = text.chars().find(|c| !c.is_ascii_digit()).filter(|c| matches!(c, '-' | '/'))?;
     let mut parts = text.split(separator);

@@ -1,4 +1,4 @@
-//! Puts disclosures where their digests are (RFC 9901 §7.1) and removes what hides the rest.
+//! Replaces digests by their disclosures (RFC 9901 §7.1) and removes the other digests.
 
 use std::collections::HashSet;
 
@@ -12,10 +12,10 @@ const DIGESTS: &str = "_sd";
 const HASH_ALGORITHM: &str = "_sd_alg";
 const ARRAY_DIGEST: &str = "...";
 
-/// The authority has forty claims; more digests than that only cost a re-hash.
+/// Initial capacity; the authority has forty claims.
 const DIGESTS_EXPECTED: usize = 64;
 
-/// The payload with every disclosure in its place, and without digests.
+/// Returns the payload with all disclosures in place and without digests.
 pub(super) fn process(mut payload: Map<String, Value>, disclosures: Disclosures) -> Result<Map<String, Value>, CredentialRefusal> {
     match payload.remove(HASH_ALGORITHM) {
         None => {}
@@ -24,12 +24,12 @@ pub(super) fn process(mut payload: Map<String, Value>, disclosures: Disclosures)
     }
     let mut placing = Placing { disclosures, seen: HashSet::with_capacity(DIGESTS_EXPECTED) };
     let payload = placing.object(payload, 1)?;
-    if placing.disclosures.are_all_placed() { Ok(payload) } else { Err(CredentialRefusal::DisclosureUnreferenced) }
+    if placing.disclosures.are_all_taken() { Ok(payload) } else { Err(CredentialRefusal::DisclosureUnreferenced) }
 }
 
 struct Placing {
     disclosures: Disclosures,
-    /// Every digest met so far, decoys too.
+    /// All digests so far, including decoys.
     seen: HashSet<String>,
 }
 

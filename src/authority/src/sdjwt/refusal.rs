@@ -1,6 +1,6 @@
-//! Why a credential is refused. The reasons name rules, never what the credential says.
+//! Why a credential is refused. The reasons name rules and never the contents of the credential.
 
-/// One reason for each rule of the protocol's section 6, which is numbered alike.
+/// A reason for each rule of the protocol's section 6, with the number of the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{}", self.sentence())]
 #[non_exhaustive]
@@ -9,7 +9,7 @@ pub enum CredentialRefusal {
     TooLarge,
     /// 1: not `JWS~…~`, or an empty disclosure.
     NotAnSdJwt,
-    /// 1: a JWS that has not three segments.
+    /// 1: a JWS does not have three segments.
     SegmentCount,
     /// 1: a segment of a JWS is empty.
     EmptySegment,
@@ -19,7 +19,7 @@ pub enum CredentialRefusal {
     TooManyDisclosures,
     /// 1: nested deeper than 16.
     TooDeep,
-    /// 1: more JSON values in all than a credential has.
+    /// 1: too many JSON values.
     TooManyValues,
     /// 1: header or payload is not a JSON object.
     NotJson,
@@ -31,7 +31,7 @@ pub enum CredentialRefusal {
     CriticalHeader,
     /// 2: `typ` is not of an SD-JWT credential.
     TypeNotAllowed,
-    /// 2: the header offers a key.
+    /// 2: the header contains or references a key.
     KeyInToken,
     /// 2: `kid` is missing or not a string.
     KeyIdMissing,
@@ -53,7 +53,7 @@ pub enum CredentialRefusal {
     NameNotAString,
     /// 4: a disclosed name is `_sd` or `...`.
     NameReserved,
-    /// 4: a disclosed name is already there.
+    /// 4: a disclosed name is already present.
     NameTaken,
     /// 5: `_sd` is not an array of strings.
     DigestsMalformed,
@@ -65,7 +65,7 @@ pub enum CredentialRefusal {
     DisclosureRepeated,
     /// 6: no digest references a disclosure.
     DisclosureUnreferenced,
-    /// 6: a claim stands there in two spellings.
+    /// 6: a claim occurs in two spellings.
     ClaimRepeated,
     /// 7: `iss` is missing or not a trusted issuer.
     IssuerNotTrusted,
@@ -108,7 +108,7 @@ pub enum CredentialRefusal {
 }
 
 impl CredentialRefusal {
-    /// A stable word for logs and metrics.
+    /// A stable code for logs and metrics.
     #[must_use]
     pub const fn code(self) -> &'static str {
         self.row().0

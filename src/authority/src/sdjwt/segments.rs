@@ -1,4 +1,4 @@
-//! The text of a credential, taken apart: `<issuer JWS>~<disclosure>~…~[<KB-JWT>]` (RFC 9901 §4).
+//! Splits the text of a credential: `<issuer JWS>~<disclosure>~…~[<KB-JWT>]` (RFC 9901 §4).
 
 use sakshi_domain::limits::{
     CREDENTIAL_BYTES_MAX, CREDENTIAL_DEPTH_MAX, DISCLOSURES_MAX, JOSE_HEADER_CHARS_MAX, JOSE_HEADER_VALUES_MAX, JOSE_SIGNATURE_CHARS_MAX,
@@ -43,13 +43,13 @@ impl<'a> Segments<'a> {
     }
 }
 
-/// A compact JWS, not verified. Its header is small and read at once; the payload of a credential may
-/// be megabytes and is not looked at before the signature has been verified.
+/// An unverified compact JWS. Its small header is parsed at once. The payload, which may be megabytes, is
+/// not parsed before the signature is verified.
 pub(super) struct Jws<'a> {
     pub(super) header: Map<String, Value>,
     payload: &'a str,
     pub(super) signature: Vec<u8>,
-    /// What the signature is over.
+    /// The text that is signed.
     pub(super) signed: &'a str,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Jws<'a> {
         Ok(Self { header, payload, signature, signed })
     }
 
-    /// The payload, to be read once the signature has been verified, or where it is small.
+    /// Parses the payload. Call it after the signature is verified, or if the payload is small.
     pub(super) fn payload(&self, left: &ValuesLeft) -> Result<Map<String, Value>, CredentialRefusal> {
         object(self.payload, left)
     }

@@ -1,4 +1,4 @@
-//! Issuer and times of a processed payload (RFC 7519 §4.1).
+//! Checks issuer and times of a processed payload (RFC 7519 §4.1).
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::refusal::CredentialRefusal;
 
-/// How far an issuer's clock may be ahead of ours.
+/// How far the issuer's clock may be ahead, in seconds.
 const SKEW_SECONDS: i64 = 60;
 
 /// Checks `iss`, `exp`, `nbf` and `iat`.

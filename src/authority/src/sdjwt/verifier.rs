@@ -1,37 +1,22 @@
-//! Runs every check of a credential, the cheap ones first, in an order in which nothing is worked on
-//! before it is known to be the issuer's.
+//! Runs all checks of a credential, cheap ones first. The payload is not read before the issuer's signature
+//! is verified.
 
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_domain::claims::ClaimSet;
-use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::CREDENTIAL_VALUES_MAX;
-use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, VerifiedClaims};
 use serde_json::{Map, Value};
 
 use super::disclosure::Disclosures;
-use super::key_binding::{self, KeyBinding};
+use super::key_binding::{self, Expectation, KeyBinding};
 use super::keys::TrustedIssuer;
 use super::normalise::Requested;
 use super::refusal::CredentialRefusal;
 use super::segments::{Jws, Segments};
 use super::{jose, normalise, processing, validity};
 use crate::json::ValuesLeft;
-
-/// What a transaction expects of a credential.
-#[derive(Clone, Copy, Debug)]
-pub struct Expectation<'a> {
-    /// The transaction: `nonce` of a key binding.
-    pub nonce: TxnId,
-    /// `aud` of the intent and of a key binding.
-    pub audience: &'a str,
-    /// The present moment.
-    pub now: Timestamp,
-    /// The claims that were asked for; no other is kept.
-    pub requested: ClaimSet,
-}
 
 /// A credential that passed every check.
 #[derive(Debug)]
@@ -40,17 +25,17 @@ pub struct VerifiedCredential {
     pub claims: VerifiedClaims,
     /// The requested claims that it does not disclose.
     pub missing: ClaimSet,
-    /// The requested claims that it discloses with a value of no known form, which is not kept.
+    /// The requested claims whose values have an unknown form; they are not kept.
     pub malformed: ClaimSet,
-    /// Of header and payload as received, which the signature holds fast and which alone do so:
-    /// another holder of a copy can reorder or leave out disclosures, cut the key binding off, and
-    /// give an ECDSA signature its second value without knowing any key.
+    /// Computed from header and payload as received, because only these are signed. Anybody with a copy can
+    /// reorder or omit disclosures, remove the key binding, and change an ECDSA signature to its second valid
+    /// value.
     pub identity: CredentialIdentity,
-    /// SHA-256 of everything up to and including the last tilde, without the key binding: the same
-    /// answer delivered again is recognised even if the holder signed a fresh one.
+    /// SHA-256 of everything up to and including the last tilde. It excludes the key binding, so that a
+    /// redelivery with a new key binding is recognised.
     pub digest: AnswerDigest,
-    /// Whether a key binding proved that the holder made this presentation for this transaction.
-    /// One that did cannot be a replay of what was presented elsewhere.
+    /// Whether a key binding proves that the holder made this presentation for this transaction, so that it
+    /// is not a replay.
     pub holder_bound: bool,
 }
 
@@ -63,14 +48,14 @@ impl VerifiedCredential {
     }
 }
 
-/// Identifies an answer with a credential, verified or not: see [`VerifiedCredential::digest`].
+/// The digest of an unverified credential; see [`VerifiedCredential::digest`].
 #[must_use]
 pub fn credential_digest(credential: &str) -> AnswerDigest {
     AnswerDigest(sha256(credential.rfind('~').map_or(credential, |last| &credential[..=last])))
 }
 
-/// When the issuer signed, in seconds, and 224 bits of the SHA-256 of what it signed. Those of one
-/// time are neighbours in a sorted memory: random ones would change a page each.
+/// The issue time in seconds and 224 bits of the SHA-256 of what was signed. Identities of the same time are
+/// adjacent in a sorted index, where random ones would each touch another page.
 fn identity(payload: &Map<String, Value>, signed: &str) -> CredentialIdentity {
     let issued_at = payload.get("iat").and_then(Value::as_u64).and_then(|seconds| u32::try_from(seconds).ok());
     let mut bytes = sha256(signed);
@@ -92,7 +77,7 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// A verifier that believes these issuers. With none it refuses everything.
+    /// A verifier that trusts these issuers. Without issuers it refuses everything.
     #[must_use]
     pub const fn new(issuers: Vec<TrustedIssuer>, key_binding: KeyBinding) -> Self {
         Self { issuers, key_binding }
@@ -113,7 +98,7 @@ impl Verifier {
         let identity = identity(&payload, jws.signed);
         let payload = processing::process(payload, Disclosures::read(&segments.disclosures, &left)?)?;
         validity::check(&payload, issuer, expected.now)?;
-        // One pass over what may be megabytes serves `sd_hash` and the answer's identity alike.
+        // One pass over what may be megabytes serves both `sd_hash` and the answer's digest.
         let digest = AnswerDigest(sha256(segments.presented));
         if let Some(key_binding) = key_binding {
             key_binding::verify(key_binding, &payload, &digest.0, expected)?;
@@ -122,8 +107,8 @@ impl Verifier {
         Ok(VerifiedCredential { claims, missing, malformed, identity, digest, holder_bound: key_binding.is_some() })
     }
 
-    /// Whose key verifies the signature. Nothing of the payload is read for it, so that a stranger's
-    /// costs no more than one hash of it.
+    /// The issuer whose key verifies the signature. Does not read the payload, so that a forged credential
+    /// costs only a hash and a signature check.
     fn signer(&self, jws: &Jws<'_>, kid: &str) -> Result<&TrustedIssuer, CredentialRefusal> {
         if self.issuers.is_empty() {
             return Err(CredentialRefusal::IssuerNotTrusted);
@@ -134,8 +119,7 @@ impl Verifier {
         signer.map(|(issuer, _)| issuer).ok_or(CredentialRefusal::SignatureInvalid)
     }
 
-    /// The issuer that the payload names, which must be the one that signed it. Whether it still does
-    /// shows once more after processing.
+    /// The issuer that the payload names, which must be the signer. It is checked again after processing.
     fn issuer<'a>(&self, payload: &Map<String, Value>, signer: &'a TrustedIssuer) -> Result<&'a str, CredentialRefusal> {
         let named = payload.get("iss").and_then(Value::as_str);
         match named {

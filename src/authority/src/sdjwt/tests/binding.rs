@@ -2,56 +2,56 @@
 
 use serde_json::{Value, json};
 
-use super::World;
-use super::world::{NOW, good_disclosures, jwk, sign};
+use super::Fixture;
+use super::fixture::{NOW, good_disclosures, jwk, sign};
 use crate::sdjwt::{CredentialRefusal, KeyBinding};
 
 fn with_binding(change: impl FnOnce(&mut Value, &mut Value)) -> Option<CredentialRefusal> {
-    let world = World::new();
-    let presented = world.good();
-    let (mut header, mut payload) = (world.binding_header(), world.binding_payload(&presented));
+    let fixture = Fixture::new();
+    let presented = fixture.good();
+    let (mut header, mut payload) = (fixture.binding_header(), fixture.binding_payload(&presented));
     change(&mut header, &mut payload);
-    world.verify(&world.bind(&presented, &header, &payload)).err()
+    fixture.verify(&fixture.bind(&presented, &header, &payload)).err()
 }
 
 fn with_holder_key(change: impl FnOnce(&mut Value)) -> CredentialRefusal {
-    let world = World::new();
+    let fixture = Fixture::new();
     let disclosures = good_disclosures();
-    let mut payload = world.payload(&disclosures);
+    let mut payload = fixture.payload(&disclosures);
     change(&mut payload);
-    let presented = world.issue_payload(&payload, &disclosures);
-    world.refusal(&world.bind(&presented, &world.binding_header(), &world.binding_payload(&presented)))
+    let presented = fixture.issue_payload(&payload, &disclosures);
+    fixture.refusal(&fixture.bind(&presented, &fixture.binding_header(), &fixture.binding_payload(&presented)))
 }
 
 #[test]
 fn a_key_binding_for_this_transaction_is_accepted() {
-    let world = World::new();
-    assert!(world.verify(&world.good_bound()).unwrap().holder_bound);
+    let fixture = Fixture::new();
+    assert!(fixture.verify(&fixture.good_bound()).unwrap().holder_bound);
 }
 
 #[test]
 fn the_policy_decides_about_presence() {
-    let mut world = World::new();
-    let (bare, bound) = (world.good(), world.good_bound());
+    let mut fixture = Fixture::new();
+    let (bare, bound) = (fixture.good(), fixture.good_bound());
     for (policy, of_bare, of_bound) in [
         ("off", None, Some(CredentialRefusal::KeyBindingUnexpected)),
         ("when_present", None, None),
         ("required", Some(CredentialRefusal::KeyBindingMissing), None),
     ] {
-        world.policy = policy.parse().unwrap();
-        assert_eq!(world.verify(&bare).err(), of_bare, "{policy}");
-        assert_eq!(world.verify(&bound).err(), of_bound, "{policy}");
+        fixture.policy = policy.parse().unwrap();
+        assert_eq!(fixture.verify(&bare).err(), of_bare, "{policy}");
+        assert_eq!(fixture.verify(&bound).err(), of_bound, "{policy}");
     }
     assert!("maybe".parse::<KeyBinding>().is_err());
 }
 
 #[test]
 fn a_key_binding_that_is_no_jws_is_refused() {
-    let world = World::new();
-    let presented = world.good();
-    let not_json = sign(&world.holder, b"{}", b"[]");
+    let fixture = Fixture::new();
+    let presented = fixture.good();
+    let not_json = sign(&fixture.holder, b"{}", b"[]");
     for text in ["x", "a.b", "a.b.c.d", "..", "e30=.e30.e30", &not_json] {
-        assert_eq!(world.refusal(&format!("{presented}{text}")), CredentialRefusal::KeyBindingMalformed, "{text}");
+        assert_eq!(fixture.refusal(&format!("{presented}{text}")), CredentialRefusal::KeyBindingMalformed, "{text}");
     }
 }
 
@@ -68,13 +68,13 @@ fn its_header_must_say_es256_and_kb_jwt_and_nothing_critical() {
 
 #[test]
 fn its_key_is_the_one_that_the_issuer_confirmed() {
-    let world = World::new();
-    let presented = world.good();
-    let payload = world.binding_payload(&presented);
-    let mut header = world.binding_header();
-    header["jwk"] = jwk(&world.issuer);
-    let forged = sign(&world.issuer, header.to_string().as_bytes(), payload.to_string().as_bytes());
-    assert_eq!(world.refusal(&format!("{presented}{forged}")), CredentialRefusal::KeyBindingSignature);
+    let fixture = Fixture::new();
+    let presented = fixture.good();
+    let payload = fixture.binding_payload(&presented);
+    let mut header = fixture.binding_header();
+    header["jwk"] = jwk(&fixture.issuer);
+    let forged = sign(&fixture.issuer, header.to_string().as_bytes(), payload.to_string().as_bytes());
+    assert_eq!(fixture.refusal(&format!("{presented}{forged}")), CredentialRefusal::KeyBindingSignature);
 }
 
 #[test]
@@ -123,10 +123,10 @@ fn it_must_have_been_made_within_five_minutes() {
 
 #[test]
 fn it_must_cover_exactly_what_is_presented() {
-    let world = World::new();
+    let fixture = Fixture::new();
     assert_eq!(with_binding(|_, payload| payload["sd_hash"] = json!("x")), Some(CredentialRefusal::KeyBindingHash));
-    let bound = world.good_bound();
+    let bound = fixture.good_bound();
     let (presented, binding) = bound.split_at(bound.rfind('~').unwrap() + 1);
     let fewer = presented.strip_suffix(&format!("{}~", good_disclosures()[2])).unwrap();
-    assert_eq!(world.refusal(&format!("{fewer}{binding}")), CredentialRefusal::KeyBindingHash);
+    assert_eq!(fixture.refusal(&format!("{fewer}{binding}")), CredentialRefusal::KeyBindingHash);
 }

@@ -2,24 +2,24 @@
 
 use serde_json::{Value, json};
 
-use super::world::good_disclosures;
-use super::{World, digest_of, disclosure};
+use super::fixture::good_disclosures;
+use super::{Fixture, digest_of, disclosure};
 use crate::encoding::base64url;
 use crate::sdjwt::CredentialRefusal;
 
 fn with_payload(change: impl FnOnce(&mut Value)) -> CredentialRefusal {
-    let world = World::new();
+    let fixture = Fixture::new();
     let disclosures = good_disclosures();
-    let mut payload = world.payload(&disclosures);
+    let mut payload = fixture.payload(&disclosures);
     change(&mut payload);
-    world.refusal(&world.issue_payload(&payload, &disclosures))
+    fixture.refusal(&fixture.issue_payload(&payload, &disclosures))
 }
 
 /// The refusal of a credential that references and presents this disclosure.
 fn with_disclosure(text: String) -> CredentialRefusal {
-    let world = World::new();
+    let fixture = Fixture::new();
     let disclosures = [good_disclosures(), vec![text]].concat();
-    world.refusal(&world.issue_payload(&world.payload(&disclosures), &disclosures))
+    fixture.refusal(&fixture.issue_payload(&fixture.payload(&disclosures), &disclosures))
 }
 
 fn disclosed(content: &Value) -> CredentialRefusal {
@@ -54,11 +54,11 @@ fn a_disclosure_that_is_not_an_array_of_two_or_three_is_refused() {
 #[test]
 fn a_disclosure_in_the_place_of_the_other_kind_is_refused() {
     assert_eq!(disclosed(&json!(["s", "element"])), CredentialRefusal::DisclosureMisplaced);
-    let world = World::new();
+    let fixture = Fixture::new();
     let member = disclosure(&json!(["s", "name", "value"]));
-    let mut payload = world.payload(&[]);
+    let mut payload = fixture.payload(&[]);
     payload["list"] = json!([{"...": digest_of(&member)}]);
-    assert_eq!(world.refusal(&world.issue_payload(&payload, &[member])), CredentialRefusal::DisclosureMisplaced);
+    assert_eq!(fixture.refusal(&fixture.issue_payload(&payload, &[member])), CredentialRefusal::DisclosureMisplaced);
 }
 
 #[test]
@@ -121,30 +121,30 @@ fn a_digest_may_occur_once_anywhere_decoys_too() {
 
 #[test]
 fn the_same_disclosure_twice_is_refused() {
-    let world = World::new();
+    let fixture = Fixture::new();
     let disclosures = good_disclosures();
     let twice = [disclosures.clone(), vec![disclosures[1].clone()]].concat();
-    assert_eq!(world.refusal(&world.issue_payload(&world.payload(&disclosures), &twice)), CredentialRefusal::DisclosureRepeated);
+    assert_eq!(fixture.refusal(&fixture.issue_payload(&fixture.payload(&disclosures), &twice)), CredentialRefusal::DisclosureRepeated);
 }
 
 #[test]
 fn a_disclosure_that_no_digest_references_is_refused() {
-    let world = World::new();
+    let fixture = Fixture::new();
     let disclosures = good_disclosures();
     let stranger = disclosure(&json!(["s", "email", "x@example.org"]));
     let more = [disclosures.clone(), vec![stranger]].concat();
-    assert_eq!(world.refusal(&world.issue_payload(&world.payload(&disclosures), &more)), CredentialRefusal::DisclosureUnreferenced);
+    assert_eq!(fixture.refusal(&fixture.issue_payload(&fixture.payload(&disclosures), &more)), CredentialRefusal::DisclosureUnreferenced);
     let inner = disclosure(&json!(["s", "house", "7"]));
     let outer = disclosure(&json!(["s", "address", {"_sd": [digest_of(&inner)]}]));
-    let payload = world.payload(std::slice::from_ref(&outer));
-    assert_eq!(world.refusal(&world.issue_payload(&payload, &[inner])), CredentialRefusal::DisclosureUnreferenced);
+    let payload = fixture.payload(std::slice::from_ref(&outer));
+    assert_eq!(fixture.refusal(&fixture.issue_payload(&payload, &[inner])), CredentialRefusal::DisclosureUnreferenced);
 }
 
 #[test]
 fn digests_are_over_the_received_text_and_not_over_what_it_means() {
-    let world = World::new();
+    let fixture = Fixture::new();
     let (plain, spaced) = (base64url(br#"["s","gender","F"]"#), base64url(br#"["s", "gender", "F"]"#));
-    let payload = world.payload(std::slice::from_ref(&spaced));
-    assert!(world.verify(&world.issue_payload(&payload, &[spaced])).is_ok());
-    assert_eq!(world.refusal(&world.issue_payload(&payload, &[plain])), CredentialRefusal::DisclosureUnreferenced);
+    let payload = fixture.payload(std::slice::from_ref(&spaced));
+    assert!(fixture.verify(&fixture.issue_payload(&payload, &[spaced])).is_ok());
+    assert_eq!(fixture.refusal(&fixture.issue_payload(&payload, &[plain])), CredentialRefusal::DisclosureUnreferenced);
 }

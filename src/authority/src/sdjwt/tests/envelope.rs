@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::world::{KID, good_disclosures, jwk, sign, with_disclosures};
-use super::{World, digest_of, disclosure};
+use super::fixture::{KID, good_disclosures, jwk, sign, with_disclosures};
+use super::{Fixture, digest_of, disclosure};
 use crate::encoding::base64url;
 use crate::sdjwt::CredentialRefusal;
 
 fn with_header(change: impl FnOnce(&mut Value)) -> CredentialRefusal {
-    let world = World::new();
+    let fixture = Fixture::new();
     let disclosures = good_disclosures();
-    let mut header = world.header();
+    let mut header = fixture.header();
     change(&mut header);
-    world.refusal(&world.issue(&header, &world.payload(&disclosures), &disclosures))
+    fixture.refusal(&fixture.issue(&header, &fixture.payload(&disclosures), &disclosures))
 }
 
 fn without(header: &mut Value, name: &str) {
@@ -21,77 +21,77 @@ fn without(header: &mut Value, name: &str) {
 
 #[test]
 fn a_text_that_is_not_a_jws_and_tildes_is_refused() {
-    let world = World::new();
-    let good = world.good();
+    let fixture = Fixture::new();
+    let good = fixture.good();
     let jws = good.split('~').next().unwrap().to_owned();
     for text in ["", "~", "~~", &jws, &good[jws.len()..], &format!("{jws}~~"), &good.replacen('~', "~~", 1), &format!("{good}~")] {
-        assert_eq!(world.refusal(text), CredentialRefusal::NotAnSdJwt, "{text}");
+        assert_eq!(fixture.refusal(text), CredentialRefusal::NotAnSdJwt, "{text}");
     }
 }
 
 #[test]
 fn a_jws_must_have_three_segments_none_of_them_empty() {
-    let world = World::new();
+    let fixture = Fixture::new();
     for text in ["a~", "a.b~", "a.b.c.d~"] {
-        assert_eq!(world.refusal(text), CredentialRefusal::SegmentCount, "{text}");
+        assert_eq!(fixture.refusal(text), CredentialRefusal::SegmentCount, "{text}");
     }
     for text in ["a.b.~", ".b.c~", "a..c~", "..~"] {
-        assert_eq!(world.refusal(text), CredentialRefusal::EmptySegment, "{text}");
+        assert_eq!(fixture.refusal(text), CredentialRefusal::EmptySegment, "{text}");
     }
 }
 
 #[test]
 fn padding_other_alphabets_and_stray_bits_are_refused() {
-    let world = World::new();
-    let good = world.good();
+    let fixture = Fixture::new();
+    let good = fixture.good();
     let (jws, rest) = good.split_once('~').unwrap();
     let (signed, _) = jws.rsplit_once('.').unwrap();
     for bad in
         [format!("{jws}=~{rest}"), format!("{signed}.+/+/~{rest}"), format!("{signed}.AB~{rest}"), format!(" {good}"), format!("é{good}")]
     {
-        assert_eq!(world.refusal(&bad), CredentialRefusal::NotBase64url);
+        assert_eq!(fixture.refusal(&bad), CredentialRefusal::NotBase64url);
     }
-    assert_eq!(world.refusal(&format!("{good}WyJz=~")), CredentialRefusal::NotBase64url);
+    assert_eq!(fixture.refusal(&format!("{good}WyJz=~")), CredentialRefusal::NotBase64url);
 }
 
 #[test]
 fn an_oversized_credential_is_refused_unread() {
-    let world = World::new();
-    assert_eq!(world.refusal(&"~".repeat(4 * 1_024 * 1_024 + 1)), CredentialRefusal::TooLarge);
+    let fixture = Fixture::new();
+    assert_eq!(fixture.refusal(&"~".repeat(4 * 1_024 * 1_024 + 1)), CredentialRefusal::TooLarge);
 }
 
 #[test]
 fn a_257th_disclosure_is_refused_and_a_256th_is_not() {
-    let world = World::new();
+    let fixture = Fixture::new();
     let disclosures: Vec<String> = (0..257).map(|n| disclosure(&json!(["s", format!("x{n}"), n]))).collect();
-    let payload = world.payload(&disclosures);
-    assert!(world.verify(&world.issue_payload(&payload, &disclosures[..256])).is_ok());
-    assert_eq!(world.refusal(&world.issue_payload(&payload, &disclosures)), CredentialRefusal::TooManyDisclosures);
+    let payload = fixture.payload(&disclosures);
+    assert!(fixture.verify(&fixture.issue_payload(&payload, &disclosures[..256])).is_ok());
+    assert_eq!(fixture.refusal(&fixture.issue_payload(&payload, &disclosures)), CredentialRefusal::TooManyDisclosures);
 }
 
 #[test]
 fn nesting_beyond_16_is_refused_in_payload_disclosure_and_their_sum() {
-    let world = World::new();
+    let fixture = Fixture::new();
     let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
-    let refusal = |payload: &Value, disclosures: &[String]| world.verify(&world.issue_payload(payload, disclosures)).err();
+    let refusal = |payload: &Value, disclosures: &[String]| fixture.verify(&fixture.issue_payload(payload, disclosures)).err();
     for (levels, expected) in [(15, None), (16, Some(CredentialRefusal::TooDeep))] {
-        let mut payload = world.payload(&[]);
+        let mut payload = fixture.payload(&[]);
         payload["x"] = nested(levels);
         assert_eq!(refusal(&payload, &[]), expected);
         let disclosed = vec![disclosure(&json!(["s", "x", nested(levels)]))];
-        assert_eq!(refusal(&world.payload(&disclosed), &disclosed), expected);
+        assert_eq!(refusal(&fixture.payload(&disclosed), &disclosed), expected);
     }
     let inner = disclosure(&json!(["s", "y", nested(8)]));
     let wrapped = (0..8).fold(json!({"_sd": [digest_of(&inner)]}), |inner, _| json!([inner]));
     let outer = disclosure(&json!(["s", "x", wrapped]));
-    let payload = world.payload(std::slice::from_ref(&outer));
+    let payload = fixture.payload(std::slice::from_ref(&outer));
     assert_eq!(refusal(&payload, &[outer, inner]), Some(CredentialRefusal::TooDeep));
 }
 
 #[test]
 fn header_and_payload_must_be_json_objects_without_repeated_names() {
-    let world = World::new();
-    let header = world.header().to_string();
+    let fixture = Fixture::new();
+    let header = fixture.header().to_string();
     let cases: [(&[u8], &[u8], CredentialRefusal); 5] = [
         (b"[]", b"{}", CredentialRefusal::NotJson),
         (header.as_bytes(), b"null", CredentialRefusal::NotJson),
@@ -100,7 +100,7 @@ fn header_and_payload_must_be_json_objects_without_repeated_names() {
         (header.as_bytes(), br#"{"exp":1,"exp":9999999999}"#, CredentialRefusal::RepeatedName),
     ];
     for (header, payload, expected) in cases {
-        assert_eq!(world.refusal(&format!("{}~", sign(&world.issuer, header, payload))), expected);
+        assert_eq!(fixture.refusal(&format!("{}~", sign(&fixture.issuer, header, payload))), expected);
     }
 }
 
@@ -116,18 +116,18 @@ fn any_algorithm_but_es256_is_refused() {
 
 #[test]
 fn a_mac_with_the_public_key_is_no_signature() {
-    let world = World::new();
+    let fixture = Fixture::new();
     let disclosures = good_disclosures();
     for algorithm in ["HS256", "ES256"] {
-        let mut header = world.header();
+        let mut header = fixture.header();
         header["alg"] = algorithm.into();
         let signed =
-            format!("{}.{}", base64url(header.to_string().as_bytes()), base64url(world.payload(&disclosures).to_string().as_bytes()));
-        let public = jwk(&world.issuer).to_string();
+            format!("{}.{}", base64url(header.to_string().as_bytes()), base64url(fixture.payload(&disclosures).to_string().as_bytes()));
+        let public = jwk(&fixture.issuer).to_string();
         let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, public.as_bytes());
         let mac = aws_lc_rs::hmac::sign(&key, signed.as_bytes());
         let credential = with_disclosures(&format!("{signed}.{}", base64url(mac.as_ref())), &disclosures);
-        assert!(matches!(world.refusal(&credential), CredentialRefusal::AlgorithmNotAllowed | CredentialRefusal::SignatureInvalid));
+        assert!(matches!(fixture.refusal(&credential), CredentialRefusal::AlgorithmNotAllowed | CredentialRefusal::SignatureInvalid));
     }
 }
 
@@ -162,17 +162,17 @@ fn a_missing_and_an_unknown_key_id_are_told_apart() {
 
 #[test]
 fn a_signature_of_another_key_or_over_other_content_is_refused() {
-    let world = World::new();
+    let fixture = Fixture::new();
     let disclosures = good_disclosures();
-    let (header, payload) = (world.header().to_string(), world.payload(&disclosures).to_string());
-    let forged = with_disclosures(&sign(&world.holder, header.as_bytes(), payload.as_bytes()), &disclosures);
-    assert_eq!(world.refusal(&forged), CredentialRefusal::SignatureInvalid);
-    let (other, good) = (world.good(), world.issue_payload(&world.payload(&[]), &[]));
+    let (header, payload) = (fixture.header().to_string(), fixture.payload(&disclosures).to_string());
+    let forged = with_disclosures(&sign(&fixture.holder, header.as_bytes(), payload.as_bytes()), &disclosures);
+    assert_eq!(fixture.refusal(&forged), CredentialRefusal::SignatureInvalid);
+    let (other, good) = (fixture.good(), fixture.issue_payload(&fixture.payload(&[]), &[]));
     let (signed, _) = good.split_once('~').unwrap().0.rsplit_once('.').unwrap();
     let signature = other.split('~').next().unwrap().rsplit('.').next().unwrap();
-    assert_eq!(world.refusal(&format!("{signed}.{signature}~")), CredentialRefusal::SignatureInvalid);
+    assert_eq!(fixture.refusal(&format!("{signed}.{signature}~")), CredentialRefusal::SignatureInvalid);
     for signature in [vec![0; 64], vec![0; 63], vec![1; 65], vec![0x30; 70]] {
-        assert_eq!(world.refusal(&format!("{signed}.{}~", base64url(&signature))), CredentialRefusal::SignatureInvalid);
+        assert_eq!(fixture.refusal(&format!("{signed}.{}~", base64url(&signature))), CredentialRefusal::SignatureInvalid);
     }
 }
 

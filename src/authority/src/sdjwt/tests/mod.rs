@@ -4,8 +4,8 @@ mod acceptance;
 mod binding;
 mod disclosures;
 mod envelope;
+mod fixture;
 mod properties;
 mod trust;
-mod world;
 
-use world::{World, digest_of, disclosure};
+use fixture::{Fixture, digest_of, disclosure};

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::world::{good_disclosures, with_disclosures, with_the_other_signature};
-use super::{World, disclosure};
+use super::fixture::{good_disclosures, with_disclosures, with_the_other_signature};
+use super::{Fixture, disclosure};
 
 /// JSON that is rich in the names that processing cares about.
 fn hostile_json() -> impl Strategy<Value = Value> {
@@ -30,40 +30,40 @@ fn hostile_json() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn no_text_panics(text in ".{0,300}", tokens in "(~|\\.|[A-Za-z0-9_-]{1,12}|=|e30|W10|bnVsbA){0,40}") {
-        let world = World::new();
-        prop_assert!(world.verify(&text).is_err());
-        prop_assert!(world.verify(&tokens).is_err());
+        let fixture = Fixture::new();
+        prop_assert!(fixture.verify(&text).is_err());
+        prop_assert!(fixture.verify(&tokens).is_err());
     }
 
     #[test]
     fn no_changed_byte_is_accepted(bound in any::<bool>(), at in any::<prop::sample::Index>(), to in prop::sample::select(b"Aa0-_.~=\x00 ".to_vec())) {
-        let world = World::new();
-        let good = if bound { world.good_bound() } else { world.good() };
+        let fixture = Fixture::new();
+        let good = if bound { fixture.good_bound() } else { fixture.good() };
         let mut bytes = good.clone().into_bytes();
         let at = at.index(bytes.len());
         bytes[at] = to;
         let changed = String::from_utf8(bytes).unwrap();
-        prop_assert_eq!(world.verify(&changed).is_ok(), changed == good);
+        prop_assert_eq!(fixture.verify(&changed).is_ok(), changed == good);
     }
 
     #[test]
     fn a_cut_credential_is_accepted_only_as_a_shorter_presentation(bound in any::<bool>(), at in any::<prop::sample::Index>()) {
-        let world = World::new();
-        let good = if bound { world.good_bound() } else { world.good() };
+        let fixture = Fixture::new();
+        let good = if bound { fixture.good_bound() } else { fixture.good() };
         let cut = &good[..at.index(good.len())];
-        if world.verify(cut).is_ok() {
+        if fixture.verify(cut).is_ok() {
             prop_assert!(cut.ends_with('~'));
         }
     }
 
     #[test]
     fn re_ordered_and_repeated_segments_never_panic(bound in any::<bool>(), order in prop::collection::vec(0_usize..6, 0..8)) {
-        let world = World::new();
-        let good = if bound { world.good_bound() } else { world.good() };
+        let fixture = Fixture::new();
+        let good = if bound { fixture.good_bound() } else { fixture.good() };
         let parts: Vec<&str> = good.split('~').collect();
         let mixed: Vec<&str> = order.iter().map(|index| parts[index % parts.len()]).collect();
         let repeated = mixed.iter().enumerate().any(|(index, part)| !part.is_empty() && mixed[..index].contains(part));
-        let result = world.verify(&mixed.join("~"));
+        let result = fixture.verify(&mixed.join("~"));
         prop_assert!(!(repeated && result.is_ok()));
     }
 
@@ -71,39 +71,39 @@ proptest! {
     fn every_presentation_of_a_credential_has_one_identity(
         order in Just(vec![0_usize, 1, 2]).prop_shuffle(), shown in 0_usize..=3, flipped in any::<bool>(), bound in any::<bool>(),
     ) {
-        let world = World::new();
+        let fixture = Fixture::new();
         let disclosures = good_disclosures();
-        let good = world.issue_payload(&world.payload(&disclosures), &disclosures);
+        let good = fixture.issue_payload(&fixture.payload(&disclosures), &disclosures);
         let jws = good.split('~').next().unwrap();
         let jws = if flipped { with_the_other_signature(jws) } else { jws.to_owned() };
         let shown: Vec<String> = order[..shown].iter().map(|index| disclosures[*index].clone()).collect();
         let mut presented = with_disclosures(&jws, &shown);
         if bound {
-            presented = world.bind(&presented, &world.binding_header(), &world.binding_payload(&presented));
+            presented = fixture.bind(&presented, &fixture.binding_header(), &fixture.binding_payload(&presented));
         }
-        let (first, again) = (world.verify(&good).unwrap(), world.verify(&presented).unwrap());
+        let (first, again) = (fixture.verify(&good).unwrap(), fixture.verify(&presented).unwrap());
         prop_assert_eq!(first.identity, again.identity);
         prop_assert_eq!(again.holder_bound, bound);
         prop_assert_eq!(first.digest == again.digest, !flipped && shown == disclosures);
-        let mut other = world.payload(&disclosures);
+        let mut other = fixture.payload(&disclosures);
         other["id"] = "1c1b1f4e-6f3c-4f8e-9a53-6f2d6f1d8a10".into();
-        prop_assert_ne!(world.verify(&world.issue_payload(&other, &disclosures)).unwrap().identity, first.identity);
+        prop_assert_ne!(fixture.verify(&fixture.issue_payload(&other, &disclosures)).unwrap().identity, first.identity);
     }
 
     #[test]
     fn nothing_that_the_issuer_signs_panics(mut members in hostile_json(), disclosed in prop::collection::vec(hostile_json(), 0..4), presented in any::<u8>()) {
-        let world = World::new();
+        let fixture = Fixture::new();
         let mut disclosures = good_disclosures();
         for (index, content) in disclosed.iter().enumerate() {
             disclosures.push(disclosure(content));
             disclosures.push(disclosure(&json!([format!("salt-{index}"), format!("name-{index}"), content])));
         }
-        let mut payload = world.payload(&disclosures);
+        let mut payload = fixture.payload(&disclosures);
         if let Some(members) = members.as_object_mut() {
             payload.as_object_mut().unwrap().append(members);
         }
         let chosen: Vec<String> = disclosures.into_iter().enumerate().filter(|(index, _)| presented & (1 << (index % 8)) != 0).map(|(_, text)| text).collect();
-        let _ = world.verify(&world.issue_payload(&payload, &chosen));
-        let _ = world.verify(&world.issue(&members, &payload, &chosen));
+        let _ = fixture.verify(&fixture.issue_payload(&payload, &chosen));
+        let _ = fixture.verify(&fixture.issue(&members, &payload, &chosen));
     }
 }

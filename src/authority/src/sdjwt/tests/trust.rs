@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::world::{ISSUER, KID, NOW, good_disclosures, jwk};
-use super::{World, disclosure};
+use super::fixture::{ISSUER, KID, NOW, good_disclosures, jwk};
+use super::{Fixture, disclosure};
 use crate::sdjwt::{CredentialRefusal, Jwks, JwksError, TrustedIssuer, Verifier};
 
 fn with_payload(change: impl FnOnce(&mut Value)) -> Option<CredentialRefusal> {
-    let world = World::new();
+    let fixture = Fixture::new();
     let disclosures = good_disclosures();
-    let mut payload = world.payload(&disclosures);
+    let mut payload = fixture.payload(&disclosures);
     change(&mut payload);
-    world.verify(&world.issue_payload(&payload, &disclosures)).err()
+    fixture.verify(&fixture.issue_payload(&payload, &disclosures)).err()
 }
 
 fn without(payload: &mut Value, name: &str) {
@@ -23,16 +23,16 @@ fn a_wrong_or_missing_issuer_is_refused_and_a_disclosed_one_does_not_help() {
     for issuer in [json!("https://issuer.example/"), json!("https://other.example"), json!(null), json!([ISSUER])] {
         assert_eq!(with_payload(|payload| payload["iss"] = issuer), Some(CredentialRefusal::IssuerNotTrusted));
     }
-    let world = World::new();
+    let fixture = Fixture::new();
     let disclosures = vec![disclosure(&json!(["s", "iss", ISSUER]))];
-    let mut payload = world.payload(&disclosures);
+    let mut payload = fixture.payload(&disclosures);
     without(&mut payload, "iss");
-    assert_eq!(world.refusal(&world.issue_payload(&payload, &disclosures)), CredentialRefusal::IssuerNotTrusted);
+    assert_eq!(fixture.refusal(&fixture.issue_payload(&payload, &disclosures)), CredentialRefusal::IssuerNotTrusted);
 }
 
 #[test]
 fn one_issuers_key_cannot_sign_for_another_issuer() {
-    let (one, other) = (World::new(), World::new());
+    let (one, other) = (Fixture::new(), Fixture::new());
     let trusted = vec![
         TrustedIssuer { issuer: "https://first.example".into(), jwks: one.jwks() },
         TrustedIssuer { issuer: ISSUER.into(), jwks: other.jwks() },
@@ -75,13 +75,13 @@ fn start_and_issue_may_be_60_seconds_ahead_and_no_more() {
 
 #[test]
 fn times_may_be_disclosed_and_are_judged_after_processing() {
-    let world = World::new();
+    let fixture = Fixture::new();
     for (expiry, refusal) in [(NOW - 1, Some(CredentialRefusal::Expired)), (NOW + 9, None)] {
         let disclosures = vec![disclosure(&json!(["s", "exp", expiry]))];
-        let mut payload = world.payload(&disclosures);
+        let mut payload = fixture.payload(&disclosures);
         without(&mut payload, "exp");
-        assert_eq!(world.verify(&world.issue_payload(&payload, &disclosures)).err(), refusal);
-        assert_eq!(world.verify(&world.issue_payload(&payload, &[])).err(), Some(CredentialRefusal::ExpiryMissing));
+        assert_eq!(fixture.verify(&fixture.issue_payload(&payload, &disclosures)).err(), refusal);
+        assert_eq!(fixture.verify(&fixture.issue_payload(&payload, &[])).err(), Some(CredentialRefusal::ExpiryMissing));
     }
 }
 
@@ -91,14 +91,14 @@ fn jwks(keys: &Value) -> Result<Jwks, JwksError> {
 
 #[test]
 fn a_jwks_offers_its_p256_signing_keys_and_others_are_passed_over() {
-    let world = World::new();
-    let mut key = jwk(&world.issuer);
+    let fixture = Fixture::new();
+    let mut key = jwk(&fixture.issuer);
     key["kid"] = KID.into();
     key["use"] = "sig".into();
     key["alg"] = "ES256".into();
     let rsa = json!({"kty": "RSA", "kid": KID, "n": "AQAB", "e": "AQAB"});
     let p384 = json!({"kty": "EC", "crv": "P-384", "x": "AA", "y": "AA"});
-    let mut encryption = jwk(&world.holder);
+    let mut encryption = jwk(&fixture.holder);
     encryption["use"] = "enc".into();
     let set = jwks(&json!([rsa, p384, encryption, key])).unwrap();
     assert!(set.get(KID).is_some() && set.get("").is_none());
@@ -106,8 +106,8 @@ fn a_jwks_offers_its_p256_signing_keys_and_others_are_passed_over() {
 
 #[test]
 fn an_unusable_jwks_is_refused_by_its_reason() {
-    let world = World::new();
-    let mut key = jwk(&world.issuer);
+    let fixture = Fixture::new();
+    let mut key = jwk(&fixture.issuer);
     assert_eq!(jwks(&json!([key])).unwrap_err(), JwksError::KeyIdMissing);
     key["kid"] = KID.into();
     assert_eq!(jwks(&json!([key, key])).unwrap_err(), JwksError::KeyIdRepeated);

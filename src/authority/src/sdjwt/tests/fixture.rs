@@ -16,7 +16,7 @@ pub(super) const ISSUER: &str = "https://issuer.example";
 pub(super) const AUDIENCE: &str = "https://verify.example";
 pub(super) const KID: &str = "issuer-key-1";
 
-pub(super) struct World {
+pub(super) struct Fixture {
     pub(super) issuer: EcdsaKeyPair,
     pub(super) holder: EcdsaKeyPair,
     pub(super) txn: TxnId,
@@ -24,7 +24,7 @@ pub(super) struct World {
     pub(super) requested: ClaimSet,
 }
 
-impl World {
+impl Fixture {
     pub(super) fn new() -> Self {
         let key = || EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
         Self {
