@@ -23,7 +23,7 @@ mod tests;
 pub use dispatcher::{ByteBounds, DispatchBounds};
 pub use event::{EventWatch, Events};
 pub use flow::Flows;
-pub use reveal::{RevealError, reveal, reveal_outcome};
+pub use reveal::{RevealError, reveal_outcome};
 pub use router::AskError;
 pub use sakshi_supervision::{Escalation, Gate, NodeView, Permit};
 pub use transaction::{Complete, CompleteReply, Transactions, View};

@@ -31,7 +31,7 @@ pub(crate) fn seal_outcome(vault: &Vault, id: TxnId, outcome: &Outcome) -> Seale
 ///
 /// # Errors
 /// [`RevealError`] when no configured key opens it, or its content is not an outcome.
-pub fn reveal(vault: &Vault, record: CompletedRecord) -> Result<Completed, RevealError> {
+pub(crate) fn reveal(vault: &Vault, record: CompletedRecord) -> Result<Completed, RevealError> {
     let CompletedRecord { opened, verified_at, answer, outcome, .. } = record;
     let outcome = reveal_outcome(vault, opened.id, &outcome)?;
     Ok(Completed { opened, verified_at, outcome, answer })

@@ -1,18 +1,18 @@
 //! The supervision tree of one node, built in the order in which it is drawn:
 //!
 //! ```text
-//! root                        restarts a child three times a minute, then ends the process
-//! ├─ credit-ledger            its own arbiter, with the reaper
-//! ├─ webhook-dispatcher       its own arbiter
-//! ├─ reaper
-//! ├─ flow-sweeper             finds documents that have lapsed
-//! ├─ change-listener          receives notices of what other nodes have ended
+//! root                        restarts its children, or asks the process to end
+//! ├─ credit-ledger            on the arbiter "effects"
+//! ├─ webhook-dispatcher       on the arbiter "dispatch"
+//! ├─ reaper                   removes expired records
 //! ├─ events-N                 one shard per HTTP worker, on that worker's arbiter
 //! │  └─ event × live          live copy and end of one event
 //! ├─ flows-N                  one shard per HTTP worker, on that worker's arbiter
 //! │  └─ flow × live           order of the reports and deadline of one flow
-//! └─ transactions-N           one shard per HTTP worker, on that worker's arbiter
-//!    └─ transaction × live    state and deadline of one transaction
+//! ├─ transactions-N           one shard per HTTP worker, on that worker's arbiter
+//! │  └─ transaction × live    state and deadline of one transaction
+//! ├─ change-listener          receives notices of what other nodes have ended
+//! └─ flow-sweeper             finds documents that have lapsed
 //! ```
 
 use std::sync::Arc;
@@ -46,7 +46,7 @@ const HEARTBEAT_PATIENCE: Duration = Duration::from_secs(5);
 pub struct TreeConfig {
     /// The durable store.
     pub store: Arc<dyn Store>,
-    /// Seals what is personal.
+    /// Encrypts personal data.
     pub vault: Arc<Vault>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
@@ -109,16 +109,16 @@ pub struct Tree {
 
 impl Tree {
     /// Starts everything but the shards, which start with their workers. Must be called within an
-    /// actix system. The receiver tells when the tree cannot mend itself.
+    /// actix system. The receiver gets the failures that restarts did not mend.
     ///
     /// # Errors
-    /// The store's, when it cannot say which attempts an earlier process left unfinished.
+    /// The store's, when it cannot record the attempts that an earlier process left unfinished.
     pub async fn start(config: TreeConfig, bounds: TreeBounds) -> Result<(Self, mpsc::UnboundedReceiver<Escalation>), StoreError> {
         let TreeConfig { store, vault, clock, client } = config;
         let unfinished = store.abandon_attempts().await?;
         if unfinished > 0 {
             metrics::counter!("sakshi_webhook_attempts_total", "outcome" => DeliveryOutcome::Unknown.as_str()).increment(unfinished);
-            tracing::warn!(count = unfinished, "webhook attempts were under way when the process ended; their fate is unknown");
+            tracing::warn!(count = unfinished, "webhook attempts were under way when the process ended; their outcome is unknown");
         }
         let (root, escalations) = Root::new();
         let heartbeats = Heartbeats::new(HEARTBEAT_PATIENCE);
@@ -128,22 +128,26 @@ impl Tree {
             arbiter.spawn_fn(move || heartbeats.beat_here(name));
         }
 
-        let of_store = || Arc::clone(&store);
-        let for_ledger = of_store();
-        let ledger = root.start(&effects, "credit-ledger", "credit_ledger", move || CreditLedger::new(for_ledger));
+        let ledger = {
+            let store = Arc::clone(&store);
+            root.start(&effects, "credit-ledger", "credit_ledger", move || CreditLedger::new(store))
+        };
         let in_flight = InFlight { attempts: Gate::new(bounds.webhooks.in_flight), body_bytes: Arc::default() };
-        let (for_dispatcher, opens, counted) = (of_store(), Arc::clone(&vault), in_flight.clone());
-        let dispatcher = root.start(&sending, "webhook-dispatcher", "webhook_dispatcher", move || {
-            WebhookDispatcher::new(for_dispatcher, opens, client, counted, bounds.webhooks)
-        });
-        let (swept, retention) = (of_store(), bounds.retention);
-        root.start(&effects, "reaper", "reaper", move || Reaper::new(swept, retention));
+        let dispatcher = {
+            let (store, vault, in_flight) = (Arc::clone(&store), Arc::clone(&vault), in_flight.clone());
+            let make = move || WebhookDispatcher::new(store, vault, client, in_flight, bounds.webhooks);
+            root.start(&sending, "webhook-dispatcher", "webhook_dispatcher", make)
+        };
+        {
+            let store = Arc::clone(&store);
+            root.start(&effects, "reaper", "reaper", move || Reaper::new(store, bounds.retention));
+        }
 
         let count = bounds.shards.clamp(1, 256);
-        let context = Arc::new(EventContext { store: of_store(), clock: Arc::clone(&clock) });
+        let context = Arc::new(EventContext { store: Arc::clone(&store), clock: Arc::clone(&clock) });
         let events = Shards::new(&root, "events", "event_registry", count, context, bounds.live_events);
         let context = Arc::new(FlowContext {
-            store: of_store(),
+            store: Arc::clone(&store),
             clock: Arc::clone(&clock),
             dispatcher: dispatcher.clone(),
             result_ttl: bounds.flow_result_ttl,
@@ -151,7 +155,7 @@ impl Tree {
         });
         let flows = Shards::new(&root, "flows", "flow_registry", count, context, bounds.live_flows);
         let context = Arc::new(TransactionContext {
-            store: of_store(),
+            store: Arc::clone(&store),
             vault: Arc::clone(&vault),
             clock,
             ledger: ledger.clone(),
@@ -160,10 +164,12 @@ impl Tree {
             shared_store: store.ended_elsewhere().is_some(),
         });
         let transactions = Shards::new(&root, "transactions", "transaction_registry", count, context, bounds.live_transactions);
-        let (heard, told) = (of_store(), Arc::clone(&transactions));
-        root.start(&effects, "change-listener", "change_listener", move || ChangeListener::new(heard, told));
-        let (looked_through, lapsing) = (of_store(), Arc::clone(&flows));
-        root.start(&effects, "flow-sweeper", "flow_sweeper", move || FlowSweeper::new(looked_through, lapsing));
+        {
+            let (store, transactions) = (Arc::clone(&store), Arc::clone(&transactions));
+            root.start(&effects, "change-listener", "change_listener", move || ChangeListener::new(store, transactions));
+        }
+        let lapsing = Arc::clone(&flows);
+        root.start(&effects, "flow-sweeper", "flow_sweeper", move || FlowSweeper::new(store, lapsing));
         let admission = Gate::new(bounds.in_flight);
         let arbiters = Arc::new(vec![effects.handle(), sending.handle()]);
         let tree =

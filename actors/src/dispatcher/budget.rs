@@ -11,11 +11,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use actix::Recipient;
+use actix::{Message, Recipient};
 use sakshi_domain::delivery::{QueuedDelivery, Subject};
 use sakshi_domain::limits::{CALLBACK_BYTES_MAX, REPORT_BYTES_MAX};
-
-use super::BytesFreed;
 
 /// Bytes that a body may have beyond the outcome in it: the JSON around it, the reference of the client, and a message twice.
 pub(super) const ENVELOPE_BYTES: usize = 4 * 1_024;
@@ -204,6 +202,11 @@ impl Drop for Reservation {
         self.resize(0);
     }
 }
+
+/// Bodies take less memory than before, and a queue waits for that.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub(super) struct BytesFreed;
 
 #[cfg(test)]
 mod tests {

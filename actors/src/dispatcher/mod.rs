@@ -26,7 +26,7 @@ use sakshi_supervision::{Gate, Permit};
 
 use self::attempt::Attempter;
 pub use self::budget::ByteBounds;
-use self::budget::{BodyKind, Budget, Exceeded, Reservation};
+use self::budget::{BodyKind, Budget, BytesFreed, Exceeded, Reservation};
 use self::origin_queue::{BATCH, OriginQueue, Source};
 
 /// Pause between two scans of the outbox for deliveries whose notice was lost.
@@ -345,11 +345,6 @@ impl WebhookDispatcher {
         self.dispatch(ctx);
     }
 }
-
-/// Bodies take less memory than before, and a queue waits for that.
-#[derive(Clone, Copy, Debug, Message)]
-#[rtype(result = "()")]
-struct BytesFreed;
 
 impl Handler<BytesFreed> for WebhookDispatcher {
     type Result = ();

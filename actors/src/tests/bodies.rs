@@ -9,7 +9,7 @@ use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use sakshi_store::{Outbox as _, ReportFlowOutcome};
 
-use super::{Universe, roomy, run, until, verified};
+use super::{Fixture, roomy, run, until, verified};
 use crate::{ByteBounds, DispatchBounds, TreeBounds};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const FILE: usize = 7_500_000;
 const BODY: usize = FILE / 3 * 4;
 
-impl Universe {
+impl Fixture {
     /// A document that is signed, with a file, and whose webhook is due.
     async fn file_for(&self, receiver: &WebhookReceiver, bytes: usize) -> FlowId {
         let id = self.open_document(&receiver.url("/hook")).await;
@@ -44,8 +44,8 @@ struct Peak {
 }
 
 impl Peak {
-    fn watch(universe: &Universe) -> Self {
-        let (tree, ended) = (universe.tree.clone(), Arc::new(AtomicBool::new(false)));
+    fn watch(fixture: &Fixture) -> Self {
+        let (tree, ended) = (fixture.tree.clone(), Arc::new(AtomicBool::new(false)));
         let over = Arc::clone(&ended);
         let watcher = std::thread::spawn(move || {
             let mut most = 0;
@@ -67,37 +67,37 @@ impl Peak {
 #[test]
 fn twenty_receivers_that_hang_on_bodies_of_ten_megabytes_delay_no_healthy_one() {
     run(async {
-        let universe = Universe::patient(roomy()).await;
+        let fixture = Fixture::patient(roomy()).await;
         let bound = ByteBounds::OUTCOMES.in_all + ByteBounds::FLOWS.in_all;
-        let peak = Peak::watch(&universe);
+        let peak = Peak::watch(&fixture);
         let mut hanging = Vec::new();
         for _ in 0..20 {
             let receiver = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
-            universe.file_for(&receiver, FILE).await;
+            fixture.file_for(&receiver, FILE).await;
             hanging.push(receiver);
         }
         // The first of them has room for one more, and a third to come, which it must not get while it hangs.
         for _ in 0..2 {
-            universe.file_for(&hanging[0], FILE).await;
+            fixture.file_for(&hanging[0], FILE).await;
         }
         for (number, receiver) in hanging.iter().enumerate() {
             let most = if number == 0 { 2 } else { 1 };
             assert_eq!(receiver.wait_for(most, PATIENCE).await.len(), most);
         }
-        assert_eq!(universe.not_begun().await, 1, "what finds no room is not claimed");
-        assert_eq!(universe.tree.attempts_in_flight(), 21, "and holds no place");
-        let taken = universe.tree.webhook_body_bytes();
+        assert_eq!(fixture.not_begun().await, 1, "what finds no room is not claimed");
+        assert_eq!(fixture.tree.attempts_in_flight(), 21, "and holds no place");
+        let taken = fixture.tree.webhook_body_bytes();
         assert!((21 * BODY..21 * (BODY + 2_048)).contains(&taken), "{taken}");
 
         let healthy = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
         let began = Instant::now();
-        universe.file_for(&healthy, 3_000).await;
-        universe.verification_for(&healthy).await;
+        fixture.file_for(&healthy, 3_000).await;
+        fixture.verification_for(&healthy).await;
         assert_eq!(healthy.wait_for(2, PATIENCE).await.len(), 2);
         assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
         let peak = peak.end();
         assert!((taken..=bound).contains(&peak), "{peak}");
-        universe.end().await;
+        fixture.end().await;
     });
 }
 
@@ -106,20 +106,20 @@ fn when_all_memory_is_reserved_files_wait_their_turn_and_verifications_do_not() 
     run(async {
         let least = ByteBounds { in_all: 0, per_host: 0 };
         let webhooks = DispatchBounds { in_flight: 2, flow_bytes: least, ..roomy().webhooks };
-        let universe = Universe::with(TreeBounds { webhooks, ..roomy() }).await;
+        let fixture = Fixture::with(TreeBounds { webhooks, ..roomy() }).await;
         let mut hanging = Vec::new();
         for _ in 0..3 {
             let receiver = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
-            universe.file_for(&receiver, FILE).await;
+            fixture.file_for(&receiver, FILE).await;
             hanging.push(receiver);
         }
         assert_eq!(hanging[0].wait_for(1, PATIENCE).await.len(), 1);
         let healthy = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
         let began = Instant::now();
-        universe.verification_for(&healthy).await;
+        fixture.verification_for(&healthy).await;
         assert_eq!(healthy.wait_for(1, PATIENCE).await.len(), 1);
         assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
-        universe.file_for(&healthy, 3_000).await;
+        fixture.file_for(&healthy, 3_000).await;
         assert_eq!(healthy.wait_for(2, PATIENCE).await.len(), 2);
         assert_eq!(hanging[1].received().len(), 1, "what is small does not overtake what has waited longer");
         let mut arrivals = Vec::new();
@@ -127,25 +127,25 @@ fn when_all_memory_is_reserved_files_wait_their_turn_and_verifications_do_not() 
             arrivals.push(receiver.wait_for(1, PATIENCE).await[0].at);
         }
         assert!(arrivals.is_sorted(), "{arrivals:?}");
-        until("nothing takes room", || universe.tree.webhook_body_bytes() == 0).await;
-        assert_eq!(universe.not_begun().await, 0);
+        until("nothing takes room", || fixture.tree.webhook_body_bytes() == 0).await;
+        assert_eq!(fixture.not_begun().await, 0);
         assert!(hanging.iter().all(|receiver| receiver.received().len() == 1));
-        universe.end().await;
+        fixture.end().await;
     });
 }
 
 #[test]
 fn small_payloads_to_one_origin_are_sent_side_by_side() {
     run(async {
-        let universe = Universe::new().await;
+        let fixture = Fixture::new().await;
         let slow = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
         for _ in 0..20 {
-            universe.file_for(&slow, 3_000).await;
+            fixture.file_for(&slow, 3_000).await;
         }
         let began = Instant::now();
         assert_eq!(slow.wait_for(16, PATIENCE).await.len(), 16, "as many as may be in flight to one origin");
         assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
         assert_eq!(slow.wait_for(20, PATIENCE).await.len(), 20, "the rest when those have timed out");
-        universe.end().await;
+        fixture.end().await;
     });
 }

@@ -13,12 +13,12 @@ use sakshi_domain::ids::EventId;
 use sakshi_domain::language::Language;
 use sakshi_store::{CreateEvent, CreateEventOutcome, Events as _, OpenOutcome, PatchEventOutcome};
 
-use super::{Universe, run, until, verified};
+use super::{Fixture, run, until, verified};
 use crate::CompleteReply;
 
 const LIFE: Duration = Duration::from_secs(7_200);
 
-impl Universe {
+impl Fixture {
     async fn create_event(&self, guests: u64) -> EventId {
         let id = self.events.new_id(&self.client);
         let now = self.clock.now();
@@ -39,10 +39,10 @@ impl Universe {
     }
 
     async fn scan(&self, event: EventId) -> (sakshi_domain::ids::TxnId, OpenOutcome) {
-        let id = self.door.new_id(&self.client);
+        let id = self.transactions.new_id(&self.client);
         let mut opening = self.opening(id, None);
         Arc::make_mut(&mut opening.pending).event = Some(event);
-        (id, self.door.open(opening).await.unwrap())
+        (id, self.transactions.open(opening).await.unwrap())
     }
 
     async fn event(&self, id: EventId) -> Event {
@@ -60,57 +60,57 @@ impl Universe {
 #[test]
 fn a_guest_who_passes_after_the_last_place_is_told_so_and_again_when_redelivered() {
     run(async {
-        let universe = Universe::new().await;
-        let event = universe.create_event(1).await;
-        let ((first, _), (second, _)) = (universe.scan(event).await, universe.scan(event).await);
-        assert_eq!(universe.complete(first, verified(1)).await, CompleteReply::Accepted);
+        let fixture = Fixture::new().await;
+        let event = fixture.create_event(1).await;
+        let ((first, _), (second, _)) = (fixture.scan(event).await, fixture.scan(event).await);
+        assert_eq!(fixture.complete(first, verified(1)).await, CompleteReply::Accepted);
         for _ in 0..2 {
-            assert_eq!(universe.complete(second, verified(2)).await, CompleteReply::EventRefused(EventRefusal::Full));
-            until("the actors have ended", || universe.tree.live_transactions() == 0).await;
+            assert_eq!(fixture.complete(second, verified(2)).await, CompleteReply::EventRefused(EventRefusal::Full));
+            until("the actors have ended", || fixture.tree.live_transactions() == 0).await;
         }
-        assert_eq!(universe.scan(event).await.1, OpenOutcome::EventRefused(EventRefusal::Full));
-        let counts = universe.event(event).await.counts;
+        assert_eq!(fixture.scan(event).await.1, OpenOutcome::EventRefused(EventRefusal::Full));
+        let counts = fixture.event(event).await.counts;
         assert_eq!((counts.registrations, counts.scans), (1, 2));
-        assert_eq!(universe.spent().await, 2, "one credit per scan, none for the refused one");
-        universe.end().await;
+        assert_eq!(fixture.spent().await, 2, "one credit per scan, none for the refused one");
+        fixture.end().await;
     });
 }
 
 #[test]
 fn a_watcher_learns_of_a_registration_and_of_a_change_by_the_organiser() {
     run(async {
-        let universe = Universe::new().await;
-        let event = universe.create_event(5).await;
-        let mut watch = universe.events.watch(event).await.unwrap().unwrap();
-        let (guest, _) = universe.scan(event).await;
-        universe.complete(guest, verified(1)).await;
+        let fixture = Fixture::new().await;
+        let event = fixture.create_event(5).await;
+        let mut watch = fixture.events.watch(event).await.unwrap().unwrap();
+        let (guest, _) = fixture.scan(event).await;
+        fixture.complete(guest, verified(1)).await;
         let seen = tokio::time::timeout(Duration::from_secs(5), watch.wait_for(|event| event.counts.registrations == 1)).await;
         assert!(seen.unwrap().is_ok());
         let patch = EventPatch { is_active: Some(false), ..EventPatch::default() };
-        let outcome = universe.events.patch(event, universe.app.clone(), patch).await.unwrap();
+        let outcome = fixture.events.patch(event, fixture.app.clone(), patch).await.unwrap();
         assert!(matches!(outcome, PatchEventOutcome::Patched(_)));
         assert!(watch.wait_for(|event| !event.terms.is_active).await.is_ok());
-        assert_eq!(universe.scan(event).await.1, OpenOutcome::EventRefused(EventRefusal::Disabled));
-        universe.end().await;
+        assert_eq!(fixture.scan(event).await.1, OpenOutcome::EventRefused(EventRefusal::Disabled));
+        fixture.end().await;
     });
 }
 
 #[test]
 fn an_events_actor_ends_with_the_event_and_lives_on_when_it_is_extended() {
     run(async {
-        let universe = Universe::new().await;
-        let (ending, extended) = (universe.create_event(5).await, universe.create_event(5).await);
-        universe.event(ending).await;
-        universe.event(extended).await;
-        assert_eq!(universe.live_events(), 2);
-        let patch = EventPatch { expires_at: Some(universe.clock.now() + LIFE * 2), ..EventPatch::default() };
-        universe.events.patch(extended, universe.app.clone(), patch).await.unwrap();
-        universe.clock.advance(LIFE);
-        until("the ended one is gone", || universe.live_events() == 1).await;
-        assert_eq!(universe.event(extended).await.status(universe.clock.now()), EventStatus::Active);
-        assert_eq!(universe.event(ending).await.status(universe.clock.now()), EventStatus::Expired);
-        assert_eq!(universe.scan(ending).await.1, OpenOutcome::EventRefused(EventRefusal::Expired));
-        universe.end().await;
+        let fixture = Fixture::new().await;
+        let (ending, extended) = (fixture.create_event(5).await, fixture.create_event(5).await);
+        fixture.event(ending).await;
+        fixture.event(extended).await;
+        assert_eq!(fixture.live_events(), 2);
+        let patch = EventPatch { expires_at: Some(fixture.clock.now() + LIFE * 2), ..EventPatch::default() };
+        fixture.events.patch(extended, fixture.app.clone(), patch).await.unwrap();
+        fixture.clock.advance(LIFE);
+        until("the ended one is gone", || fixture.live_events() == 1).await;
+        assert_eq!(fixture.event(extended).await.status(fixture.clock.now()), EventStatus::Active);
+        assert_eq!(fixture.event(ending).await.status(fixture.clock.now()), EventStatus::Expired);
+        assert_eq!(fixture.scan(ending).await.1, OpenOutcome::EventRefused(EventRefusal::Expired));
+        fixture.end().await;
     });
 }
 
@@ -141,17 +141,17 @@ fn a_crowd_that_looks_at_an_event_at_once_shares_readings_and_each_sees_what_was
     let readings = Readings::default();
     metrics::with_local_recorder(&readings, || {
         run(async {
-            let universe = Universe::new().await;
-            let event = universe.create_event(5).await;
-            universe.event(event).await;
+            let fixture = Fixture::new().await;
+            let event = fixture.create_event(5).await;
+            fixture.event(event).await;
             for scans in 1..=3 {
-                universe.scan(event).await;
-                let crowd = join_all((0..200).map(|_| universe.events.look(event))).await;
+                fixture.scan(event).await;
+                let crowd = join_all((0..200).map(|_| fixture.events.look(event))).await;
                 for seen in crowd {
                     assert!(matches!(seen, Ok(Some(event)) if event.counts.scans == scans));
                 }
             }
-            universe.end().await;
+            fixture.end().await;
         });
     });
     let readings = readings.0.load(Ordering::Relaxed);
@@ -161,12 +161,12 @@ fn a_crowd_that_looks_at_an_event_at_once_shares_readings_and_each_sees_what_was
 #[test]
 fn an_unknown_event_takes_no_guest_and_starts_no_actor() {
     run(async {
-        let universe = Universe::new().await;
-        let nowhere = universe.events.new_id(&universe.client);
-        assert_eq!(universe.events.look(nowhere).await.unwrap(), None);
-        assert!(universe.events.watch(nowhere).await.unwrap().is_none());
-        assert_eq!(universe.scan(nowhere).await.1, OpenOutcome::EventNotFound);
-        assert_eq!((universe.live_events(), universe.spent().await), (0, 0));
-        universe.end().await;
+        let fixture = Fixture::new().await;
+        let nowhere = fixture.events.new_id(&fixture.client);
+        assert_eq!(fixture.events.look(nowhere).await.unwrap(), None);
+        assert!(fixture.events.watch(nowhere).await.unwrap().is_none());
+        assert_eq!(fixture.scan(nowhere).await.1, OpenOutcome::EventNotFound);
+        assert_eq!((fixture.live_events(), fixture.spent().await), (0, 0));
+        fixture.end().await;
     });
 }

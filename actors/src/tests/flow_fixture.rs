@@ -18,12 +18,12 @@ use sakshi_domain::tenancy::{App, KeyCase};
 use sakshi_store::{OpenFlow, OpenFlowOutcome, Tenancy as _};
 use serde_json::{Value, json};
 
-use super::{Universe, WINDOW};
+use super::{Fixture, WINDOW};
 
 /// How long the signers of the tests are invited.
 pub(super) const INVITED: Duration = Duration::from_secs(7_200);
 
-impl Universe {
+impl Fixture {
     fn begun(&self) -> FlowHeader {
         let (id, client, app) = (self.flows.new_id(&self.client), self.client.clone(), self.app.clone());
         FlowHeader { id, client, app, opened_at: self.clock.now(), request_id: RequestId::mint() }

@@ -8,18 +8,18 @@ use sakshi_store::{Flows as _, OpenFlowOutcome, ReportFlowOutcome};
 use serde_json::Value;
 
 use super::flow_fixture::INVITED;
-use super::{Universe, roomy, run, until};
+use super::{Fixture, roomy, run, until};
 use crate::TreeBounds;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The one webhook that says that the document has expired, and nothing after it.
-async fn told_once(universe: &Universe, receiver: &WebhookReceiver, id: FlowId) {
+async fn told_once(fixture: &Fixture, receiver: &WebhookReceiver, id: FlowId) {
     let received = receiver.wait_for(1, PATIENCE).await;
     let body: Value = serde_json::from_slice(&received[0].body).unwrap();
     assert_eq!((&body["documentId"], &body["documentStatus"]), (&Value::from(id.to_string()), &Value::from("Expired")));
-    until("nothing is under way", || universe.tree.live_flows() == 0 && universe.tree.attempts_in_flight() == 0).await;
-    assert_eq!(universe.store.lapsed_flows(10).await.unwrap(), []);
+    until("nothing is under way", || fixture.tree.live_flows() == 0 && fixture.tree.attempts_in_flight() == 0).await;
+    assert_eq!(fixture.store.lapsed_flows(10).await.unwrap(), []);
     assert_eq!(receiver.received().len(), 1);
 }
 
@@ -34,120 +34,120 @@ async fn tick() {
 #[test]
 fn a_document_lapses_at_its_deadline_and_not_a_millisecond_earlier() {
     run(async {
-        let universe = Universe::new().await;
+        let fixture = Fixture::new().await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
-        let id = universe.open_document(&receiver.url("/hook")).await;
+        let id = fixture.open_document(&receiver.url("/hook")).await;
         tokio::time::pause();
-        universe.clock.advance(INVITED - Duration::from_millis(1));
+        fixture.clock.advance(INVITED - Duration::from_millis(1));
         tick().await;
-        assert_eq!(universe.tree.live_flows(), 1, "a millisecond before the end it waits");
+        assert_eq!(fixture.tree.live_flows(), 1, "a millisecond before the end it waits");
         let began = Instant::now();
-        universe.clock.advance(Duration::from_millis(1));
+        fixture.clock.advance(Duration::from_millis(1));
         tick().await;
-        until("its actor has ended", || universe.tree.live_flows() == 0).await;
+        until("its actor has ended", || fixture.tree.live_flows() == 0).await;
         tokio::time::resume();
-        told_once(&universe, &receiver, id).await;
+        told_once(&fixture, &receiver, id).await;
         assert!(began.elapsed() < Duration::from_secs(5), "nobody waited for the invitation's end");
-        let late = universe.flows.report(universe.signed(id, ["Completed"; 2])).await;
+        let late = fixture.flows.report(fixture.signed(id, ["Completed"; 2])).await;
         assert!(matches!(late, Ok(ReportFlowOutcome::Refused(_))), "{late:?}");
-        universe.end().await;
+        fixture.end().await;
     });
 }
 
 #[test]
 fn an_actor_whose_store_is_behind_asks_again_until_the_store_agrees() {
     run(async {
-        let universe = Universe::with_two_clocks().await;
+        let fixture = Fixture::with_two_clocks().await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
-        let id = universe.open_document(&receiver.url("/hook")).await;
+        let id = fixture.open_document(&receiver.url("/hook")).await;
         tokio::time::pause();
-        universe.clock.advance(INVITED);
-        universe.store_clock.advance(INVITED - Duration::from_secs(2));
+        fixture.clock.advance(INVITED);
+        fixture.store_clock.advance(INVITED - Duration::from_secs(2));
         tick().await;
         tick().await;
-        assert_eq!(universe.tree.live_flows(), 1, "it waits for the store");
-        universe.store_clock.advance(Duration::from_secs(2));
+        assert_eq!(fixture.tree.live_flows(), 1, "it waits for the store");
+        fixture.store_clock.advance(Duration::from_secs(2));
         tick().await;
-        until("its actor has ended", || universe.tree.live_flows() == 0).await;
+        until("its actor has ended", || fixture.tree.live_flows() == 0).await;
         tokio::time::resume();
-        told_once(&universe, &receiver, id).await;
-        universe.end().await;
+        told_once(&fixture, &receiver, id).await;
+        fixture.end().await;
     });
 }
 
 #[test]
 fn an_actor_whose_store_never_agrees_ends_and_leaves_the_document_to_the_sweeper() {
     run(async {
-        let universe = Universe::with_two_clocks().await;
+        let fixture = Fixture::with_two_clocks().await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
-        let id = universe.open_document(&receiver.url("/hook")).await;
+        let id = fixture.open_document(&receiver.url("/hook")).await;
         tokio::time::pause();
-        universe.clock.advance(INVITED);
+        fixture.clock.advance(INVITED);
         let end = Instant::now() + PATIENCE;
-        while universe.tree.live_flows() > 0 {
+        while fixture.tree.live_flows() > 0 {
             assert!(Instant::now() < end, "the actor asks forever");
             tick().await;
         }
         tokio::time::resume();
         assert!(receiver.received().is_empty());
-        universe.store_clock.advance(INVITED);
-        told_once(&universe, &receiver, id).await;
-        universe.end().await;
+        fixture.store_clock.advance(INVITED);
+        told_once(&fixture, &receiver, id).await;
+        fixture.end().await;
     });
 }
 
 #[test]
 fn the_sweeper_finds_documents_that_no_actor_waits_for() {
     run(async {
-        let universe = Universe::with(TreeBounds { live_flows: 0, ..roomy() }).await;
+        let fixture = Fixture::with(TreeBounds { live_flows: 0, ..roomy() }).await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
-        let id = universe.open_document(&receiver.url("/beyond-the-bound")).await;
-        until("its actor has ended", || universe.tree.live_flows() == 0).await;
-        universe.clock.advance(INVITED);
-        told_once(&universe, &receiver, id).await;
+        let id = fixture.open_document(&receiver.url("/beyond-the-bound")).await;
+        until("its actor has ended", || fixture.tree.live_flows() == 0).await;
+        fixture.clock.advance(INVITED);
+        told_once(&fixture, &receiver, id).await;
 
         let elsewhere = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
-        let open = universe.document(&elsewhere.url("/opened-by-another-node"));
+        let open = fixture.document(&elsewhere.url("/opened-by-another-node"));
         let id = open.flow.header().id;
-        assert_eq!(universe.store.open_flow(open).await, Ok(OpenFlowOutcome::Opened));
-        universe.clock.advance(INVITED);
-        told_once(&universe, &elsewhere, id).await;
-        universe.end().await;
+        assert_eq!(fixture.store.open_flow(open).await, Ok(OpenFlowOutcome::Opened));
+        fixture.clock.advance(INVITED);
+        told_once(&fixture, &elsewhere, id).await;
+        fixture.end().await;
     });
 }
 
 #[test]
 fn many_documents_that_lapse_together_are_each_told_once() {
     run(async {
-        let universe = Universe::new().await;
+        let fixture = Fixture::new().await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
         let mut ids = Vec::new();
         for _ in 0..40 {
-            ids.push(universe.open_document(&receiver.url("/hook")).await.to_string());
+            ids.push(fixture.open_document(&receiver.url("/hook")).await.to_string());
         }
-        universe.clock.advance(INVITED);
+        fixture.clock.advance(INVITED);
         let received = receiver.wait_for(40, PATIENCE).await;
         let body = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap()["documentId"].as_str().unwrap().to_owned();
         let mut told: Vec<_> = received.iter().map(|webhook| body(&webhook.body)).collect();
         told.sort_unstable();
         ids.sort_unstable();
         assert_eq!(told, ids);
-        until("their actors have ended", || universe.tree.live_flows() == 0).await;
-        assert_eq!(universe.store.lapsed_flows(10).await.unwrap(), []);
-        universe.end().await;
+        until("their actors have ended", || fixture.tree.live_flows() == 0).await;
+        assert_eq!(fixture.store.lapsed_flows(10).await.unwrap(), []);
+        fixture.end().await;
     });
 }
 
 #[test]
 fn a_document_whose_actor_panicked_lapses_all_the_same() {
     run(async {
-        let universe = Universe::new().await;
+        let fixture = Fixture::new().await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
-        let id = universe.open_document(&receiver.url("/hook")).await;
-        universe.tree.flows.get(0).unwrap().do_send(crate::flow::DetonateFlow(Some(id)));
-        until("its actor has ended", || universe.tree.live_flows() == 0).await;
-        universe.clock.advance(INVITED);
-        told_once(&universe, &receiver, id).await;
-        universe.end().await;
+        let id = fixture.open_document(&receiver.url("/hook")).await;
+        fixture.tree.flows.get(0).unwrap().do_send(crate::flow::DetonateFlow(Some(id)));
+        until("its actor has ended", || fixture.tree.live_flows() == 0).await;
+        fixture.clock.advance(INVITED);
+        told_once(&fixture, &receiver, id).await;
+        fixture.end().await;
     });
 }

@@ -5,123 +5,123 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use sakshi_domain::transaction::{Answer, Outcome};
 
-use super::{Universe, WINDOW, declined, run, until, verified};
+use super::{Fixture, WINDOW, declined, run, until, verified};
 use crate::{CompleteReply, View};
 
 #[test]
 fn no_actor_outlives_its_terminal_transition() {
     run(async {
-        let universe = Universe::new().await;
-        let (first, second) = (universe.open().await, universe.open().await);
-        assert_eq!(universe.tree.live_transactions(), 2);
-        assert_eq!(universe.complete(first, verified(1)).await, CompleteReply::Accepted);
-        assert_eq!(universe.complete(second, declined()).await, CompleteReply::Accepted);
-        until("both actors have ended", || universe.tree.live_transactions() == 0).await;
-        let View::Completed(record) = universe.door.look(first).await.unwrap() else { panic!("not completed") };
-        assert!(matches!(universe.door.reveal(*record).unwrap().outcome, Outcome::Verified(_)));
-        assert_eq!(universe.tree.live_transactions(), 0, "a look at the end starts no actor");
-        universe.end().await;
+        let fixture = Fixture::new().await;
+        let (first, second) = (fixture.open().await, fixture.open().await);
+        assert_eq!(fixture.tree.live_transactions(), 2);
+        assert_eq!(fixture.complete(first, verified(1)).await, CompleteReply::Accepted);
+        assert_eq!(fixture.complete(second, declined()).await, CompleteReply::Accepted);
+        until("both actors have ended", || fixture.tree.live_transactions() == 0).await;
+        let View::Completed(record) = fixture.transactions.look(first).await.unwrap() else { panic!("not completed") };
+        assert!(matches!(fixture.transactions.reveal(*record).unwrap().outcome, Outcome::Verified(_)));
+        assert_eq!(fixture.tree.live_transactions(), 0, "a look at the end starts no actor");
+        fixture.end().await;
     });
 }
 
 #[test]
 fn fifteen_minutes_pass_and_the_actor_ends_with_its_window() {
     run(async {
-        let universe = Universe::new().await;
-        let id = universe.open().await;
+        let fixture = Fixture::new().await;
+        let id = fixture.open().await;
         tokio::time::pause();
         let began = Instant::now();
-        universe.clock.advance(WINDOW - Duration::from_millis(1));
+        fixture.clock.advance(WINDOW - Duration::from_millis(1));
         tokio::time::advance(WINDOW - Duration::from_secs(1)).await;
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(universe.tree.live_transactions(), 1, "a millisecond before the end it lives");
-        universe.clock.advance(Duration::from_millis(1));
+        assert_eq!(fixture.tree.live_transactions(), 1, "a millisecond before the end it lives");
+        fixture.clock.advance(Duration::from_millis(1));
         tokio::time::advance(Duration::from_secs(1)).await;
-        until("the actor has ended", || universe.tree.live_transactions() == 0).await;
+        until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
         tokio::time::resume();
         assert!(began.elapsed() < Duration::from_secs(5), "nobody waited for the window");
-        assert!(matches!(universe.door.look(id).await.unwrap(), View::Expired(_)));
-        assert_eq!(universe.complete(id, verified(1)).await, CompleteReply::Expired);
-        assert_eq!(universe.spent().await, 1, "an abandoned transaction is not refunded");
-        universe.end().await;
+        assert!(matches!(fixture.transactions.look(id).await.unwrap(), View::Expired(_)));
+        assert_eq!(fixture.complete(id, verified(1)).await, CompleteReply::Expired);
+        assert_eq!(fixture.spent().await, 1, "an abandoned transaction is not refunded");
+        fixture.end().await;
     });
 }
 
 #[test]
 fn a_transaction_expires_at_its_last_millisecond_whether_a_timer_fires_or_not() {
     run(async {
-        let universe = Universe::new().await;
-        let id = universe.open().await;
-        universe.clock.advance(WINDOW);
-        assert!(matches!(universe.door.look(id).await.unwrap(), View::Expired(_)));
-        until("the actor has ended", || universe.tree.live_transactions() == 0).await;
-        universe.end().await;
+        let fixture = Fixture::new().await;
+        let id = fixture.open().await;
+        fixture.clock.advance(WINDOW);
+        assert!(matches!(fixture.transactions.look(id).await.unwrap(), View::Expired(_)));
+        until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
+        fixture.end().await;
     });
 }
 
 #[test]
 fn a_long_poll_is_woken_by_the_answer_and_not_by_the_clock() {
     run(async {
-        let universe = Universe::new().await;
-        let id = universe.open().await;
-        let door = universe.door.clone();
-        let poll = actix_rt::spawn(async move { door.look_when_changed(id, Duration::from_secs(30)).await.unwrap() });
-        until("the poll waits", || universe.tree.view().children.iter().all(|node| node.mailbox == 0)).await;
+        let fixture = Fixture::new().await;
+        let id = fixture.open().await;
+        let transactions = fixture.transactions.clone();
+        let poll = actix_rt::spawn(async move { transactions.look_when_changed(id, Duration::from_secs(30)).await.unwrap() });
+        until("the poll waits", || fixture.tree.view().children.iter().all(|node| node.mailbox == 0)).await;
         let began = Instant::now();
-        universe.complete(id, verified(1)).await;
+        fixture.complete(id, verified(1)).await;
         assert!(matches!(poll.await.unwrap(), View::Completed(_)));
         assert!(began.elapsed() < Duration::from_secs(2));
-        universe.end().await;
+        fixture.end().await;
     });
 }
 
 #[test]
 fn the_same_answer_again_is_accepted_and_another_one_conflicts_live_or_not() {
     run(async {
-        let universe = Universe::new().await;
-        let id = universe.open().await;
-        let replies = futures_util::future::join(universe.complete(id, verified(1)), universe.complete(id, verified(2))).await;
+        let fixture = Fixture::new().await;
+        let id = fixture.open().await;
+        let replies = futures_util::future::join(fixture.complete(id, verified(1)), fixture.complete(id, verified(2))).await;
         assert_eq!(replies, (CompleteReply::Accepted, CompleteReply::AlreadyCompleted));
-        until("the actor has ended", || universe.tree.live_transactions() == 0).await;
-        assert_eq!(universe.complete(id, verified(1)).await, CompleteReply::Accepted);
-        assert_eq!(universe.complete(id, verified(2)).await, CompleteReply::AlreadyCompleted);
-        universe.end().await;
+        until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
+        assert_eq!(fixture.complete(id, verified(1)).await, CompleteReply::Accepted);
+        assert_eq!(fixture.complete(id, verified(2)).await, CompleteReply::AlreadyCompleted);
+        fixture.end().await;
     });
 }
 
 #[test]
 fn many_who_answer_what_they_saw_wait_elsewhere_are_all_told_what_became_of_it() {
     run(async {
-        let universe = Universe::new().await;
-        let pending = universe.opened_elsewhere().await;
-        let answers = join_all((0..256).map(|_| universe.complete_known(&pending, verified(1)))).await;
+        let fixture = Fixture::new().await;
+        let pending = fixture.opened_elsewhere().await;
+        let answers = join_all((0..256).map(|_| fixture.complete_known(&pending, verified(1)))).await;
         assert_eq!(answers, vec![CompleteReply::Accepted; 256]);
-        assert_eq!(universe.complete_known(&pending, verified(2)).await, CompleteReply::AlreadyCompleted);
-        until("the actors have ended", || universe.tree.live_transactions() == 0).await;
-        universe.clock.advance(WINDOW);
-        let late = universe.opened_elsewhere().await;
-        universe.clock.advance(WINDOW);
-        assert_eq!(universe.complete_known(&late, verified(3)).await, CompleteReply::Expired);
-        universe.end().await;
+        assert_eq!(fixture.complete_known(&pending, verified(2)).await, CompleteReply::AlreadyCompleted);
+        until("the actors have ended", || fixture.tree.live_transactions() == 0).await;
+        fixture.clock.advance(WINDOW);
+        let late = fixture.opened_elsewhere().await;
+        fixture.clock.advance(WINDOW);
+        assert_eq!(fixture.complete_known(&late, verified(3)).await, CompleteReply::Expired);
+        fixture.end().await;
     });
 }
 
 #[test]
 fn whoever_answers_what_waits_elsewhere_leaves_no_copy_behind_when_it_goes_on_waiting() {
     run(async {
-        let universe = Universe::new().await;
-        let (first, second) = (universe.opened_elsewhere().await, universe.opened_elsewhere().await);
+        let fixture = Fixture::new().await;
+        let (first, second) = (fixture.opened_elsewhere().await, fixture.opened_elsewhere().await);
         let mut credential = verified(1);
         if let Answer::Credential { holder_bound, .. } = &mut credential {
             *holder_bound = false;
         }
-        assert_eq!(universe.complete_known(&first, credential.clone()).await, CompleteReply::Accepted);
-        assert_eq!(universe.complete_known(&second, credential).await, CompleteReply::CredentialReplayed);
-        until("the actors have ended", || universe.tree.live_transactions() == 0).await;
-        assert!(matches!(universe.door.look(second.id).await, Ok(View::Pending(_))));
-        assert_eq!(universe.complete(second.id, verified(2)).await, CompleteReply::Accepted);
-        universe.end().await;
+        assert_eq!(fixture.complete_known(&first, credential.clone()).await, CompleteReply::Accepted);
+        assert_eq!(fixture.complete_known(&second, credential).await, CompleteReply::CredentialReplayed);
+        until("the actors have ended", || fixture.tree.live_transactions() == 0).await;
+        assert!(matches!(fixture.transactions.look(second.id).await, Ok(View::Pending(_))));
+        assert_eq!(fixture.complete(second.id, verified(2)).await, CompleteReply::Accepted);
+        fixture.end().await;
     });
 }

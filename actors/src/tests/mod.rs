@@ -41,9 +41,9 @@ pub(super) const WINDOW: Duration = Duration::from_secs(900);
 const CREDITS: i64 = 1_000;
 
 /// A tree with one shard on the test's own arbiter, over a store of its own.
-pub(super) struct Universe {
+pub(super) struct Fixture {
     pub(super) tree: Tree,
-    pub(super) door: Transactions,
+    pub(super) transactions: Transactions,
     pub(super) events: Events,
     pub(super) flows: Flows,
     pub(super) store: EmbeddedStore,
@@ -82,29 +82,29 @@ pub(super) fn run(test: impl Future<Output = ()>) {
     actix_rt::System::new().block_on(test);
 }
 
-impl Universe {
+impl Fixture {
     pub(super) async fn new() -> Self {
         Self::with(roomy()).await
     }
 
     pub(super) async fn with(bounds: TreeBounds) -> Self {
         let clock = Arc::new(ManualClock::starting_at(Timestamp::parse_rfc3339("2026-01-01T00:00:00Z").unwrap()));
-        Self::planted(bounds, Duration::from_secs(2), Arc::clone(&clock), clock).await
+        Self::start(bounds, Duration::from_secs(2), Arc::clone(&clock), clock).await
     }
 
     /// With a store whose clock is its own.
     pub(super) async fn with_two_clocks() -> Self {
         let clock = || Arc::new(ManualClock::starting_at(Timestamp::parse_rfc3339("2026-01-01T00:00:00Z").unwrap()));
-        Self::planted(roomy(), Duration::from_secs(2), clock(), clock()).await
+        Self::start(roomy(), Duration::from_secs(2), clock(), clock()).await
     }
 
     /// With receivers that may take a minute.
     pub(super) async fn patient(bounds: TreeBounds) -> Self {
         let clock = Arc::new(ManualClock::starting_at(Timestamp::parse_rfc3339("2026-01-01T00:00:00Z").unwrap()));
-        Self::planted(bounds, Duration::from_secs(60), Arc::clone(&clock), clock).await
+        Self::start(bounds, Duration::from_secs(60), Arc::clone(&clock), clock).await
     }
 
-    async fn planted(bounds: TreeBounds, total_timeout: Duration, clock: Arc<ManualClock>, store_clock: Arc<ManualClock>) -> Self {
+    async fn start(bounds: TreeBounds, total_timeout: Duration, clock: Arc<ManualClock>, store_clock: Arc<ManualClock>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap());
         let options = EmbeddedOptions {
@@ -120,7 +120,7 @@ impl Universe {
         let client = WebhookClient::new(&options).unwrap();
         let config = TreeConfig { store: Arc::new(store.clone()), vault, clock: clock.clone(), client };
         let (tree, escalations) = Tree::start(config.clone(), bounds).await.unwrap();
-        let Handles { transactions: door, events, flows } = tree.start_shard().unwrap();
+        let Handles { transactions, events, flows } = tree.start_shard().unwrap();
         let client = Client { client_id: ClientId::generate(), name: "Test".into(), created_at: clock.now() };
         let id = client.client_id.clone();
         store.create_client(client).await.unwrap();
@@ -128,7 +128,7 @@ impl Universe {
         store.move_credits(id.clone(), grant).await.unwrap();
         Self {
             tree,
-            door,
+            transactions,
             events,
             flows,
             store,
@@ -168,15 +168,15 @@ impl Universe {
     }
 
     pub(super) async fn open_for(&self, webhook: Option<&str>) -> Result<TxnId, AskError> {
-        let id = self.door.new_id(&self.client);
-        let outcome = self.door.open(self.opening(id, webhook)).await?;
+        let id = self.transactions.new_id(&self.client);
+        let outcome = self.transactions.open(self.opening(id, webhook)).await?;
         assert!(matches!(outcome, OpenOutcome::Opened { .. }), "{outcome:?}");
         Ok(id)
     }
 
     /// A transaction that another node has opened.
     pub(super) async fn opened_elsewhere(&self) -> Arc<Pending> {
-        let opening = self.opening(self.door.new_id(&self.client), None);
+        let opening = self.opening(self.transactions.new_id(&self.client), None);
         let pending = Arc::clone(&opening.pending);
         assert!(matches!(self.store.open_transaction(opening).await, Ok(OpenOutcome::Opened { .. })));
         pending
@@ -185,12 +185,12 @@ impl Universe {
     /// Completes what the caller has just seen wait.
     pub(super) async fn complete_known(&self, pending: &Arc<Pending>, answer: Answer) -> CompleteReply {
         let complete = Complete { answer, known: Some(Arc::clone(pending)), replay_window: WINDOW, result_ttl: WINDOW };
-        self.door.complete(pending.id, complete).await.unwrap()
+        self.transactions.complete(pending.id, complete).await.unwrap()
     }
 
     pub(super) async fn complete(&self, id: TxnId, answer: Answer) -> CompleteReply {
         let complete = Complete { answer, known: None, replay_window: WINDOW, result_ttl: WINDOW };
-        self.door.complete(id, complete).await.unwrap()
+        self.transactions.complete(id, complete).await.unwrap()
     }
 
     pub(super) async fn spent(&self) -> u64 {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use actix::Addr;
 
-use crate::shard::ShardActor;
+use crate::shard_actor::ShardActor;
 
 /// Live actors by id.
 #[derive(Debug)]

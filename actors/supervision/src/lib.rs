@@ -11,6 +11,7 @@ mod oversight;
 mod restart;
 mod root;
 mod shard;
+mod shard_actor;
 mod shards;
 mod wheel;
 
@@ -18,5 +19,6 @@ pub use gate::{Gate, Permit};
 pub use heartbeat::Heartbeats;
 pub use node::{Node, NodeView};
 pub use root::{Escalation, Root};
-pub use shard::{Deadline, Shard, ShardActor};
+pub use shard::Shard;
+pub use shard_actor::{Deadline, ShardActor};
 pub use shards::Shards;

@@ -10,12 +10,12 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use actix::{Addr, Message};
+use actix::{Message, Recipient};
 
 use crate::node::Node;
 use crate::restart::{ExitReason, Overseer, RestartBudget, Verdict};
 use crate::root::{RESTARTS_MAX, Root, WINDOW};
-use crate::shard::{Shard, ShardActor};
+use crate::shard_actor::ShardActor;
 
 /// Actors that a shard lets go within a window before it starts over.
 const GIVEN_UP_MAX: usize = 5;
@@ -36,7 +36,8 @@ pub(crate) struct StartOver;
 pub(crate) struct Oversight<A: ShardActor> {
     pub(crate) node: Arc<Node>,
     root: Root,
-    shard: Addr<Shard<A>>,
+    ended: Recipient<ChildEnded<A::Id>>,
+    start_over: Recipient<StartOver>,
     crashes: RefCell<HashMap<A::Id, RestartBudget>>,
     given_up: RefCell<RestartBudget>,
 }
@@ -48,9 +49,9 @@ impl<A: ShardActor> fmt::Debug for Oversight<A> {
 }
 
 impl<A: ShardActor> Oversight<A> {
-    pub(crate) fn new(node: Arc<Node>, root: Root, shard: Addr<Shard<A>>) -> Self {
+    pub(crate) fn new(node: Arc<Node>, root: Root, ended: Recipient<ChildEnded<A::Id>>, start_over: Recipient<StartOver>) -> Self {
         let given_up = RefCell::new(RestartBudget::new(GIVEN_UP_MAX, WINDOW));
-        Self { node, root, shard, crashes: RefCell::default(), given_up }
+        Self { node, root, ended, start_over, crashes: RefCell::default(), given_up }
     }
 
     fn child_given_up(&self, id: A::Id) {
@@ -60,7 +61,7 @@ impl<A: ShardActor> Oversight<A> {
         }
         if self.root.may_reset_shard() {
             *self.given_up.borrow_mut() = RestartBudget::new(GIVEN_UP_MAX, WINDOW);
-            self.shard.do_send(StartOver);
+            self.start_over.do_send(StartOver);
         } else {
             self.root.escalate(self.node.name());
         }
@@ -89,7 +90,7 @@ impl<A: ShardActor> Overseer for ShardChild<A> {
 
     fn ended(&self, reason: ExitReason) {
         self.oversight.node.ended(reason);
-        self.oversight.shard.do_send(ChildEnded(self.id));
+        self.oversight.ended.do_send(ChildEnded(self.id));
         if reason == ExitReason::GivenUp {
             self.oversight.child_given_up(self.id);
         }

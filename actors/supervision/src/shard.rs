@@ -3,44 +3,19 @@
 //! It knows which actors there are, starts one for an id, wakes each at its deadline, and forgets
 //! those that have ended. What they can be asked is added by implementing `Handler` for it.
 
-use std::fmt::{Debug, Display};
-use std::hash::Hash;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, Addr, AsyncContext as _, Context, Handler, Message, Supervised};
+use actix::{Actor, Addr, AsyncContext as _, Context, Handler, Supervised};
 
 use crate::children::Children;
 use crate::node::Node;
 use crate::oversight::{ChildEnded, Oversight, ShardChild, StartOver};
 use crate::restart;
 use crate::root::{Root, RootChild};
+use crate::shard_actor::{Deadline, ShardActor};
 use crate::wheel::{SLICE, TICK, TIDIED_PER_TICK, TIDY_PAUSE, TIMERS_TIDIED, Wheel};
-
-/// An actor that lives on a shard.
-pub trait ShardActor: Actor<Context = Context<Self>> + Supervised + Handler<Deadline> + Unpin {
-    /// What it is known by.
-    type Id: Copy + Eq + Hash + Debug + Display + Send + Unpin + 'static;
-    /// What all of them use.
-    type Shared: Clone + Send + Sync + Unpin + 'static;
-    /// Its name in logs and metrics.
-    const KIND: &'static str;
-
-    /// A byte of the id that is as good as random.
-    fn random_byte(id: &Self::Id) -> u8;
-
-    /// The byte that chooses the shard: of N shards, number `byte % N` serves the id.
-    fn shard_byte(id: &Self::Id) -> u8;
-
-    /// The time by which deadlines are judged, in milliseconds since the Unix epoch.
-    fn now_millis(shared: &Self::Shared) -> i64;
-}
-
-/// The moment for which an actor's timer was set has come.
-#[derive(Clone, Copy, Debug, Message)]
-#[rtype(result = "()")]
-pub struct Deadline;
 
 /// One shard.
 #[derive(Debug)]
@@ -56,7 +31,8 @@ impl<A: ShardActor> Shard<A> {
     /// Starts a supervised shard on the current arbiter.
     pub(crate) fn start(node: Arc<Node>, shared: A::Shared, root: Root, live_max: usize) -> Addr<Self> {
         let context = Context::new();
-        let oversight = Rc::new(Oversight::new(Arc::clone(&node), root.clone(), context.address()));
+        let me: Addr<Self> = context.address();
+        let oversight = Rc::new(Oversight::new(Arc::clone(&node), root.clone(), me.clone().recipient(), me.recipient()));
         let shard = Self { shared, oversight, children: Children::default(), wheel: Wheel::default(), live_max };
         restart::start_in(context, shard, RootChild::new(root, node, "registry"))
     }

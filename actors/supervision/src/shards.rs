@@ -7,7 +7,8 @@ use actix::Addr;
 
 use crate::node::Node;
 use crate::root::Root;
-use crate::shard::{Shard, ShardActor};
+use crate::shard::Shard;
+use crate::shard_actor::ShardActor;
 
 /// Shards by number.
 pub struct Shards<A: ShardActor> {
