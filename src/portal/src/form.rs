@@ -10,7 +10,7 @@ use aws_lc_rs::rand;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::future::LocalBoxFuture;
-use sakshi_service::caller::Caller;
+use sakshi_service::authentication::Caller;
 use sakshi_service::error::ServiceError;
 use sakshi_service::idempotency::{IdempotentRequest, scope};
 use sakshi_service::service::Service;

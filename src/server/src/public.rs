@@ -13,7 +13,7 @@ use sakshi_domain::profile::Profile;
 use sakshi_pages::PosterApi;
 use sakshi_pages::intents::PageIntents;
 use sakshi_portal::docs;
-use sakshi_service::key_gate::KeyGate;
+use sakshi_service::authentication::KeyGate;
 use sakshi_service::service::Service;
 use sakshi_web::body::BodyLimit;
 use sakshi_web::budget::{CpuBudget, Memory};

@@ -4,12 +4,13 @@
 //! The checksum lets a mistyped or made-up key be refused without asking the store. Only the
 //! SHA-256 of a key is ever stored.
 
+use std::fmt;
+
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sakshi_domain::tenancy::KeyDigest;
-use std::fmt;
 
 /// How every key begins.
 pub const PREFIX: &str = "sk_";

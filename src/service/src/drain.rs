@@ -9,6 +9,7 @@ use sakshi_actors::Gate;
 pub use sakshi_actors::Permit as UnderWay;
 use std::sync::Arc;
 use std::time::Duration;
+
 use tokio::sync::watch;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

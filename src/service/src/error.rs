@@ -1,12 +1,13 @@
 //! Why a use case was refused, for whoever asked; the edges turn it into their own answers.
 
+use std::time::Duration;
+
 use sakshi_actors::AskError;
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::flow::transition::ReportRefusal;
 use sakshi_domain::invalid::Invalid;
 use sakshi_outbound::upstream::UpstreamError;
 use sakshi_store::StoreError;
-use std::time::Duration;
 
 /// Why a use case was refused. Nothing was changed or debited, unless a variant says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]

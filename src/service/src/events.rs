@@ -1,14 +1,15 @@
 //! Use cases of events: creating, finding and changing one.
 
+use std::sync::Arc;
+
 use sakshi_domain::event::{Event, EventCounts, EventPatch, EventTerms};
 use sakshi_domain::ids::{AppId, EventId};
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{CreateEvent, CreateEventOutcome, PatchEventOutcome};
 use serde::Serialize;
-use std::sync::Arc;
 
-use crate::caller::Caller;
+use crate::authentication::Caller;
 use crate::error::ServiceError;
 use crate::idempotency::{Answered, IdempotentRequest, written};
 use crate::service::Service;

@@ -10,7 +10,7 @@ use sakshi_domain::request_id::RequestId;
 use sakshi_store::{OpenFlow, OpenFlowOutcome};
 use serde::Serialize;
 
-use crate::caller::Caller;
+use crate::authentication::Caller;
 use crate::error::ServiceError;
 use crate::idempotency::{Answered, IdempotentRequest, written};
 use crate::service::Service;

@@ -7,7 +7,7 @@ use sakshi_domain::time::Timestamp;
 use sakshi_store::{IdempotencyScope, IdempotentAnswer, Sealed, Vault};
 use serde::Serialize;
 
-use crate::caller::Caller;
+use crate::authentication::Caller;
 use crate::error::ServiceError;
 use crate::service::Service;
 

@@ -5,11 +5,12 @@
 //! twenty orders. A request waits within its node first, where waiting costs nothing, and then for a lease of the store, which
 //! keeps other nodes out.
 
-use sakshi_store::{IdempotencyScope, OrderLease, Store};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use sakshi_store::{IdempotencyScope, OrderLease, Store};
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex as Queue, OwnedMutexGuard};
 use tokio::time::{Instant, sleep, timeout_at};

@@ -4,15 +4,14 @@
 //! actors and the store, and answer with typed results.
 
 pub mod api_key;
+pub mod authentication;
 pub mod authority;
-pub mod caller;
 pub mod drain;
 pub mod error;
 pub mod events;
 pub mod flows;
 pub mod idempotency;
 pub mod idempotency_locks;
-pub mod key_gate;
 pub mod service;
 pub mod transactions;
 pub mod upstreams;

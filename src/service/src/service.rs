@@ -1,10 +1,11 @@
 //! What every use case needs; each worker has its own copy.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use sakshi_actors::{Events, Flows, Transactions};
 use sakshi_domain::clock::Clock;
 use sakshi_store::{Store, Vault};
-use std::sync::Arc;
-use std::time::Duration;
 
 use crate::authority::AuthorityContext;
 use crate::drain::Drain;

@@ -1,5 +1,8 @@
 //! Use cases of transactions: opening one for a caller or for a guest of an event, and looking at one.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use sakshi_actors::View;
 use sakshi_domain::channel::Channel;
 use sakshi_domain::event::Event;
@@ -11,10 +14,8 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Pending, Terms};
 use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, Sealed};
 use serde::Serialize;
-use std::sync::Arc;
-use std::time::Duration;
 
-use crate::caller::Caller;
+use crate::authentication::Caller;
 use crate::error::ServiceError;
 use crate::idempotency::{Answered, IdempotentRequest, written};
 use crate::service::Service;

@@ -5,9 +5,9 @@
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
 use futures_util::future::{Either, LocalBoxFuture, Ready, ready};
-use sakshi_service::caller::Caller;
+use sakshi_service::authentication::Caller;
+use sakshi_service::authentication::KeyGate;
 use sakshi_service::error::ServiceError;
-use sakshi_service::key_gate::KeyGate;
 use std::rc::Rc;
 
 use super::error::ApiError;

@@ -5,28 +5,26 @@
 //! On a good answer it costs three headers, one counter and one histogram entry; whatever else it
 //! does is paid for by refusals only.
 
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+use std::time::Instant;
+
 use actix_web::body::{BodySize, EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::error::InternalError;
-use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpMessage, HttpRequest};
 use futures_util::FutureExt as _;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::request_id::RequestId;
 use sakshi_service::error::ServiceError;
-use std::panic::AssertUnwindSafe;
-use std::rc::Rc;
-use std::time::Instant;
 
 use super::answer_body::AnswerBody;
-use super::error::ApiError;
+use super::error::{ApiError, X_REQUEST_ID};
 use super::routing::RouteMeter;
 use super::unread::Rest;
 use crate::listener::{ConnectionState, Exchange};
-
-/// Carries the request's id in both directions.
-pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The id of a request, as the edge accepted or minted it.
 ///

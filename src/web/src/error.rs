@@ -3,8 +3,11 @@
 //!
 //! Detail that is the operator's goes to the log with the request id, never into a body.
 
+use std::borrow::Cow;
+use std::time::Duration;
+
 use actix_web::http::StatusCode;
-use actix_web::http::header::{self, HeaderValue};
+use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{HttpResponse, ResponseError};
 use sakshi_actors::AskError;
 use sakshi_domain::event::EventRefusal;
@@ -14,11 +17,9 @@ use sakshi_outbound::upstream::UpstreamError;
 use sakshi_service::error::ServiceError;
 use sakshi_store::StoreError;
 use serde::Serialize;
-use std::borrow::Cow;
-use std::time::Duration;
 
-use crate::budget::{CpuError, NoRoom};
-use crate::edge::X_REQUEST_ID;
+/// Carries the id of a request in both directions.
+pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -297,21 +298,6 @@ macro_rules! refusals_of_the_service {
 }
 
 refusals_of_the_service!(ServiceError, Invalid, StoreError, AskError, UpstreamError, EventRefusal);
-
-impl From<NoRoom> for ApiError {
-    fn from(_: NoRoom) -> Self {
-        ServiceError::Unavailable { code: "no_room", retry_after: Duration::from_secs(1) }.into()
-    }
-}
-
-impl From<CpuError> for ApiError {
-    fn from(error: CpuError) -> Self {
-        match error {
-            CpuError::Busy => ServiceError::Overloaded.into(),
-            CpuError::CutOff => Self::internal(error),
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use actix_web::http::header::HeaderName;
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::IDEMPOTENCY_KEY_CHARS_MAX;
-use sakshi_service::caller::Caller;
+use sakshi_service::authentication::Caller;
 use sakshi_service::idempotency::{Answered, IdempotentRequest, scope};
 use sakshi_store::IdempotencyScope;
 

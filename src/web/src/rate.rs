@@ -1,10 +1,5 @@
 //! Rates per app and per address. A limit of 0 is no limit; a refusal says when to come again.
 
-use actix_web::HttpRequest;
-use governor::clock::{Clock, DefaultClock};
-use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
-use ipnet::IpNet;
-use sakshi_domain::ids::{AppId, EventId};
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -12,6 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use actix_web::HttpRequest;
+use actix_web::web::Data;
+use governor::clock::{Clock, DefaultClock};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use ipnet::IpNet;
+use sakshi_domain::ids::{AppId, EventId};
+
+use super::budget::Owner;
 use super::error::ApiError;
 
 /// Keys remembered before those at rest are dropped for the first time.
@@ -140,6 +143,15 @@ impl Rates {
             }
         }
         address
+    }
+}
+
+impl Owner {
+    /// The address behind a request; on a listener without rates, the peer's.
+    #[must_use]
+    pub fn of_sender(request: &HttpRequest) -> Self {
+        let rates = request.app_data::<Data<Rates>>();
+        Self::Address(rates.map_or_else(|| peer(request), |rates| rates.address(request)))
     }
 }
 

@@ -4,7 +4,7 @@
 use actix_web::HttpRequest;
 use actix_web::web::{Data, Payload};
 use sakshi_domain::limits::{FILE_REQUEST_ARRIVAL_MAX, FILE_REQUEST_BYTES_MAX};
-use sakshi_service::caller::Caller;
+use sakshi_service::authentication::Caller;
 use sakshi_service::idempotency::IdempotentRequest;
 use sakshi_web::body::json_form;
 use sakshi_web::budget::{CpuBudget, Memory, MemoryPermit, Owners};

@@ -14,7 +14,7 @@ use actix_web::web::{self, Data};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::limits::{POLL_READING_MAX, POLL_STALL_MAX};
 use sakshi_domain::tenancy::App;
-use sakshi_service::caller::Caller;
+use sakshi_service::authentication::Caller;
 use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
 use sakshi_store::{FlowRecord, SealedPayload, Vault};

@@ -4,19 +4,22 @@
 //! everybody else. What waits is taken in the order of what its owners have used lately, least
 //! first; work of an owner who uses much waits behind everybody else's and delays nobody.
 
-use metrics::{counter, gauge};
-use rustix::process::nice;
-use rustix::time::{ClockId, clock_gettime};
-use sakshi_domain::limits::{CPU_USAGE_HALF_LIFE, CPU_WAIT_MAX, CPU_WAITING_MAX};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use metrics::{counter, gauge};
+use rustix::process::nice;
+use rustix::time::{ClockId, clock_gettime};
+use sakshi_domain::limits::{CPU_USAGE_HALF_LIFE, CPU_WAIT_MAX, CPU_WAITING_MAX};
+use sakshi_service::error::ServiceError;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::owner::{Owner, Owners};
+use crate::error::ApiError;
 
 /// How much later than the HTTP workers' the scheduler takes the turn of such work, as `nice` counts.
 const NICENESS: i32 = 10;
@@ -284,6 +287,15 @@ fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+impl From<CpuError> for ApiError {
+    fn from(error: CpuError) -> Self {
+        match error {
+            CpuError::Busy => ServiceError::Overloaded.into(),
+            CpuError::CutOff => Self::internal(error),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -5,17 +5,21 @@
 //! announced. When a budget is used up, the largest holding of whoever holds most is taken back,
 //! from the outermost owner inwards; a request is refused for want of room only when that is itself.
 
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
 use metrics::{counter, gauge};
 use sakshi_domain::limits::{
     ANSWER_BYTES_HELD_MAX, CALLBACK_BYTES_HELD_MAX, FILE_REQUEST_BYTES_HELD_MAX, REPORT_BYTES_HELD_MAX, REQUEST_BYTES_HELD_MAX,
 };
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use sakshi_service::error::ServiceError;
 use tokio::sync::Notify;
 
 use super::owner::Owners;
 use super::usage::{Holding, HoldingId, Usage};
+use crate::error::ApiError;
 
 /// All budgets of a node, shared by its workers and listeners.
 #[derive(Clone, Debug)]
@@ -302,11 +306,18 @@ impl Drop for MemoryPermit {
     }
 }
 
+impl From<NoRoom> for ApiError {
+    fn from(_: NoRoom) -> Self {
+        ServiceError::Unavailable { code: "no_room", retry_after: Duration::from_secs(1) }.into()
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use proptest::prelude::*;
     use sakshi_domain::ids::{ClientId, TxnId};
-    use std::net::IpAddr;
 
     use super::*;
     use crate::budget::owner::Owner;

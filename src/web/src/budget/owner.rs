@@ -4,14 +4,11 @@
 //! from which a stranger sends. Shares are judged from the outermost owner inwards, so that many
 //! transactions of one sender weigh no more than one of another.
 
-use actix_web::HttpRequest;
-use actix_web::web::Data;
-use sakshi_domain::flow::report_kind::ReportKind;
-use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::rate::{Rates, peer};
+use sakshi_domain::flow::report_kind::ReportKind;
+use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 
 /// One owner.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,15 +25,6 @@ pub enum Owner {
     Transaction(TxnId),
     /// The connector that reports on flows of a kind.
     Connector(ReportKind),
-}
-
-impl Owner {
-    /// The address behind a request; on a listener without rates, the peer's.
-    #[must_use]
-    pub fn of_sender(request: &HttpRequest) -> Self {
-        let rates = request.app_data::<Data<Rates>>();
-        Self::Address(rates.map_or_else(|| peer(request), |rates| rates.address(request)))
-    }
 }
 
 /// Owners from the outermost to the innermost.

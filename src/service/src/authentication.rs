@@ -1,35 +1,103 @@
-//! Judges key and app pairs, and remembers each verdict for less than a second.
+//! Authentication of callers: the holder of a key, for one of its apps (specification, "Authentication").
 //!
-//! One gate per worker, without locks. A remembered pair costs one SHA-256 and one look-up, and
-//! nothing is allocated; the time it is remembered bounds how long a revoked key still works.
-//! Callers of the same unremembered pair wait for one question to the store.
+//! Only a [`KeyGate`] makes a [`Caller`], so no use case can be called without one. A gate judges pairs of key and app, and
+//! remembers each verdict for less than a second. There is one gate per worker, without locks: a remembered pair costs one SHA-256
+//! and one look-up, and nothing is allocated. Callers of the same unremembered pair wait for one question to the store. A request
+//! that waits is judged again, so a revocation also ends requests that have begun.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, LocalBoxFuture, Ready, Shared, ready};
 use sakshi_domain::clock::Clock;
-use sakshi_domain::ids::AppId;
+use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::profile::Profile;
-use sakshi_domain::tenancy::KeyDigest;
+use sakshi_domain::tenancy::{App, KeyDigest};
 use sakshi_store::{KeyGrant, Store};
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::fmt;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use tokio::time::sleep_until;
 
 use crate::api_key::{ApiKey, KEY_CHARS, sha256};
-use crate::caller::{Caller, Verdict};
 use crate::error::ServiceError;
 
 /// How long a verdict is remembered, counted from before the store was asked.
-pub(super) const REMEMBERED: Duration = Duration::from_millis(800);
+const REMEMBERED: Duration = Duration::from_millis(800);
 /// Pairs remembered by one worker.
 const PAIRS_MAX: usize = 8_192;
 /// Characters of an app id.
 const APP_CHARS_MAX: usize = 64;
 
 const _: () = assert!(REMEMBERED.as_millis() < 1_000, "revocation is effective within a second");
+
+/// An authenticated client with one of its apps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// Whose credits are spent.
+    pub client: ClientId,
+    /// On whose behalf; its settings are at most a second old.
+    pub app: Arc<App>,
+    /// With which key.
+    pub key_id: KeyId,
+    /// How long that is known.
+    verdict: Verdict,
+}
+
+impl Caller {
+    /// Judges the caller again, if the verdict is not fresh: a key that was revoked while a request
+    /// waited ends that request, too. To be called after every wait and before every debit.
+    ///
+    /// # Errors
+    /// [`ServiceError::Unauthorized`] when the pair is no longer good; the store's when that cannot be told.
+    pub async fn judge_again(&self) -> Result<(), ServiceError> {
+        if self.verdict.is_fresh() {
+            return Ok(());
+        }
+        let gate = self.verdict.gate.upgrade().ok_or(ServiceError::Unauthorized)?;
+        gate.admit_digest(self.verdict.key, &self.app.app_id).await.map(drop)
+    }
+
+    /// Ends when the caller is found to be no longer good, and never otherwise. While that cannot be
+    /// told it goes on; who waits judges once more before it acts.
+    pub async fn until_revoked(&self) {
+        let mut until = self.verdict.until;
+        loop {
+            sleep_until(until.into()).await;
+            let Some(gate) = self.verdict.gate.upgrade() else { return };
+            until = match gate.admit_digest(self.verdict.key, &self.app.app_id).await {
+                Ok(caller) => caller.verdict.until,
+                Err(ServiceError::Unauthorized) => return,
+                Err(_) => Instant::now() + REMEMBERED,
+            };
+        }
+    }
+}
+
+/// What was found out about a pair of key and app, and until when it may be relied on.
+#[derive(Clone, Debug)]
+struct Verdict {
+    gate: Weak<KeyGate>,
+    key: KeyDigest,
+    until: Instant,
+}
+
+impl Verdict {
+    fn is_fresh(&self) -> bool {
+        Instant::now() < self.until
+    }
+}
+
+/// Of the same key.
+impl PartialEq for Verdict {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Verdict {}
 
 type Judged = Result<Caller, ServiceError>;
 type Asked = Shared<LocalBoxFuture<'static, Judged>>;
