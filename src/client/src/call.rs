@@ -21,19 +21,22 @@ pub struct Call<T> {
 
 impl<T> Call<T> {
     /// Without a body.
-    pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
+    pub fn new(method: Method, path: impl Into<String>) -> Self {
         Self { method, path: path.into(), body: None, idempotency_key: None, answer: PhantomData }
     }
 
-    pub(crate) fn get(path: impl Into<String>) -> Self {
+    /// A GET.
+    pub fn get(path: impl Into<String>) -> Self {
         Self::new(Method::GET, path)
     }
 
-    pub(crate) fn post(path: impl Into<String>, body: &impl Serialize) -> Self {
+    /// A POST with a JSON body.
+    pub fn post(path: impl Into<String>, body: &impl Serialize) -> Self {
         Self::new(Method::POST, path).body(body)
     }
 
-    pub(crate) fn body(self, body: &impl Serialize) -> Self {
+    /// The same operation with a JSON body.
+    pub fn body(self, body: &impl Serialize) -> Self {
         Self { body: Some(serde_json::to_vec(body)), ..self }
     }
 
@@ -72,6 +75,7 @@ impl Display for Page {
 }
 
 /// Text as one segment of a path, whatever it contains.
-pub(crate) fn segment(text: &str) -> String {
+#[must_use]
+pub fn segment(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use reqwest::StatusCode;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -89,7 +90,8 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.message.is_empty() {
-            return write!(formatter, "the service answered {}", self.status);
+            let status = StatusCode::from_u16(self.status).map_or_else(|_| self.status.to_string(), |status| status.to_string());
+            return write!(formatter, "the service answered {status}");
         }
         formatter.write_str(&self.message)?;
         for FieldError { field, message } in &self.errors {
@@ -122,7 +124,7 @@ mod tests {
     #[test]
     fn a_body_of_something_else_leaves_the_status() {
         for body in [&b"<html>"[..], b"", b"[]", br#"{"message":7}"#] {
-            assert_eq!(Refusal::read(502, body).to_string(), "the service answered 502");
+            assert_eq!(Refusal::read(502, body).to_string(), "the service answered 502 Bad Gateway");
         }
     }
 }

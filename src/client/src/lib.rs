@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 use self::answers::{LedgerEntry, Registrations, Statement};
-pub use self::call::{Call, Page};
+pub use self::call::{Call, Page, segment};
 pub use self::error::{Error, FieldError, Refusal};
 
 /// The header with a client's API key.
@@ -102,13 +102,19 @@ impl Client {
     /// No answer came, the service refuses, or the answer is not what the call promises.
     pub async fn send<T: DeserializeOwned>(&self, call: Call<T>) -> Result<T, Error> {
         let what = format!("{} {}", call.method, call.path);
+        let body = self.send_raw(call).await?;
+        serde_json::from_slice(&body).map_err(|reason| Error::Answer { what, reason })
+    }
+
+    /// Does a call; the bytes of the answer.
+    ///
+    /// # Errors
+    /// No answer came, or the service refuses.
+    pub async fn send_raw<T>(&self, call: Call<T>) -> Result<Vec<u8>, Error> {
         let answer = self.request(call)?.send().await.map_err(|error| Error::unreachable(&error))?;
         let status = answer.status();
         let body = answer.bytes().await.map_err(|error| Error::unreachable(&error))?;
-        if !status.is_success() {
-            return Err(Error::Refused(Refusal::read(status.as_u16(), &body)));
-        }
-        serde_json::from_slice(&body).map_err(|reason| Error::Answer { what, reason })
+        if status.is_success() { Ok(body.into()) } else { Err(Error::Refused(Refusal::read(status.as_u16(), &body))) }
     }
 
     /// The request of a call, for a caller that sends it in its own way.

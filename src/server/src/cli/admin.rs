@@ -3,11 +3,12 @@
 use std::io::Write;
 
 use clap::{Args, Subcommand, ValueEnum};
+use sakshi_client::{Credentials, Page, internal};
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::api::{Api, Identity};
+use super::api::Api;
 use super::{CliError, paint};
 use crate::settings::{Sources, internal_reach};
 
@@ -215,7 +216,7 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Write) -
             (reach.url, token.clone().unwrap_or(reach.admin_token))
         }
     };
-    let api = Api::new(url, Identity::Operator(token))?;
+    let api = Api::new(url, Credentials::Bearer(token))?;
     let (answer, view) = ask(&api, &admin.subject).await?;
     if admin.json {
         writeln!(out, "{answer:#}")?;
@@ -248,42 +249,34 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         Subject::Apps(apps) => ask_apps(api, apps).await,
         Subject::Keys(keys) => ask_keys(api, keys).await,
         Subject::Credits(credits) => ask_credits(api, credits).await,
-        Subject::Events { app_id, paging } => {
-            let path = format!("/admin/v1/apps/{}/events", part(app_id));
-            Ok((api.get(&paged(&path, *paging)).await?, View::Rows("events", EVENT)))
-        }
-        Subject::WealthUrls(urls) => Ok((api.patch(&format!("/admin/v1/apps/{}", part(&urls.app_id)), &urls.change()).await?, View::Pairs)),
-        Subject::WebhookUrls { app_id } => {
-            let answer = api.get(&format!("/admin/v1/apps/{}/webhook-urls", part(app_id))).await?;
-            Ok((answer, View::Rows("webhook_urls", WEBHOOK_URL)))
-        }
+        Subject::Events { app_id, paging } => Ok((api.json(internal::events(app_id, paging.page())).await?, View::Rows("events", EVENT))),
+        Subject::WealthUrls(urls) => Ok((api.json(internal::change_app(&urls.app_id, &urls.change())).await?, View::Pairs)),
+        Subject::WebhookUrls { app_id } => Ok((api.json(internal::webhook_urls(app_id)).await?, View::Rows("webhook_urls", WEBHOOK_URL))),
         Subject::Flow { flow_id } => {
-            let answer = api.get(&format!("/admin/v1/flows/{}/deliveries", part(flow_id))).await?;
-            Ok((answer, View::PairsAndRows("deliveries", FLOW_DELIVERY)))
+            Ok((api.json(internal::flow_deliveries(flow_id)).await?, View::PairsAndRows("deliveries", FLOW_DELIVERY)))
         }
-        Subject::Delivery { txn_id } => Ok((api.get(&format!("/admin/v1/transactions/{}/delivery", part(txn_id))).await?, View::Pairs)),
-        Subject::Tree => Ok((api.get("/admin/v1/tree").await?, View::Tree)),
+        Subject::Delivery { txn_id } => Ok((api.json(internal::delivery(txn_id)).await?, View::Pairs)),
+        Subject::Tree => Ok((api.json(internal::tree()).await?, View::Tree)),
     }
 }
 
 async fn ask_clients(api: &Api, clients: &Clients) -> Result<(Value, View), CliError> {
     match clients {
-        Clients::Create { name } => Ok((api.post("/admin/v1/clients", &json!({ "name": name })).await?, View::Pairs)),
-        Clients::List(paging) => Ok((api.get(&paged("/admin/v1/clients", *paging)).await?, View::Rows("clients", CLIENT))),
+        Clients::Create { name } => Ok((api.json(internal::create_client(name)).await?, View::Pairs)),
+        Clients::List(paging) => Ok((api.json(internal::clients(paging.page())).await?, View::Rows("clients", CLIENT))),
     }
 }
 
 async fn ask_apps(api: &Api, apps: &Apps) -> Result<(Value, View), CliError> {
     match apps {
-        Apps::Create { client_id, name } => Ok((api.post(&of(client_id, "apps"), &json!({ "name": name })).await?, View::Pairs)),
-        Apps::List { client_id } => Ok((api.get(&of(client_id, "apps")).await?, View::Rows("apps", APP))),
+        Apps::Create { client_id, name } => Ok((api.json(internal::create_app(client_id, name)).await?, View::Pairs)),
+        Apps::List { client_id } => Ok((api.json(internal::apps(client_id)).await?, View::Rows("apps", APP))),
         Apps::Patch { app_id, spelling } => {
             let word = match spelling {
                 SpellingWord::Snake => "snake_case",
                 SpellingWord::Camel => "camelCase",
             };
-            let change = json!({ "payload_spelling": word });
-            Ok((api.patch(&format!("/admin/v1/apps/{}", part(app_id)), &change).await?, View::Pairs))
+            Ok((api.json(internal::change_app(app_id, &json!({ "payload_spelling": word }))).await?, View::Pairs))
         }
     }
 }
@@ -292,44 +285,38 @@ async fn ask_keys(api: &Api, keys: &Keys) -> Result<(Value, View), CliError> {
     match keys {
         Keys::Issue { client_id, label, environments, expires_at } => {
             let environments = (!environments.is_empty()).then_some(environments);
-            let body = json!({ "label": label, "environments": environments, "expires_at": expires_at });
-            Ok((api.post(&of(client_id, "keys"), &body).await?, View::Pairs))
+            let terms = json!({ "label": label, "environments": environments, "expires_at": expires_at });
+            Ok((api.json(internal::issue_key(client_id, &terms)).await?, View::Pairs))
         }
-        Keys::List { client_id } => Ok((api.get(&of(client_id, "keys")).await?, View::Rows("keys", KEY))),
+        Keys::List { client_id } => Ok((api.json(internal::keys(client_id)).await?, View::Rows("keys", KEY))),
         Keys::Rotate { key_id, overlap_s } => {
-            let path = format!("/admin/v1/keys/{}/rotate", part(key_id));
-            Ok((api.post(&path, &json!({ "overlap_s": overlap_s })).await?, View::Pairs))
+            Ok((api.json(internal::rotate_key(key_id, &json!({ "overlap_s": overlap_s }))).await?, View::Pairs))
         }
-        Keys::Revoke { key_id } => Ok((api.delete(&format!("/admin/v1/keys/{}", part(key_id))).await?, View::Pairs)),
+        Keys::Revoke { key_id } => Ok((api.json(internal::revoke_key(key_id)).await?, View::Pairs)),
     }
 }
 
 async fn ask_credits(api: &Api, credits: &Credits) -> Result<(Value, View), CliError> {
-    let moved = |kind: &str, amount: i64, reference: &str| json!({ "kind": kind, "amount": amount, "reference": reference });
+    let moved = |client: &str, kind: &str, amount: i64, reference: &str| {
+        internal::move_credits(client, &json!({ "kind": kind, "amount": amount, "reference": reference }))
+    };
     match credits {
         Credits::Grant { client_id, amount, reference } => {
-            Ok((api.post(&of(client_id, "credits"), &moved("grant", *amount, reference)).await?, View::Pairs))
+            Ok((api.json(moved(client_id, "grant", *amount, reference)).await?, View::Pairs))
         }
         Credits::Adjust { client_id, amount, reference } => {
-            Ok((api.post(&of(client_id, "credits"), &moved("adjust", *amount, reference)).await?, View::Pairs))
+            Ok((api.json(moved(client_id, "adjust", *amount, reference)).await?, View::Pairs))
         }
-        Credits::Balance { client_id } => Ok((api.get(&of(client_id, "credits")).await?, View::Pairs)),
+        Credits::Balance { client_id } => Ok((api.json(internal::balance(client_id)).await?, View::Pairs)),
         Credits::Statement { client_id, paging } => {
-            Ok((api.get(&paged(&of(client_id, "statement"), *paging)).await?, View::Rows("entries", ENTRY)))
+            Ok((api.json(internal::statement(client_id, paging.page())).await?, View::Rows("entries", ENTRY)))
         }
-        Credits::Audit => Ok((api.get("/admin/v1/credits/audit").await?, View::Rows("clients", AUDIT))),
+        Credits::Audit => Ok((api.json(internal::audit()).await?, View::Rows("clients", AUDIT))),
     }
 }
 
-fn of(client_id: &str, what: &str) -> String {
-    format!("/admin/v1/clients/{}/{what}", part(client_id))
-}
-
-fn paged(path: &str, paging: Paging) -> String {
-    format!("{path}?page={}&page_size={}", paging.page, paging.page_size)
-}
-
-/// Text as one segment of a path, whatever it holds.
-fn part(text: &str) -> String {
-    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+impl Paging {
+    const fn page(self) -> Page {
+        Page { page: self.page, page_size: self.page_size }
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::io::Write;
 
-use super::api::{Api, Identity};
+use sakshi_client::{Call, Credentials};
+
+use super::api::Api;
 use super::{CliError, Healthcheck};
 use crate::settings::{Sources, internal_reach};
 
@@ -11,8 +13,8 @@ pub(super) async fn run(options: &Healthcheck, sources: &Sources, out: &mut dyn 
         Some(url) => url.clone(),
         None => internal_reach(sources, None)?.url,
     };
-    match Api::new(base, Identity::Nobody)?.get("readyz").await {
-        Ok(_) => {
+    match Api::new(base, Credentials::None)?.done(Call::<()>::get("/readyz")).await {
+        Ok(()) => {
             writeln!(out, "ready")?;
             Ok(true)
         }

@@ -2,7 +2,7 @@
 //! serving.
 
 use clap::Args;
-use reqwest::{Client, Response};
+use sakshi_client::{Call, Client, Credentials, public};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
 use serde_json::{Value, json};
@@ -21,7 +21,9 @@ use crate::settings::{LogFormat, Sources, load};
 use crate::telemetry;
 use crate::telemetry::Figures;
 
-/// How long the walk waits for its webhook.
+/// How long the service may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the demo waits for its webhook.
 const WEBHOOK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Options of `demo`.
@@ -66,9 +68,10 @@ async fn walk(
 
     let mut timeline = Timeline::begin(out);
     timeline.title(&format!("sakshi demo: one verification at {}", node.public_base))?;
-    let walk = Walk { http: Client::builder().no_proxy().build()?, base: node.public_base.clone(), first };
-    walk.verify(&receiver, &mut timeline).await?;
-    ways_on(timeline.out(), &node, &walk.first, &receiver)?;
+    let credentials = Credentials::Client { key: first.key.reveal().into(), app: first.app.as_str().to_owned() };
+    let api = Client::new(sakshi_client::http(TIMEOUT, false)?, node.public_base.parse()?, credentials);
+    verify(&api, &receiver, &mut timeline).await?;
+    ways_on(timeline.out(), &node, &first, &receiver)?;
     Ok((node, signals, receiver, directory))
 }
 
@@ -96,57 +99,34 @@ async fn start(options: Demo, sources: &Sources, directory: &Path, metrics: Figu
 }
 
 /// One verification as client backend, resident and webhook receiver see it.
-struct Walk {
-    http: Client,
-    base: String,
-    first: FirstClient,
-}
+async fn verify(api: &Client, receiver: &WebhookReceiver, timeline: &mut Timeline<'_>) -> Result<(), Failure> {
+    let request = json!({
+        "claims": ["name", "dob", "gender", "address", "pincode"], "channel": "web", "language": "english",
+        "face_auth": true, "webhook_url": receiver.url("/hook"), "client_reference_id": "order-42",
+    });
+    timeline.line("init", &format!("client asks for {}", request["claims"]))?;
+    let opened = api.send(public::init(&request).read_as::<Value>()).await?;
+    let txn = text(&opened, "txnId")?;
+    timeline.line("", &format!("txnId {txn}, expires {}", text(&opened, "expiresAt")?))?;
+    let intent = text(&opened, "intentJwt")?;
+    let claims = sakshi_authority::intent::decode_unverified(intent)?;
+    timeline.line("intent", &format!("signed for the identity app: {} characters, sc {}", intent.len(), claims.sc))?;
 
-impl Walk {
-    async fn verify(&self, receiver: &WebhookReceiver, timeline: &mut Timeline<'_>) -> Result<(), Failure> {
-        let request = json!({
-            "claims": ["name", "dob", "gender", "address", "pincode"], "channel": "web", "language": "english",
-            "face_auth": true, "webhook_url": receiver.url("/hook"), "client_reference_id": "order-42",
-        });
-        timeline.line("init", &format!("client asks for {}", request["claims"]))?;
-        let opened = self.call(self.http.post(self.url("/api/v1/nationalid-ovse/init")).json(&request)).await?;
-        let txn = text(&opened, "txnId")?;
-        timeline.line("", &format!("txnId {txn}, expires {}", text(&opened, "expiresAt")?))?;
-        let intent = text(&opened, "intentJwt")?;
-        let claims = sakshi_authority::intent::decode_unverified(intent)?;
-        timeline.line("intent", &format!("signed for the identity app: {} characters, sc {}", intent.len(), claims.sc))?;
+    let pending = api.send(public::result(txn)).await?;
+    timeline.line("poll", &pending.to_string())?;
 
-        let pending = self.call(self.http.get(self.url(&format!("/api/v1/nationalid-ovse/result/{txn}")))).await?;
-        timeline.line("poll", &pending.to_string())?;
+    timeline.line("consent", "the resident looks into the camera and agrees (sandbox identity app)")?;
+    let answer = json!({ "intent": intent, "resident": "asha", "action": "approve" });
+    let posted = api.send(Call::<Value>::post("/sandbox/app/answer", &answer)).await?;
+    let status = posted["callback"]["status"].as_u64().unwrap_or_default();
+    timeline.line("callback", &format!("signed SD-JWT posted, verified and accepted with {status}"))?;
 
-        timeline.line("consent", "the resident looks into the camera and agrees (sandbox identity app)")?;
-        let answer = json!({ "intent": intent, "resident": "asha", "action": "approve" });
-        let posted = checked(self.http.post(self.url("/sandbox/app/answer")).json(&answer).send().await?).await?;
-        let status = posted["callback"]["status"].as_u64().unwrap_or_default();
-        timeline.line("callback", &format!("signed SD-JWT posted, verified and accepted with {status}"))?;
-
-        let Some(webhook) = receiver.wait_for(1, WEBHOOK_PATIENCE).await.pop() else { return Err("no webhook came".into()) };
-        timeline.line("webhook", &received(&webhook))?;
-        let result = self.call(self.http.get(self.url(&format!("/api/v1/nationalid-ovse/result/{txn}")))).await?;
-        let same = serde_json::from_slice::<Value>(&webhook.body).is_ok_and(|body| body == result);
-        timeline.line("result", if same { "the poll answers the same body" } else { "the poll answers another body" })?;
-        if same { Ok(()) } else { Err("webhook and result differ".into()) }
-    }
-
-    async fn call(&self, request: reqwest::RequestBuilder) -> Result<Value, Failure> {
-        let request = request.header("X-API-KEY", self.first.key.reveal()).header("X-API-APP-ID", self.first.app.as_str());
-        checked(request.send().await?).await
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.base)
-    }
-}
-
-async fn checked(response: Response) -> Result<Value, Failure> {
-    let status = response.status();
-    let body: Value = response.json().await?;
-    if status.is_success() { Ok(body) } else { Err(format!("{status}: {body}").into()) }
+    let Some(webhook) = receiver.wait_for(1, WEBHOOK_PATIENCE).await.pop() else { return Err("no webhook came".into()) };
+    timeline.line("webhook", &received(&webhook))?;
+    let result = api.send(public::result(txn)).await?;
+    let same = serde_json::from_slice::<Value>(&webhook.body).is_ok_and(|body| body == result);
+    timeline.line("result", if same { "the poll answers the same body" } else { "the poll answers another body" })?;
+    if same { Ok(()) } else { Err("webhook and result differ".into()) }
 }
 
 fn text<'a>(body: &'a Value, field: &str) -> Result<&'a str, Failure> {

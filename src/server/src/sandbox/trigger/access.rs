@@ -5,6 +5,7 @@
 //! revokes it at the end.
 
 use clap::Args;
+use sakshi_client::{Call, Credentials, Page, internal};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::profile::Profile;
 use secrecy::SecretString;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use url::Url;
 
 use crate::cli::CliError;
-use crate::cli::api::{Api, Identity};
+use crate::cli::api::Api;
 use crate::sandbox::timeline::Timeline;
 use crate::settings::{Sources, internal_reach, profile, public_reach};
 
@@ -68,15 +69,15 @@ impl Session {
     pub(super) async fn open(access: &Access, sources: &Sources) -> Result<Self, CliError> {
         let base = access.base.clone().map_or_else(|| public_reach(sources), Ok)?;
         let reach = internal_reach(sources, access.internal.as_ref())?;
-        let operator = Api::new(reach.url, Identity::Operator(access.token.clone().unwrap_or(reach.admin_token)))?;
+        let operator = Api::new(reach.url, Credentials::Bearer(access.token.clone().unwrap_or(reach.admin_token)))?;
         require_sandbox(&base).await?;
         let (key, app, is_own_app, issued) = match (&access.key, &access.app) {
             (Some(key), Some(app)) => (key.clone(), app.clone(), false, None),
             (Some(_), None) => return Err(CliError::Local("a key alone is not enough: say with --app for which app of its client".into())),
             (None, _) if profile(sources)? != Profile::Sandbox => return Err(CliError::Local(NO_KEY.to_owned())),
             (None, Some(app)) => {
-                let known = operator.get(&format!("/admin/v1/apps/{}", segment(app))).await?;
-                let (key, id) = issue(&operator, &text(&known, "client_id")?).await?;
+                let client = operator.send(internal::app(app)).await?.client_id;
+                let (key, id) = issue(&operator, &client).await?;
                 (key, app.clone(), false, Some(id))
             }
             (None, None) => {
@@ -86,7 +87,7 @@ impl Session {
                 (key, app, true, Some(id))
             }
         };
-        let client = Api::new(base.clone(), Identity::Client { key, app: app.clone() })?;
+        let client = Api::new(base.clone(), Credentials::Client { key, app: app.clone() })?;
         Ok(Self { base, client, operator, app, is_own_app, issued })
     }
 
@@ -110,40 +111,39 @@ impl Session {
     /// Revokes a key that was issued for this run.
     pub(super) async fn end(&self) -> Result<(), CliError> {
         let Some(key) = &self.issued else { return Ok(()) };
-        self.operator.delete(&format!("/admin/v1/keys/{}", segment(key))).await.map(drop)
+        self.operator.done(internal::revoke_key(key)).await
     }
 }
 
 /// Nothing is ordered from a service that would order it from a real upstream.
 async fn require_sandbox(base: &Url) -> Result<(), CliError> {
-    match Api::new(base.clone(), Identity::Nobody)?.get("/sandbox/flows").await {
+    match Api::new(base.clone(), Credentials::None)?.done(Call::<()>::get("/sandbox/flows")).await {
         Err(CliError::NotFound(_)) => Err(CliError::Refused(format!(
             "the service at {base} is no sandbox: trigger plays the outcomes of a sandbox's own upstreams, and drives nothing else"
         ))),
-        answered => answered.map(drop),
+        answered => answered,
     }
 }
 
 async fn issue(operator: &Api, client: &str) -> Result<(SecretString, String), CliError> {
     let until = SystemClock.now() + KEY_LIFETIME;
     let asked = json!({ "label": OWN_APP, "environments": ["sandbox"], "expires_at": until });
-    let issued = operator.post(&format!("/admin/v1/clients/{}/keys", segment(client)), &asked).await?;
-    Ok((SecretString::from(text(&issued, "api_key")?), text(&issued, "key_id")?))
+    let issued = operator.send(internal::issue_key(client, &asked)).await?;
+    Ok((SecretString::from(issued.api_key), issued.key_id))
 }
 
 async fn first_client(operator: &Api) -> Result<String, CliError> {
-    let known = operator.get("/admin/v1/clients?page=1&page_size=1").await?;
+    let known = operator.send(internal::clients(Page { page: 1, page_size: 1 })).await?;
     let first = known["clients"].get(0).ok_or_else(|| CliError::Refused(NO_CLIENT.to_owned()))?;
     text(first, "client_id")
 }
 
 async fn own_app(operator: &Api, client: &str) -> Result<String, CliError> {
-    let path = format!("/admin/v1/clients/{}/apps", segment(client));
-    let known = operator.get(&path).await?;
+    let known = operator.send(internal::apps(client)).await?;
     let own = known["apps"].as_array().into_iter().flatten().find(|app| app["name"] == OWN_APP);
     match own {
         Some(app) => text(app, "app_id"),
-        None => text(&operator.post(&path, &json!({ "name": OWN_APP })).await?, "app_id"),
+        None => Ok(operator.send(internal::create_app(client, OWN_APP)).await?.app_id),
     }
 }
 
@@ -151,9 +151,4 @@ async fn own_app(operator: &Api, client: &str) -> Result<String, CliError> {
 pub(super) fn text(answer: &Value, member: &str) -> Result<String, CliError> {
     let found = answer[member].as_str().map(str::to_owned);
     found.ok_or_else(|| CliError::Refused(format!("the service's answer has no {member}; is it of another version?")))
-}
-
-/// Text as one segment of a path, whatever it holds.
-pub(super) fn segment(text: &str) -> String {
-    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }

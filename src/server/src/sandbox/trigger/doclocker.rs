@@ -1,6 +1,7 @@
 //! Documents from a locker: init, the person's decision, webhook, details.
 
 use clap::ValueEnum;
+use sakshi_client::public;
 use serde_json::{Value, json};
 
 use super::walk::{Poll, Walk, is_pending};
@@ -20,9 +21,9 @@ pub(super) enum Outcome {
 pub(super) async fn drive(walk: &mut Walk<'_, '_>, outcome: Outcome) -> Result<bool, CliError> {
     walk.hook.register(walk.session, walk.timeline, "DocLocker").await?;
     let order = json!({ "docs": ["driving_licence", "degree_certificate"], "consent": "Y", "consent_text": "I agree that these documents are fetched." });
-    let (opened, transaction) = walk.order("/api/v1/doclocker/init", &order, "transactionId").await?;
+    let (opened, transaction) = walk.order(public::doclocker(&order), "transactionId").await?;
     walk.page(&opened["requestUrl"])?;
-    let poll = Poll::Get(format!("/api/v1/doclocker/details/{transaction}"));
+    let poll = Poll::Documents(transaction.clone());
     let mut good = walk.poll_pending(&poll).await?;
     good &= walk.play("doclocker", &transaction, &word(outcome)).await?.refused == 0;
 

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use clap::ValueEnum;
+use sakshi_client::public;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -37,11 +38,11 @@ pub(super) async fn drive(walk: &mut Walk<'_, '_>, outcome: Outcome, signers: u8
         order["responseUrl"] = url.into();
     }
     walk.hook.introduce(walk.timeline, "named in the order")?;
-    let (opened, document) = walk.order("/api/v1/esign/request", &order, "documentId").await?;
+    let (opened, document) = walk.order(public::esign(&order), "documentId").await?;
     for signer in opened["signerInfo"].as_array().into_iter().flatten() {
         walk.page(&signer["signingUrl"])?;
     }
-    let poll = Poll::Post("/api/v1/esign/status", json!({ "documentId": document }));
+    let poll = Poll::Document(document.clone());
     let mut good = walk.poll_pending(&poll).await?;
     if outcome == Outcome::Lapsed {
         lapse(walk, &poll).await?;

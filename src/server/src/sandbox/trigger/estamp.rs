@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use clap::ValueEnum;
+use sakshi_client::public;
 use serde_json::{Value, json};
 
 use super::walk::Walk;
@@ -37,7 +38,7 @@ pub(super) async fn drive(walk: &mut Walk<'_, '_>, outcome: Outcome, api_type: A
         "document": { "documentName": "lease.pdf", "base64FileData": BASE64_STANDARD.encode(esign::DOCUMENT) },
         "signatoriesInfo": [{ "name": "Asha Rao", "emailID": "asha@example.com", "signType": "electronic" }],
     });
-    let (_, estamp) = walk.order("/api/v1/estamp/init", &order, "eStampId").await?;
+    let (_, estamp) = walk.order(public::estamp(&order), "eStampId").await?;
     let mut good = walk.play("estamp", &estamp, &word(outcome)).await?.refused == 0;
 
     let webhooks = walk.flow_webhooks(&estamp).await?;

@@ -1,11 +1,12 @@
 //! Where the webhook of the driven flow goes: to a receiver of this run, which shows it and lets it
 //! be compared with the poll; to a URL that was given; or wherever the app's go.
 
+use sakshi_client::{internal, public};
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
 use serde_json::json;
 use url::Url;
 
-use super::access::{Session, segment};
+use super::access::Session;
 use crate::cli::CliError;
 use crate::sandbox::timeline::Timeline;
 
@@ -59,7 +60,7 @@ impl Hook {
     /// Registers the URL for an API type of the app, as a client does.
     pub(super) async fn register(&self, session: &Session, timeline: &mut Timeline<'_>, api_type: &str) -> Result<(), CliError> {
         if let Some(url) = self.url() {
-            session.client.put("/api/v1/user/webhook", &json!({ "apiType": api_type, "webhookUrl": url })).await?;
+            session.client.json(public::register_webhook(&json!({ "apiType": api_type, "webhookUrl": url }))).await?;
         }
         self.introduce(timeline, &format!("registered for {api_type}"))
     }
@@ -68,7 +69,7 @@ impl Hook {
     pub(super) async fn register_wealth(&self, session: &Session, timeline: &mut Timeline<'_>) -> Result<(), CliError> {
         if let Some(url) = self.url() {
             let urls = json!({ "consent_webhook_url": url, "data_webhook_url": url, "historical_webhook_url": url });
-            session.operator.patch(&format!("/admin/v1/apps/{}", segment(&session.app)), &urls).await?;
+            session.operator.json(internal::change_app(&session.app, &urls)).await?;
         }
         self.introduce(timeline, "set by the operator for consent, data and historical data")
     }

@@ -1,7 +1,8 @@
 //! A verification: init, the sandbox's identity app, webhook, result.
 
 use clap::ValueEnum;
-use serde_json::json;
+use sakshi_client::{Call, public};
+use serde_json::{Value, json};
 
 use super::walk::{Poll, Walk, is_pending};
 use super::word;
@@ -27,13 +28,13 @@ pub(super) async fn drive(walk: &mut Walk<'_, '_>, outcome: Outcome) -> Result<b
         order["webhook_url"] = url.into();
     }
     walk.hook.introduce(walk.timeline, "named in the order")?;
-    let (opened, txn) = walk.order("/api/v1/nationalid-ovse/init", &order, "txnId").await?;
+    let (opened, txn) = walk.order(public::init(&order), "txnId").await?;
     walk.page(&opened["requestUrl"])?;
-    let poll = Poll::Get(format!("/api/v1/nationalid-ovse/result/{txn}"));
+    let poll = Poll::Result(txn.clone());
     let mut good = walk.poll_pending(&poll).await?;
 
     let answer = json!({ "intent": opened["intentJwt"], "resident": "asha", "action": word(outcome) });
-    let posted = walk.session.client.post("/sandbox/app/answer", &answer).await?;
+    let posted = walk.session.client.send(Call::<Value>::post("/sandbox/app/answer", &answer)).await?;
     let told = match posted["callback"]["status"].as_u64() {
         Some(status) => format!("{}: posted to the callback and answered {status}", word(outcome)),
         None => format!("{}: nothing is posted", word(outcome)),

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use sakshi_client::{Call, internal, public, segment};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::access::{Session, segment, text};
+use super::access::{Session, text};
 use super::hook::Hook;
 use crate::cli::CliError;
 use crate::sandbox::listen::pretty::pretty;
@@ -25,16 +26,21 @@ pub(super) struct Walk<'a, 'out> {
     pub(super) timeline: &'a mut Timeline<'out>,
 }
 
-/// How a flow is polled.
+/// What is polled, by its id.
 pub(super) enum Poll {
-    Get(String),
-    Post(&'static str, Value),
+    /// The result of a verification.
+    Result(String),
+    /// The state of a document to be signed.
+    Document(String),
+    /// Documents of a locker.
+    Documents(String),
 }
 
 impl Walk<'_, '_> {
     /// Orders the flow; the answer and the id in it.
-    pub(super) async fn order(&mut self, path: &str, order: &Value, id: &str) -> Result<(Value, String), CliError> {
-        let opened = self.session.client.post(path, order).await?;
+    pub(super) async fn order<T>(&mut self, order: Call<T>, id: &str) -> Result<(Value, String), CliError> {
+        let path = order.path.clone();
+        let opened = self.session.client.json(order).await?;
         let named = text(&opened, id)?;
         self.timeline.line("order", &format!("POST {path}: {id} {named}"))?;
         Ok((opened, named))
@@ -47,10 +53,12 @@ impl Walk<'_, '_> {
 
     /// Polls, silently.
     pub(super) async fn ask(&self, poll: &Poll) -> Result<Value, CliError> {
-        match poll {
-            Poll::Get(path) => self.session.client.get(path).await,
-            Poll::Post(path, body) => self.session.client.post(path, body).await,
-        }
+        let call = match poll {
+            Poll::Result(txn) => public::result(txn),
+            Poll::Document(id) => public::esign_status(id),
+            Poll::Documents(id) => public::doclocker_details(id),
+        };
+        self.session.client.send(call).await
     }
 
     /// Polls a flow that must not have ended.
@@ -64,7 +72,7 @@ impl Walk<'_, '_> {
     /// Has the sandbox's upstream play an outcome; how many of its reports were new to the service.
     pub(super) async fn play(&mut self, flow: &str, id: &str, outcome: &str) -> Result<Played, CliError> {
         let path = format!("/sandbox/flows/{flow}/{}", segment(id));
-        let answer = self.session.client.post(&path, &json!({ "outcome": outcome })).await?;
+        let answer = self.session.client.send(Call::<Value>::post(path, &json!({ "outcome": outcome }))).await?;
         let mut played = Played { accepted: 0, refused: 0 };
         for report in answer["reported"].as_array().into_iter().flatten() {
             let said = |member: &str| report[member].as_str().unwrap_or_default();
@@ -81,11 +89,13 @@ impl Walk<'_, '_> {
 
     /// Waits until every webhook of a flow was attempted, and tells of each; how many there are.
     pub(super) async fn flow_webhooks(&mut self, id: &str) -> Result<usize, CliError> {
-        let path = format!("/admin/v1/flows/{}/deliveries", segment(id));
-        let answer = self.attempted(&path, |answer| {
-            let rows = answer["deliveries"].as_array().into_iter().flatten();
-            rows.clone().all(|row| !matches!(row["state"].as_str(), Some("waiting" | "under_way")))
-        });
+        let answer = self.attempted(
+            || internal::flow_deliveries(id),
+            |answer| {
+                let rows = answer["deliveries"].as_array().into_iter().flatten();
+                rows.clone().all(|row| !matches!(row["state"].as_str(), Some("waiting" | "under_way")))
+            },
+        );
         let answer = answer.await?;
         let rows = answer["deliveries"].as_array().map(Vec::as_slice).unwrap_or_default();
         self.show_received()?;
@@ -100,8 +110,7 @@ impl Walk<'_, '_> {
 
     /// The same for the one webhook of a transaction, if there is one.
     pub(super) async fn transaction_webhook(&mut self, txn: &str) -> Result<usize, CliError> {
-        let path = format!("/admin/v1/transactions/{}/delivery", segment(txn));
-        let answer = match self.attempted(&path, |answer| !answer["attempt"].is_null()).await {
+        let answer = match self.attempted(|| internal::delivery(txn), |answer| !answer["attempt"].is_null()).await {
             Ok(answer) => answer,
             Err(CliError::NotFound(_)) => {
                 self.timeline.line("webhook", "none")?;
@@ -115,10 +124,10 @@ impl Walk<'_, '_> {
     }
 
     /// What the operator's API says once `settled` holds, or patience is over.
-    async fn attempted(&self, path: &str, settled: impl Fn(&Value) -> bool) -> Result<Value, CliError> {
+    async fn attempted<T>(&self, call: impl Fn() -> Call<T>, settled: impl Fn(&Value) -> bool) -> Result<Value, CliError> {
         let end = Instant::now() + ATTEMPT_PATIENCE;
         loop {
-            let answer = self.session.operator.get(path).await?;
+            let answer = self.session.operator.json(call()).await?;
             if settled(&answer) || Instant::now() > end {
                 return Ok(answer);
             }

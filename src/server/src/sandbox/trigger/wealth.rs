@@ -2,6 +2,7 @@
 //! and a webhook for each report. There is no poll.
 
 use clap::ValueEnum;
+use sakshi_client::public;
 use serde_json::json;
 
 use super::walk::Walk;
@@ -29,7 +30,7 @@ pub(super) enum Outcome {
 pub(super) async fn drive(walk: &mut Walk<'_, '_>, outcome: Outcome) -> Result<bool, CliError> {
     walk.hook.register_wealth(walk.session, walk.timeline).await?;
     let order = json!({ "consent": "Y", "consent_text": "I agree that my accounts are looked at." });
-    let (opened, id) = walk.order("/api/v1/wealth/consents", &order, "uniqueIdentifier").await?;
+    let (opened, id) = walk.order(public::wealth_consent(&order), "uniqueIdentifier").await?;
     walk.timeline.line("", &format!("consentHandle {}", opened["consentHandle"].as_str().unwrap_or_default()))?;
     walk.page(&opened["requestUrl"])?;
     let played = walk.play("wealth", &id, &word(outcome)).await?;
