@@ -65,17 +65,3 @@ impl Handler<MoveCredits> for CreditLedger {
 pub(crate) fn no_answer() -> StoreError {
     StoreError::Unavailable("the credit ledger did not answer".into())
 }
-
-/// Makes the ledger panic while it handles a message.
-#[cfg(test)]
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Detonate;
-
-#[cfg(test)]
-impl Handler<Detonate> for CreditLedger {
-    type Result = ();
-    fn handle(&mut self, _: Detonate, _: &mut Self::Context) {
-        panic!("as the test asked");
-    }
-}

@@ -366,17 +366,3 @@ impl Handler<Pause> for WebhookDispatcher {
         self.paused = true;
     }
 }
-
-/// Makes the dispatcher panic while it handles a message.
-#[cfg(test)]
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Detonate;
-
-#[cfg(test)]
-impl Handler<Detonate> for WebhookDispatcher {
-    type Result = ();
-    fn handle(&mut self, _: Detonate, _: &mut Self::Context) {
-        panic!("as the test asked");
-    }
-}

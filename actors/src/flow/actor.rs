@@ -239,17 +239,3 @@ impl Handler<Retire> for FlowActor {
         }
     }
 }
-
-/// Makes the actor panic while it handles a message.
-#[cfg(test)]
-#[derive(Clone, Copy, Message)]
-#[rtype(result = "()")]
-pub(crate) struct Detonate;
-
-#[cfg(test)]
-impl Handler<Detonate> for FlowActor {
-    type Result = ();
-    fn handle(&mut self, _: Detonate, _: &mut Self::Context) {
-        panic!("as the test asked");
-    }
-}

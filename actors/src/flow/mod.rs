@@ -10,6 +10,3 @@ mod sweeper;
 pub(crate) use actor::{FlowActor, FlowContext, LAPSES_AT_ONCE};
 pub use handle::Flows;
 pub(crate) use sweeper::FlowSweeper;
-
-#[cfg(test)]
-pub(crate) use shard::DetonateFlow;

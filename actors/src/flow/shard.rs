@@ -84,20 +84,3 @@ impl Handler<WakeAt> for Shard<FlowActor> {
         self.wake_at(id, at.millis());
     }
 }
-
-/// Makes one flow's actor, or the shard itself, panic.
-#[cfg(test)]
-#[derive(Clone, Copy, Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct DetonateFlow(pub(crate) Option<FlowId>);
-
-#[cfg(test)]
-impl Handler<DetonateFlow> for Shard<FlowActor> {
-    type Result = ();
-    fn handle(&mut self, DetonateFlow(id): DetonateFlow, ctx: &mut Self::Context) {
-        match id {
-            Some(id) => actor(self, id, ctx).do_send(super::actor::Detonate),
-            None => panic!("as the test asked"),
-        }
-    }
-}

@@ -8,8 +8,8 @@ use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
 use sakshi_store::Outbox as _;
 use serde_json::Value;
 
+use super::panics::Panic;
 use super::{Fixture, declined, run, verified};
-use crate::dispatcher::Detonate;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -31,7 +31,7 @@ fn a_dispatcher_that_crashes_sends_every_webhook_once() {
         for mark in 0..60 {
             let id = fixture.open_for(Some(&url)).await.unwrap();
             if mark % 20 == 10 {
-                fixture.tree.dispatcher.do_send(Detonate);
+                fixture.tree.dispatcher.do_send(Panic);
             }
             fixture.complete(id, verified(mark)).await;
         }

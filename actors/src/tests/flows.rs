@@ -9,8 +9,8 @@ use sakshi_domain::ids::AppId;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use sakshi_store::{Outbox as _, ReportFlowOutcome};
 
+use super::panics::{Panic, PanicIn};
 use super::{Fixture, roomy, run, until};
-use crate::flow::DetonateFlow;
 use crate::{AskError, TreeBounds};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -64,12 +64,12 @@ fn a_flow_actor_that_panics_loses_no_report_that_waits_behind() {
         let fixture = Fixture::new().await;
         let id = fixture.open_document(NOWHERE).await;
         assert_eq!(fixture.tree.live_flows(), 1);
-        fixture.tree.flows.get(0).unwrap().do_send(DetonateFlow(Some(id)));
+        fixture.tree.flows.get(0).unwrap().do_send(PanicIn(id));
         let reports = [["Completed", "Pending"], SIGNED].map(|signers| fixture.flows.report(fixture.signed(id, signers)));
         assert!(join_all(reports).await.iter().all(accepted));
         let shard = fixture.tree.view().children.into_iter().find(|node| node.name == "flows-0").unwrap();
         assert_eq!((shard.restarts, shard.state), (1, "running"));
-        fixture.tree.flows.get(0).unwrap().do_send(DetonateFlow(None));
+        fixture.tree.flows.get(0).unwrap().do_send(Panic);
         assert_eq!(fixture.flows.report(fixture.signed(id, SIGNED)).await, Ok(ReportFlowOutcome::Repeated), "after the shard's panic");
         fixture.end().await;
     });

@@ -8,6 +8,7 @@ use sakshi_store::{Flows as _, OpenFlowOutcome, ReportFlowOutcome};
 use serde_json::Value;
 
 use super::flow_fixture::INVITED;
+use super::panics::PanicIn;
 use super::{Fixture, roomy, run, until};
 use crate::TreeBounds;
 
@@ -144,7 +145,7 @@ fn a_document_whose_actor_panicked_lapses_all_the_same() {
         let fixture = Fixture::new().await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
         let id = fixture.open_document(&receiver.url("/hook")).await;
-        fixture.tree.flows.get(0).unwrap().do_send(crate::flow::DetonateFlow(Some(id)));
+        fixture.tree.flows.get(0).unwrap().do_send(PanicIn(id));
         until("its actor has ended", || fixture.tree.live_flows() == 0).await;
         fixture.clock.advance(INVITED);
         told_once(&fixture, &receiver, id).await;

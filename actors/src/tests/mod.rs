@@ -9,6 +9,7 @@ mod flow_fixture;
 mod flows;
 mod lapses;
 mod lifetime;
+mod panics;
 mod restarts;
 
 use std::future::Future;

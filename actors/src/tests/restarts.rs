@@ -1,16 +1,21 @@
 //! What a panic costs: the message at fault, and nothing else.
 
 use futures_util::future::join_all;
+use sakshi_domain::ids::TxnId;
 
+use super::panics::{Panic, PanicIn};
 use super::{Fixture, run, until, verified};
 use crate::ask::Ask;
-use crate::transaction::Detonate;
 use crate::transaction::Subscribe;
-use crate::{CompleteReply, View, ledger};
+use crate::{CompleteReply, View};
 
 impl Fixture {
-    fn detonate(&self, what: Detonate) {
-        self.tree.transactions.get(0).unwrap().do_send(what);
+    fn panic_in(&self, id: TxnId) {
+        self.tree.transactions.get(0).unwrap().do_send(PanicIn(id));
+    }
+
+    fn panic_in_the_shard(&self) {
+        self.tree.transactions.get(0).unwrap().do_send(Panic);
     }
 
     fn restarts(&self, name: &str) -> u64 {
@@ -30,7 +35,7 @@ fn a_panic_in_one_transaction_loses_no_state_and_disturbs_no_neighbour() {
             let Some(changed) = watch else { panic!("refused") };
             neighbours.push(changed);
         }
-        fixture.detonate(Detonate(Some(ids[0])));
+        fixture.panic_in(ids[0]);
         // This look waits in the crashed actor's mailbox and is answered after the restart.
         let View::Pending(pending) = fixture.transactions.look(ids[0]).await.unwrap() else { panic!("the state was lost") };
         assert_eq!(pending.id, ids[0]);
@@ -53,7 +58,7 @@ fn a_transaction_that_keeps_crashing_is_let_go_and_rebuilt_for_whoever_asks() {
         let fixture = Fixture::new().await;
         let id = fixture.open().await;
         for crash in 1..=4 {
-            fixture.detonate(Detonate(Some(id)));
+            fixture.panic_in(id);
             until("it has crashed", || fixture.restarts("transactions-0") >= crash).await;
             until("it is back or gone", || fixture.tree.live_transactions() == i64::from(crash < 4)).await;
             if crash < 4 {
@@ -71,7 +76,7 @@ fn a_shard_that_crashes_forgets_its_actors_and_no_transaction() {
     run(async {
         let fixture = Fixture::new().await;
         let ids = join_all((0..20).map(|_| fixture.open())).await;
-        fixture.detonate(Detonate(None));
+        fixture.panic_in_the_shard();
         for id in &ids {
             assert!(matches!(fixture.transactions.look(*id).await.unwrap(), View::Pending(_)));
         }
@@ -86,7 +91,7 @@ fn the_ledger_restarts_and_every_credit_is_where_it_should_be() {
     run(async {
         let fixture = Fixture::new().await;
         let before = join_all((0..10).map(|_| fixture.open())).await;
-        fixture.tree.ledger.do_send(ledger::Detonate);
+        fixture.tree.ledger.do_send(Panic);
         let after = join_all((0..10).map(|_| fixture.open())).await;
         assert_eq!(fixture.restarts("credit-ledger"), 1);
         assert_eq!(fixture.spent().await, 20);
@@ -102,7 +107,7 @@ fn a_ledger_in_a_crash_loop_escalates() {
     run(async {
         let mut fixture = Fixture::new().await;
         for _ in 0..4 {
-            fixture.tree.ledger.do_send(ledger::Detonate);
+            fixture.tree.ledger.do_send(Panic);
         }
         let failure = fixture.escalations.recv().await.unwrap();
         assert_eq!(failure.actor, "credit-ledger");
@@ -117,7 +122,7 @@ fn a_shard_in_a_crash_loop_escalates() {
     run(async {
         let mut fixture = Fixture::new().await;
         for _ in 0..4 {
-            fixture.detonate(Detonate(None));
+            fixture.panic_in_the_shard();
         }
         assert_eq!(fixture.escalations.recv().await.unwrap().actor, "transactions-0");
         fixture.tree.stop();
@@ -132,7 +137,7 @@ fn when_many_transactions_keep_crashing_the_shard_starts_over_and_at_last_escala
         let escalated = loop {
             let id = fixture.open().await;
             for _ in 0..4 {
-                fixture.detonate(Detonate(Some(id)));
+                fixture.panic_in(id);
             }
             until("it was let go", || fixture.tree.live_transactions() == 0).await;
             given_up += 1;

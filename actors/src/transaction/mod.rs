@@ -14,5 +14,3 @@ pub use message::{Complete, CompleteReply, View};
 
 #[cfg(test)]
 pub(crate) use message::Subscribe;
-#[cfg(test)]
-pub(crate) use shard::Detonate;

@@ -110,20 +110,3 @@ impl Handler<EndedElsewhere> for Shard<TransactionActor> {
         }
     }
 }
-
-/// Makes one transaction's actor, or the shard itself, panic.
-#[cfg(test)]
-#[derive(Clone, Copy, Debug, actix::Message)]
-#[rtype(result = "()")]
-pub(crate) struct Detonate(pub(crate) Option<TxnId>);
-
-#[cfg(test)]
-impl Handler<Detonate> for Shard<TransactionActor> {
-    type Result = ();
-    fn handle(&mut self, Detonate(id): Detonate, _: &mut Self::Context) {
-        match id {
-            Some(id) => self.get(&id).unwrap().do_send(super::actor::Detonate),
-            None => panic!("as the test asked"),
-        }
-    }
-}
