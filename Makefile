@@ -1,26 +1,26 @@
-# What a developer and the continuous integration run. `make test` is all of it.
+# Commands for developers and the continuous integration. `make test` runs every check.
 
 CARGO ?= cargo
 
-# A run that hangs ends with the names of the tests that were running, long before anyone's patience does.
+# A run that hangs is ended, and prints the names of the tests that were running.
 WITHIN = timeout --kill-after=30
 
-# Incremental builds help who changes a line and builds again; a run that is made once is quicker without.
+# Incremental builds help when a developer builds again and again; a single run is faster without.
 ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
 .PHONY: test suites hostile needs check build rust redis browser deploy readme bench growth soak load demo dist
 
-# Builds come one after the other; then the suites that wait (browser, Redis, deploy) run beside those that compute.
+# Builds run one after the other. Then the suites that mostly wait (browser, Redis, deploy) run beside those that compute.
 test: check build
 	+$(MAKE) --no-print-directory --output-sync=target --jobs=2 suites
 	+$(MAKE) --no-print-directory hostile
 
 suites: browser rust redis deploy readme
 
-# Programs that the suites run, with the Debian packages that bring them. Installed only when missing,
-# and only where that is allowed; otherwise the missing ones are named.
+# Programs that the suites need, with their Debian packages. Missing ones are installed when this runs as root, and
+# otherwise listed.
 needs:
 	@missing=""; \
 	need() { command -v "$$1" >/dev/null 2>&1 || missing="$$missing $$2"; }; \
@@ -43,7 +43,7 @@ check: needs
 	$(WITHIN) 30m $(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
 	$(WITHIN) 10m $(CARGO) clippy --workspace --test hostile --all-features -- -D warnings
 
-# Everything that the suites run: one build, and what they take from registries.
+# Everything that the suites need: one build, and packages from registries.
 build: needs
 	@$(WITHIN) 10m tests/contract/setup.sh & $(WITHIN) 10m tests/browser/setup.sh & $(WITHIN) 10m tests/deploy/setup.sh & \
 	$(WITHIN) 30m $(CARGO) test --workspace --no-run && $(WITHIN) 10m $(CARGO) test --workspace --test hostile --no-run && wait
@@ -58,30 +58,30 @@ redis: build
 browser: build
 	$(WITHIN) 40m tests/browser/run.sh
 
-# What strangers can make others wait for. It compares times, so it runs alone.
+# Whether strangers can make others wait. It compares times, so it runs alone.
 hostile: build
 	$(WITHIN) 10m $(CARGO) test --workspace --test hostile
 	SAKSHI_TEST_STORE=redis $(WITHIN) 10m $(CARGO) test --workspace --test hostile
 
-# All of those attacks at once beside honest clients, and very many changed callbacks before; seven minutes of a quiet machine.
+# All those attacks at once beside honest clients, and many mutated callbacks before; seven minutes on a quiet machine.
 soak:
 	$(CARGO) test --profile dist --package sakshi --features shipped,soak --test hostile -- --nocapture --test-threads=1 mutated:: soak::
 
-# What is in deploy/, as far as one machine can run it.
+# The files in deploy/, as far as one machine can run them.
 deploy: build
 	$(WITHIN) 10m tests/deploy/check.sh
 
-# What the README tells its reader to type.
+# The commands in the README.
 readme: build
 	$(WITHIN) 10m tests/readme/run.sh
 
-# What is shipped: a stripped binary in an archive, its debug information and checksums, in target/dist/out.
+# A release: a stripped binary in an archive, its debug information and checksums, in target/dist/out.
 dist:
 	CARGO_PROFILE_DIST_STRIP=none $(CARGO) build --profile dist --locked --package sakshi --no-default-features --features shipped
 	deploy/release/dist.sh
 
 # Everything in benches/. Writes benches/RESULTS.md, benches/costs.json and the plans of docs/capacity.md. Takes about forty
-# minutes of a quiet machine, and installs the peers' libraries (benches/peers/setup.sh).
+# minutes on a quiet machine, and installs the peers' libraries (benches/peers/setup.sh).
 bench: needs
 	$(CARGO) run --profile dist -p sakshi-benches --features shipped -- all --write
 	$(CARGO) run -p sakshi-load -- plan --document docs/capacity.md
@@ -90,7 +90,7 @@ bench: needs
 growth:
 	$(CARGO) run --profile dist -p sakshi-benches --features shipped -- growth
 
-# Guests through a sandbox node that runs on this machine: make load LOAD="storm --guests 5000 --report report.html".
+# The load tester against a sandbox node that runs on this machine: make load LOAD="storm --guests 5000 --report report.html".
 LOAD ?= kiosk --guests 2000 --minutes 1
 load:
 	$(CARGO) run --release -p sakshi-load -- $(LOAD)

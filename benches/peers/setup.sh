@@ -1,6 +1,5 @@
 #!/bin/sh
-# Installs the servers that the bench `peers` measures, with their libraries, under target/peers/, unless these very
-# versions are there.
+# Installs the servers of the bench `peers` with their libraries under target/peers/, unless these versions are there.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 place="$here/../../target/peers"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Pastes the README's blocks, and those that the demo prints, into bash, zsh and dash, as somebody who tries the service does:
-# nothing is refused by a shell, and the answers are those that the README tells of.
+# Pastes the commands of the README, and those that the demo prints, into bash, zsh and dash: no shell refuses a line, and the
+# answers are those that the README describes.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root"
@@ -23,17 +23,17 @@ for _ in $(seq 600); do
 done
 grep -q '^Ctrl-C ends it' "$work/demo" || fail "the demo does not serve" "$work/demo" "$work/log"
 
-# What is to be pasted: the demo's indented lines, then the README's blocks of its first five minutes.
+# The commands: the demo's indented lines, then the blocks of the README's "Five minutes".
 sed -n '/^Still serving/,$s/^  //p' "$work/demo" >"$work/demo.blocks"
 sed -n '/^## Five minutes/,/^## Where/{/^```sh$/,/^```$/{/^```/d;p}}' README.md >"$work/readme.blocks"
 [ "$(wc -l <"$work/readme.blocks")" -gt 30 ] || fail "the README has lost its blocks"
-# A shell at a terminal may take no comments.
+# An interactive shell may refuse comments.
 if grep -nE '(^|[[:space:]])#' "$work/demo.blocks" "$work/readme.blocks"; then fail "a block has a comment"; fi
 internal=$(grep -o 'http://[0-9.:]*/admin' "$work/demo" | head -1 | sed 's#http://\(.*\)/admin#\1#')
 
 for shell in "bash --norc --noprofile" "zsh -f" "dash"; do
   name=${shell%% *}
-  # Interactive, so that a shell's rules for typed lines hold.
+  # Interactive, as at a terminal.
   # shellcheck disable=SC2086
   cat "$work/demo.blocks" "$work/readme.blocks" | env -i HOME="$work" PATH="$PATH" TERM=dumb PS1= PS2= \
     SAKSHI__SERVER__INTERNAL_ADDR="$internal" timeout 120 $shell -i >"$work/out" 2>"$work/err" || fail "$name ends with an error" "$work/err"

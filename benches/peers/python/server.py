@@ -1,5 +1,5 @@
-"""A minimal server on the usual libraries, which does what a verification needs and keeps nothing through a crash:
-see ../README.md. As many processes as it is told, on one port."""
+"""A minimal server with common libraries that does the work of a verification and survives no crash: see ../README.md.
+PEER_PROCESSES processes share one port."""
 
 import asyncio
 import base64
