@@ -1,4 +1,4 @@
-//! Credentials made by libraries that others wrote: PyPI `sd-jwt` and npm `@sd-jwt/core`. The
+//! Credentials of independent implementations: PyPI `sd-jwt` and npm `@sd-jwt/core`. The
 //! scripts and their interface are described in `tests/contract/README.md`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot be set up must fail, in its helpers too")]

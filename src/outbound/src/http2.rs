@@ -105,7 +105,7 @@ pub(crate) async fn post(mut slot: StreamSlot, target: &Target, body: Bytes) -> 
     slot.activity.add_request();
     let Ok((response, mut sending)) = slot.requests.send_request(request, body.is_empty()) else {
         // The receiver closed the connection or announced it; the request was not queued.
-        slot.retire();
+        slot.pool.retire(slot.id);
         return Err(Failure::Unprocessed);
     };
     if !body.is_empty() {
@@ -131,17 +131,17 @@ pub(crate) async fn post(mut slot: StreamSlot, target: &Target, body: Bytes) -> 
 /// What the failure of a stream says about its request.
 fn judge(error: &h2::Error, unwritten: bool, slot: &StreamSlot) -> Failure {
     if error.is_remote() && error.is_go_away() {
-        slot.retire();
+        slot.pool.retire(slot.id);
         return Failure::Unprocessed;
     }
     if error.is_remote() && error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM) {
         return Failure::Refused;
     }
     if error.is_library() || error.reason() == Some(Reason::HTTP_1_1_REQUIRED) {
-        slot.disable_http2();
+        slot.pool.disable_http2();
     }
     if !error.is_reset() {
-        slot.retire();
+        slot.pool.retire(slot.id);
     }
     if unwritten { Failure::Unprocessed } else { Failure::Ended(DeliveryOutcome::Broken) }
 }
@@ -158,7 +158,7 @@ impl Drop for Waiting {
     /// Retires the connection when the request was given up and nothing was read since it was sent.
     fn drop(&mut self) {
         if !self.ended && self.slot.activity.last_read() < self.began {
-            self.slot.retire();
+            self.slot.pool.retire(self.slot.id);
         }
     }
 }

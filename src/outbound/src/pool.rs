@@ -269,7 +269,7 @@ impl Drop for Connecting {
 
 /// The right to send one request on a connection; frees its capacity when dropped.
 pub(crate) struct StreamSlot {
-    pool: Arc<OriginPool>,
+    pub(crate) pool: Arc<OriginPool>,
     pub(crate) id: ConnectionId,
     pub(crate) requests: SendRequest<Bytes>,
     pub(crate) activity: Arc<Activity>,
@@ -282,16 +282,6 @@ impl StreamSlot {
         }
         pooled.active += 1;
         Self { pool: Arc::clone(pool), id: pooled.id, requests: pooled.requests.clone(), activity: Arc::clone(&pooled.activity) }
-    }
-
-    /// The connection gets no further requests.
-    pub(crate) fn retire(&self) {
-        self.pool.retire(self.id);
-    }
-
-    /// The receiver's HTTP/2 is broken, or it asks for HTTP/1.1.
-    pub(crate) fn disable_http2(&self) {
-        self.pool.disable_http2();
     }
 }
 

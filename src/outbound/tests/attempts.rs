@@ -1,4 +1,4 @@
-//! What becomes of the one attempt, shown against receivers on real sockets.
+//! The result of an attempt, with receivers on real sockets.
 
 #![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
 
@@ -111,8 +111,8 @@ async fn a_receiver_that_closes_idle_connections_loses_no_delivery() {
     const DELIVERIES: usize = 4_000;
     let received = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&received);
-    // It promises to keep the connection, and its idle timer fires a moment later, whatever may be
-    // arriving just then: a client that reuses connections sends into the close.
+    // The receiver keeps the connection alive, but its idle timer fires a moment later: a client that reuses
+    // connections would send into the close.
     let address = receiver(move |mut stream| {
         let counter = Arc::clone(&counter);
         async move {
@@ -223,7 +223,7 @@ async fn a_body_without_end_is_read_to_its_bound_and_the_status_decides() {
     .await;
     let attempt = client().attempt(&url(&format!("http://{address}/")), BODY).await;
     assert_eq!((attempt.outcome, attempt.status), (DeliveryOutcome::Delivered, Some(200)));
-    // The rest of what was written sits in socket buffers; the connection itself has been closed.
+    // The rest is in socket buffers; the connection is closed.
     assert!(written.recv().await.unwrap() < 32 << 20);
 }
 
@@ -234,7 +234,7 @@ async fn a_body_that_trickles_or_never_comes_does_not_undo_a_delivery() {
             read_request(&mut stream).await;
             let _ = stream.write_all(b"HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n").await;
             let _ = stream.write_all(body.as_bytes()).await;
-            // Reading on notices the client's close, which is what ends this receiver.
+            // Reading notices that the client closes, which ends this receiver.
             while stream.read(&mut [0; 64]).await.is_ok_and(|read| read > 0) {}
         })
         .await;

@@ -1,7 +1,6 @@
-//! A machine that has no descriptor left for a connection: not the receiver's fault, and no attempt
-//! in its eyes.
+//! A machine that has no file descriptor left for a connection, which is not the receiver's fault.
 //!
-//! The limit belongs to a process, so each test runs this binary once more under `ulimit`.
+//! The limit applies to a process, so each test runs this binary again under `ulimit`.
 
 #![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
 
@@ -25,7 +24,7 @@ use tokio::time::timeout;
 const BODY: Bytes = Bytes::from_static(b"{}");
 const LIMITED: &str = "SAKSHI_TEST_LIMITED";
 
-/// Runs a test of this file once more in a process that may open 64 files.
+/// Runs a test of this file again in a process that may open 64 files.
 fn run_limited(test: &str) {
     let me = std::env::current_exe().unwrap();
     let mut shell = Command::new("sh");
@@ -39,7 +38,7 @@ fn is_limited() -> bool {
     std::env::var_os(LIMITED).is_some()
 }
 
-/// Every descriptor that is left.
+/// Uses up all remaining file descriptors.
 fn all_descriptors() -> Vec<File> {
     let taken: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     assert!(!taken.is_empty());

@@ -1,4 +1,4 @@
-//! Webhooks over HTTP/2: what is sent, over which connections, and what a receiver may do to them.
+//! Webhooks over HTTP/2: what is sent, over which connections, and how receivers may misbehave.
 
 #![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
 
@@ -34,7 +34,7 @@ use tokio_rustls::rustls::{ALL_VERSIONS, HandshakeKind, SupportedProtocolVersion
 const BODY: Bytes = Bytes::from_static(br#"{"success":true}"#);
 const MAX_CONCURRENT_STREAMS: u16 = 3;
 
-/// Of each connection, whether HTTP/2 was agreed on, and how the handshake went.
+/// For each connection: whether HTTP/2 was agreed on, and the kind of handshake.
 type Handshakes = Arc<Mutex<Vec<(bool, Option<HandshakeKind>)>>>;
 
 async fn answer_all(mut peer: Peer) -> Option<()> {
@@ -162,7 +162,7 @@ async fn a_redirect_and_a_failure_are_rejected_with_their_status() {
     }
 }
 
-/// A receiver that speaks HTTP/1.1 over TLS if that is agreed on, and treats HTTP/2 as it is told.
+/// A receiver that answers HTTP/1.1 over TLS, and handles HTTP/2 as given.
 async fn also_http1(
     protocols: &[&str],
     versions: &[&'static SupportedProtocolVersion],
@@ -231,7 +231,7 @@ async fn a_window_that_is_never_opened_holds_up_its_own_delivery_alone() {
     let hasty = WebhookClientOptions { total_timeout: Duration::from_secs(2), ..usual() };
     let (client, url) = receiver_of_frames(hasty, |mut peer| async move {
         loop {
-            // What comes is never acknowledged, so a large body comes to a halt.
+            // Nothing is acknowledged, so a large body stalls.
             let (stream, _) = peer.request().await?;
             peer.answer(stream, STATUS_200).await?;
         }
@@ -402,7 +402,7 @@ async fn who_floods_a_connection_is_hung_up_on_and_others_are_delivered_to_meanw
         };
         let (flooded, ()) = tokio::join!(client.attempt(&url, BODY), others);
         assert_eq!((flooded.outcome, flooded.duration_ms < 10_000), (Broken, true), "{number}");
-        // The rest of what was written sits in socket buffers.
+        // The rest is in socket buffers.
         assert!(written.recv().await.unwrap() < 32 << 20, "{number}");
     }
 }

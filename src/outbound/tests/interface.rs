@@ -1,5 +1,5 @@
-//! The examples of the interface that connectors are written after are accepted by the code that
-//! reads reports.
+//! The examples in the documentation of the interface for connectors are accepted by the code that reads
+//! reports.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failure here is a failed test")]
 

@@ -1,4 +1,4 @@
-//! Orders to upstreams: what is sent, which answers are read, and what becomes of every other one.
+//! Orders to upstreams: what is sent, which answers are accepted, and how others fail.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failure here is a failed test")]
 
@@ -59,7 +59,7 @@ fn upstream(url: &str, total_timeout: Duration) -> Upstream {
     UpstreamClient::new(&options).unwrap().at(Url::parse(url).unwrap(), 1)
 }
 
-/// An upstream that keeps what it was sent and answers with `answer`.
+/// An upstream that records what it receives and answers with `answer`.
 async fn answering(answer: impl Into<Vec<u8>>) -> (Upstream, Arc<Mutex<Vec<String>>>) {
     let (seen, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::<Vec<u8>>::new(answer.into()));
     let kept = Arc::clone(&seen);
@@ -208,7 +208,7 @@ async fn whatever_is_not_a_readable_200_takes_no_order_and_is_not_asked_again() 
     }
 }
 
-/// What becomes of orders of all five kinds that are answered so; the signer's id stands for `ID` in the answer.
+/// The results of orders of all five kinds with this answer, in which the signer's id replaces `ID`.
 async fn orders_answered(answer: &[u8]) -> [Result<(), UpstreamError>; 5] {
     let one = document(1);
     let id = one.latest.signer_info[0].signer_id.to_string();

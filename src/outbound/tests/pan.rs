@@ -1,4 +1,4 @@
-//! Questions to a PAN source: what it is told, and what becomes of whatever it answers.
+//! Questions to a PAN source: what is sent, and how its answers are read.
 
 #![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
 
@@ -26,7 +26,7 @@ fn query(name: Option<&str>, date_of_birth: Option<&str>) -> PanQuery {
     draft.check().unwrap()
 }
 
-/// What a source that answers with `answer` makes of a question, and the question as it got it.
+/// The result when a source answers with `answer`, and the question that it received.
 async fn asked(query: PanQuery, answer: String, patience: Duration) -> (Result<PanResult, UpstreamError>, Value) {
     let seen = Arc::new(Mutex::new(Value::Null));
     let kept = Arc::clone(&seen);
@@ -35,7 +35,7 @@ async fn asked(query: PanQuery, answer: String, patience: Duration) -> (Result<P
         async move {
             if let Some(request) = read_request(&mut stream).await {
                 *kept.lock().unwrap() = serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap();
-                // Whoever asked may be gone.
+                // The client may be gone.
                 let _ = stream.write_all(answer.as_bytes()).await;
                 if answer.is_empty() {
                     std::future::pending::<()>().await;

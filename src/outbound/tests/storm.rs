@@ -1,11 +1,10 @@
-//! Thousands of deliveries to a receiver that at random answers, refuses, goes away, resets, cuts its
-//! connections and hangs.
+//! Thousands of deliveries to a receiver that at random answers, refuses, sends GOAWAY, resets streams,
+//! cuts its connections and hangs.
 //!
-//! A fair receiver says of each request whether it was processed: each is delivered, exactly once. A
-//! cruel one also breaks off without a word. Then nobody can know what it has processed, and nothing
-//! is repeated: its application gets each delivery at most once, and the record is honest. What was
-//! answered is recorded as delivered, what is recorded as delivered was processed, and the rest is
-//! `broken` or `timed_out`, which promises nothing.
+//! A fair receiver says which requests it processed: each is delivered exactly once. A cruel one also cuts
+//! connections without saying so. Then it is unknown what it processed, and nothing is repeated: its
+//! application gets each delivery at most once. What was answered is recorded as delivered, what is recorded
+//! as delivered was processed, and the rest is `broken` or `timed_out`.
 
 #![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
 
@@ -33,23 +32,23 @@ use tokio::time::timeout;
 
 const DELIVERIES: usize = 6_000;
 const IN_FLIGHT: usize = 64;
-/// With a receiver that hangs: long enough for many refusals.
+/// The timeout with a receiver that hangs; long enough for many refusals.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 const QUIET: Duration = Duration::from_millis(20);
 
-/// What the receiver did with one delivery.
+/// What the receiver did with a delivery.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fate {
-    /// How often it came.
+    /// How often it arrived.
     came: usize,
-    /// How often the application has got it.
+    /// How often the application processed it.
     processed: usize,
-    /// It was answered on a connection that was not cut.
+    /// Whether it was answered on a connection that was not cut.
     answered: bool,
 }
 
-/// The application, and the chance that rules it.
+/// The application, with a random number generator.
 #[derive(Clone, Default)]
 struct Application {
     cruel: bool,
@@ -71,14 +70,14 @@ impl Application {
     }
 
     async fn serve(self, mut peer: Peer) -> Option<()> {
-        // What was processed and is not answered yet.
+        // Processed but not answered yet.
         let mut open: Vec<(u32, Vec<u8>)> = Vec::new();
         let mut answered = Vec::new();
         // The last stream that was processed or refused, and how many have come. Bodies may end in another order than
         // streams begin; those of a connection are 1, 3, 5 and so on.
         let (mut last, mut came) = (0, 0);
         loop {
-            // What was not answered at once is answered when nothing else comes.
+            // Delayed answers are sent when no frame arrives.
             let Ok(request) = timeout(QUIET, peer.request()).await else {
                 self.answer(&mut peer, &mut open, &mut answered).await?;
                 continue;
@@ -92,7 +91,7 @@ impl Application {
                 open.push((stream, id.clone()));
             };
             match self.chance() {
-                // It goes away: this one and all that come are not processed, the others are answered, most of the time.
+                // GOAWAY: this request and later ones are not processed; the others are usually answered.
                 0..100 if no_gap_before => {
                     let code = if self.chance() < 5_000 { NO_ERROR } else { INTERNAL_ERROR };
                     peer.go_away(last, code).await?;
@@ -108,7 +107,7 @@ impl Application {
                     peer.until_closed().await;
                     return None;
                 }
-                // A drain in two steps, as proxies do it.
+                // A graceful shutdown in two steps, like proxies do.
                 100..200 if no_gap => {
                     peer.go_away((1 << 31) - 1, NO_ERROR).await?;
                     process(&mut open);
@@ -121,34 +120,34 @@ impl Application {
                     last = last.max(stream);
                     peer.reset(stream, REFUSED_STREAM).await?;
                 }
-                // It fails, and says so; nothing proves that it was not processed.
+                // An internal error, which does not prove that the request was not processed.
                 800..840 if self.cruel => {
                     process(&mut open);
                     open.pop();
                     last = last.max(stream);
                     peer.reset(stream, INTERNAL_ERROR).await?;
                 }
-                // The connection is cut: at once, or after the request was processed.
+                // Cuts the connection, at once or after processing the request.
                 840..860 if self.cruel => {
                     if self.chance() < 5_000 {
                         process(&mut open);
                     }
                     return self.cut(peer, &answered);
                 }
-                // It is closed in good order and without a word.
+                // Closes the connection cleanly, without GOAWAY.
                 860..880 if self.cruel => {
                     self.answer(&mut peer, &mut open, &mut answered).await?;
                     peer.shut().await;
                     peer.until_closed().await;
                     return None;
                 }
-                // It hangs, and answers others.
+                // Hangs on this request and answers others.
                 880..886 if self.cruel => {
                     process(&mut open);
                     open.pop();
                     last = last.max(stream);
                 }
-                // It hangs as a whole.
+                // Hangs on the whole connection.
                 886..888 if self.cruel => {
                     process(&mut open);
                     peer.until_closed().await;
@@ -165,7 +164,7 @@ impl Application {
         }
     }
 
-    /// Ends the connection with a reset, which may take answers with it that were just written.
+    /// Resets the connection, which may lose answers that were just written.
     fn cut(&self, peer: Peer, answered: &[Vec<u8>]) -> Option<()> {
         answered.iter().for_each(|id| self.fate(id, |fate| fate.answered = false));
         peer.cut();
@@ -182,7 +181,7 @@ impl Application {
     }
 }
 
-/// What the deliveries became, with the receiver's side of each, and how many came more than once.
+/// The results of the deliveries, what the receiver saw of each, and how many arrived more than once.
 async fn storm(cruel: bool) -> (Vec<(DeliveryOutcome, Fate)>, usize) {
     let application = Application { cruel, ..Application::default() };
     let serving = application.clone();

@@ -1,4 +1,4 @@
-//! Webhooks over TLS, with certificates of an authority made for the test.
+//! Webhooks over TLS, with certificates of a test authority.
 
 #![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
 
@@ -22,7 +22,7 @@ use tokio_rustls::rustls::ALL_VERSIONS;
 
 const BODY: Bytes = Bytes::from_static(b"{}");
 
-/// An authority's PEM, and a receiver on a port of localhost that shows a certificate for `name`.
+/// An authority's PEM, and a receiver on localhost with a certificate for `name`.
 async fn tls_receiver(name: &str) -> (Vec<u8>, u16) {
     let (root, config) = authority(name, &[], ALL_VERSIONS);
     let acceptor = TlsAcceptor::from(Arc::new(config));

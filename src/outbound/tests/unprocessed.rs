@@ -1,4 +1,5 @@
-//! What goes again, because HTTP/2 proves that the receiver has not processed it, and what never does.
+//! Which requests are sent again, because HTTP/2 proves that the receiver did not process them, and which
+//! are not.
 
 #![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
 
@@ -24,7 +25,7 @@ type Log = Arc<Mutex<Vec<(usize, Vec<u8>)>>>;
 
 const LARGEST: u32 = (1 << 31) - 1;
 
-/// Counts connections, from 0.
+/// Numbers connections from 0.
 #[derive(Clone, Default)]
 struct Count(Arc<AtomicUsize>);
 
@@ -38,7 +39,7 @@ impl Count {
     }
 }
 
-/// What one delivery became, against a receiver whose first connection goes as `first` says and whose others answer.
+/// The result of a delivery to a receiver that runs `first` on the first connection and answers on others.
 async fn one<F, Served>(first: F) -> (DeliveryOutcome, usize)
 where
     F: Fn(Peer) -> Served + Clone + Send + Sync + 'static,

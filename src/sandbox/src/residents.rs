@@ -79,8 +79,7 @@ impl Resident {
     }
 
     /// The year in which the resident was born.
-    #[must_use]
-    pub const fn birth_year(&self) -> i32 {
+    pub(crate) const fn birth_year(&self) -> i32 {
         self.born.0
     }
 

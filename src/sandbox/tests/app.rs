@@ -1,5 +1,5 @@
-//! The sandbox identity app as a browser and a script meet it; its callbacks are read with the
-//! authority's own codec.
+//! The sandbox identity app as a browser and a script use it. Its callbacks are read with the authority's
+//! codec.
 
 #![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
 

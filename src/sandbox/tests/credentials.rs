@@ -1,5 +1,4 @@
-//! The sandbox's credentials are real ones: the authority's verifier accepts them, and refuses
-//! them where it should.
+//! The authority's verifier accepts the sandbox's credentials, and refuses them where it should.
 
 #![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
 

@@ -1,4 +1,4 @@
-//! The webhook receiver does to a client what it is told to.
+//! The webhook receiver answers as configured.
 
 #![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
 

@@ -1,5 +1,5 @@
-//! At most one webhook for each deduplication key, over random interleavings and repetitions of
-//! reports, against a model that knows nothing of states but the specification's keys.
+//! At most one webhook for each deduplication key, with random orders and repetitions of reports, compared
+//! with a model that knows only the specification's keys.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::*;
 
-/// A report in short: which flow, in which form, with which content.
+/// A report in short: its flow, kind and content.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Told {
     ESign { word: &'static str, content: u8 },
@@ -41,7 +41,7 @@ fn told() -> impl Strategy<Value = Told> {
     ]
 }
 
-/// The model: the key of the webhook that is due, if one is, given all that came before.
+/// The model: the key of the webhook that is due, given all earlier reports.
 fn due(told: Told, sent: &mut HashSet<String>) -> Option<String> {
     let rank = |status: &str| ["Accepted", "Expiring Soon", "Revoked Expired Rejected"].iter().position(|words| words.contains(status));
     let before: Vec<&str> =
@@ -71,7 +71,7 @@ struct Kept {
     queued: Vec<String>,
 }
 
-/// Keeps what a transition says; `true` when it was the repetition of something kept.
+/// Stores the result of a transition; `true` when the report was a repetition.
 fn keep<S>(judged: Result<Transition<S>, ReportRefusal>, queued: &mut Vec<String>, store: impl FnOnce(S)) -> bool {
     match judged {
         Ok(Transition::Repeated) => return true,

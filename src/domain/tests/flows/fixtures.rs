@@ -35,7 +35,7 @@ pub(crate) fn at(text: &str) -> Timestamp {
     Timestamp::parse_rfc3339(text).unwrap()
 }
 
-/// Before any invitation of the golden files ends.
+/// Before any invitation of the golden files expires.
 pub(crate) fn early() -> Timestamp {
     at("2026-02-01T00:00:00Z")
 }
@@ -102,7 +102,7 @@ pub(crate) fn report(golden: &str, edit: impl FnOnce(&mut Value)) -> Vec<u8> {
     })
 }
 
-/// Stands in for the SHA-256 of a payload as it is sent.
+/// Replaces the SHA-256 of a payload.
 pub(crate) fn digest<P: Serialize>(admitted: &Admitted<P>) -> ReportDigest {
     let mut hasher = DefaultHasher::new();
     serde_json::to_string(admitted).unwrap().hash(&mut hasher);
@@ -111,7 +111,7 @@ pub(crate) fn digest<P: Serialize>(admitted: &Admitted<P>) -> ReportDigest {
     ReportDigest(digest)
 }
 
-/// One form for any two documents that say the same.
+/// A canonical form of equal documents.
 pub(crate) fn canonical(json: &str) -> String {
     serde_json::from_str::<Value>(json).unwrap().to_string()
 }

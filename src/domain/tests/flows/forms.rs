@@ -1,4 +1,4 @@
-//! The form of reports, field by field: each golden file is broken at every place in it.
+//! Validation of reports: each golden file is broken at every field.
 
 use sakshi_domain::flow::report::Report;
 use sakshi_domain::invalid::Invalid;

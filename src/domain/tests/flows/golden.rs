@@ -1,4 +1,4 @@
-//! What is sent, against files that were written from the specification's tables.
+//! What is sent, compared with files written from the specification's tables.
 
 use std::fmt::Debug;
 

@@ -1,5 +1,4 @@
-//! Flows that end upstream, through the public interface of the crate: what is read, what is
-//! written, and what follows from a report.
+//! Flows through the public interface of the crate: what is read and written, and how reports change them.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "an error here is a failed test")]
 

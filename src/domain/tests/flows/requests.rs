@@ -1,4 +1,4 @@
-//! What opens a flow: every problem by its path, and the flow that follows.
+//! Requests that open flows: every problem by its path, and the flow that is opened.
 
 use sakshi_domain::flow::doclocker::DocLockerFlow;
 use sakshi_domain::flow::esign::EsignFlow;

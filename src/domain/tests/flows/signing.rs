@@ -1,4 +1,4 @@
-//! The eSign flow: several signers, invitations that end, and what its reports may not take back.
+//! The eSign flow: several signers, expired invitations, and what reports may not take back.
 
 use std::time::Duration;
 

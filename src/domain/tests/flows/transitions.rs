@@ -1,4 +1,4 @@
-//! The other flows: what a report makes of each, and what it cannot.
+//! How reports change the other flows, and which reports are refused.
 
 use sakshi_domain::flow::doclocker::{DocLockerEnd, DocLockerFlow};
 use sakshi_domain::flow::estamp::EStampFlow;

@@ -1,4 +1,4 @@
-//! A receiver that speaks HTTP/2 frame by frame (RFC 9113 §6), so that a test decides about every one of them.
+//! A receiver that speaks HTTP/2 frame by frame (RFC 9113 §6), so that a test controls every frame.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(crate) struct Peer {
     seen: Vec<u8>,
 }
 
-/// A frame as it came.
+/// A received frame.
 pub(crate) struct Frame {
     pub(crate) kind: u8,
     pub(crate) flags: u8,
@@ -55,7 +55,7 @@ impl Frame {
     }
 }
 
-/// A client that trusts a receiver which treats every connection as `serve` does, once it has said its settings.
+/// A client that trusts a receiver which sends its settings on every connection and then runs `serve`.
 pub(crate) async fn receiver_of_frames<F, Served>(options: WebhookClientOptions, serve: F) -> (WebhookClient, WebhookUrl)
 where
     F: Fn(Peer) -> Served + Clone + Send + Sync + 'static,
@@ -71,7 +71,7 @@ where
     .await
 }
 
-/// The same, and `serve` has to greet.
+/// The same, but `serve` must send the settings.
 pub(crate) async fn receiver_of_peers<F, Served>(options: WebhookClientOptions, serve: F) -> (WebhookClient, WebhookUrl)
 where
     F: Fn(Peer) -> Served + Clone + Send + Sync + 'static,
@@ -83,7 +83,7 @@ where
         let (acceptor, serve) = (acceptor.clone(), serve.clone());
         async move {
             stream.set_nodelay(true).unwrap();
-            // A client that has given up ends the handshake and the exchange alike.
+            // A client that has given up may end the handshake or the exchange.
             if let Ok(stream) = acceptor.accept(stream).await {
                 let _ = serve(Peer { stream, seen: Vec::new() }).await;
             }
@@ -100,7 +100,7 @@ pub(crate) fn usual() -> WebhookClientOptions {
 }
 
 impl Peer {
-    /// Takes the client's preface and says these settings (identifier and value).
+    /// Reads the client's preface and sends these settings (identifier and value).
     pub(crate) async fn greet(&mut self, settings: &[(u16, u32)]) -> Option<()> {
         assert_eq!(self.bytes(PREFACE.len()).await?, PREFACE);
         let payload: Vec<u8> = settings.iter().flat_map(|(id, value)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat()).collect();
@@ -116,7 +116,7 @@ impl Peer {
         self.stream.flush().await.ok()
     }
 
-    /// So many bytes, once they are there. Nothing is lost when the future is dropped before.
+    /// Reads this many bytes. Nothing is lost when the future is dropped.
     async fn bytes(&mut self, count: usize) -> Option<Vec<u8>> {
         self.fill(count).await?;
         Some(self.seen.drain(..count).collect())
@@ -144,7 +144,7 @@ impl Peer {
         Some(Frame { kind: frame[3], flags: frame[4], stream, payload })
     }
 
-    /// The next request that is there as a whole: its stream and the last part of its body.
+    /// The next complete request: its stream and the last part of its body.
     pub(crate) async fn request(&mut self) -> Option<(u32, Vec<u8>)> {
         loop {
             let frame = self.next().await?;
@@ -159,7 +159,7 @@ impl Peer {
         self.send(HEADERS, END_HEADERS | END_STREAM, stream, &[status]).await
     }
 
-    /// Begins an answer with a body.
+    /// Starts an answer with a body.
     pub(crate) async fn begin_answer(&mut self, stream: u32, status: u8) -> Option<()> {
         self.send(HEADERS, END_HEADERS, stream, &[status]).await
     }
@@ -177,18 +177,18 @@ impl Peer {
         let _ = self.stream.shutdown().await;
     }
 
-    /// Ends the connection with a reset, so that what is under way is lost.
+    /// Resets the connection, so that data in flight is lost.
     pub(crate) fn cut(self) {
         let _ = self.stream.get_ref().0.set_zero_linger();
     }
 
-    /// Reads on until the client hangs up.
+    /// Reads until the client closes the connection.
     pub(crate) async fn until_closed(&mut self) {
         while self.next().await.is_some() {}
     }
 }
 
-/// A frame as it is sent.
+/// Encodes a frame.
 pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()

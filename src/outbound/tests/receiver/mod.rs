@@ -1,4 +1,4 @@
-//! Receivers on raw sockets, so that a test decides about every byte and every close.
+//! Receivers on raw sockets, so that a test controls every byte and every close.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Long enough that no healthy local exchange comes near it.
+/// Much longer than any local exchange takes.
 pub(crate) const PLENTY: Duration = Duration::from_secs(20);
 
 /// Serves every connection with `serve` until the test's runtime ends.

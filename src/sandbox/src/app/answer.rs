@@ -46,9 +46,6 @@ pub(super) struct Reply {
 }
 
 /// Carries out a decision. Returns `None` when the user walked away and nothing was sent.
-///
-/// # Errors
-/// The intent has expired, the credential could not be signed, or the service could not be reached.
 pub(super) async fn carry_out(app: &SandboxApp, intent: &Intent, decision: &Decision) -> Result<Option<Reply>, AppError> {
     if intent.is_expired(app.clock.now()) {
         return Err(AppError::Expired);

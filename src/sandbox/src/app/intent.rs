@@ -23,10 +23,6 @@ pub(super) struct Intent {
 
 impl Intent {
     /// Reads an intent JWT, a QR payload, or the digits of a QR payload.
-    ///
-    /// # Errors
-    /// The text cannot be read, or its callback is not under `base`: the sandbox must not send requests to
-    /// other servers for anybody who can reach it.
     pub(super) fn read(text: &str, base: &Url) -> Result<Self, AppError> {
         let text = text.trim();
         let jwt = match decode_qr_payload(text) {

@@ -61,9 +61,6 @@ pub(super) enum LockerAction {
 
 impl LockerAction {
     /// Reads the name from a script or form.
-    ///
-    /// # Errors
-    /// [`FlowError::UnknownOutcome`].
     pub(super) fn named(word: &str) -> Result<Self, FlowError> {
         Ok(match word {
             "fetched" => Self::Share,
@@ -101,9 +98,6 @@ impl Locker {
     }
 
     /// Carries out the person's decision.
-    ///
-    /// # Errors
-    /// Nothing is left to decide, or the action needs several documents.
     pub(super) fn act(
         &mut self,
         order: &Order,

@@ -172,9 +172,6 @@ impl OrderEntry {
     }
 
     /// Carries out a decision and reports it, after the reports that still wait.
-    ///
-    /// # Errors
-    /// The error of the decision, which then has no effect. A refusal by the service is not an error.
     pub(super) async fn decide(
         &self,
         reporter: &Reporter,

@@ -181,9 +181,6 @@ impl Esign {
     }
 
     /// Signs the document.
-    ///
-    /// # Errors
-    /// It is not this signer's turn, or nothing can be signed any more.
     pub(super) fn sign(
         &mut self,
         order: &Order,
@@ -198,9 +195,6 @@ impl Esign {
     }
 
     /// Rejects the document.
-    ///
-    /// # Errors
-    /// As [`Esign::sign`].
     pub(super) fn reject(&mut self, order: &Order, signer: &str, reason: Text, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
         let signer = self.turn(signer, now)?;
         signer.state = SignerState::Rejected { reason };
@@ -209,9 +203,6 @@ impl Esign {
     }
 
     /// Lets all open invitations expire early.
-    ///
-    /// # Errors
-    /// Nobody is asked to sign.
     pub(super) fn expire(&mut self, order: &Order, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
         self.open(now)?;
         let waiting = self.signers.iter_mut().filter(|signer| matches!(signer.state, SignerState::Waiting));

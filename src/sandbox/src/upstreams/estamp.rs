@@ -133,9 +133,6 @@ impl EStamp {
     }
 
     /// Everybody signs, and the document is stamped.
-    ///
-    /// # Errors
-    /// Nothing is left to decide.
     pub(super) fn stamp(&mut self, order: &Order, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
         self.open()?;
         self.signatories.iter_mut().for_each(|signatory| signatory.sign(now));
@@ -153,9 +150,6 @@ impl EStamp {
     }
 
     /// Refuses the document, with remarks for the first signatory who has not signed.
-    ///
-    /// # Errors
-    /// Nothing is left to decide.
     pub(super) fn refuse(&mut self, order: &Order, remarks: Text) -> Result<Vec<PendingReport>, FlowError> {
         self.open()?;
         if let Some(told) = self.signatories.iter_mut().find(|signatory| signatory.status == WorkflowStatus::Pending) {
@@ -168,9 +162,6 @@ impl EStamp {
     }
 
     /// Lets the document expire.
-    ///
-    /// # Errors
-    /// Nothing is left to decide.
     pub(super) fn expire(&mut self, order: &Order) -> Result<Vec<PendingReport>, FlowError> {
         self.open()?;
         let waiting = self.signatories.iter_mut().filter(|signatory| signatory.status == WorkflowStatus::Pending);
@@ -181,9 +172,6 @@ impl EStamp {
     }
 
     /// Lets the next signatory sign; the last one signs when the document is stamped.
-    ///
-    /// # Errors
-    /// Nothing is left to decide.
     pub(super) fn go_on(&mut self, order: &Order, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
         self.open()?;
         let but_last = self.signatories.len().saturating_sub(1);

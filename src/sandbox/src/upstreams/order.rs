@@ -46,9 +46,6 @@ impl OrderDraft {
 }
 
 /// Reads a JSON body.
-///
-/// # Errors
-/// It is not the JSON of an order.
 pub(super) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
     let message = |error: serde_json::Error| format!("is not the JSON of an order: line {}, column {}", error.line(), error.column());
     serde_json::from_slice(body).map_err(|error| Invalid::one("body", message(error)))

@@ -142,17 +142,11 @@ impl PanOrder {
 
 impl PanRecords {
     /// The records of the default file.
-    ///
-    /// # Errors
-    /// The file is invalid, which a test rules out.
     pub(super) fn built_in() -> Result<Self, PanFileError> {
         Self::parse(BUILT_IN)
     }
 
     /// Reads a file.
-    ///
-    /// # Errors
-    /// Why it cannot be used.
     pub(super) fn read(path: &Path) -> Result<Self, PanFileError> {
         Self::parse(&fs::read_to_string(path)?)
     }

@@ -13,9 +13,6 @@ pub(super) fn adults(now: Timestamp) -> impl Iterator<Item = &'static Resident> 
 }
 
 /// The adult with this id.
-///
-/// # Errors
-/// [`FlowError::UnknownResident`].
 pub(super) fn adult(id: &str, now: Timestamp) -> Result<&'static Resident, FlowError> {
     adults(now).find(|resident| resident.id == id).ok_or(FlowError::UnknownResident)
 }

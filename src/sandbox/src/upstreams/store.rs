@@ -30,9 +30,6 @@ struct Orders {
 
 impl OrderStore {
     /// Stores an order. For a repeated order, returns the stored one.
-    ///
-    /// # Errors
-    /// [`FlowError::OrderedOtherwise`].
     pub(super) fn take(&self, entry: OrderEntry) -> Result<Arc<OrderEntry>, FlowError> {
         let mut orders = self.orders();
         let id = entry.order.id;
@@ -48,9 +45,6 @@ impl OrderStore {
     }
 
     /// Finds an order.
-    ///
-    /// # Errors
-    /// [`FlowError::NoSuchFlow`]; [`FlowError::GivenUp`].
     pub(super) fn find(&self, upstream: Upstream, id: &str) -> Result<Arc<OrderEntry>, FlowError> {
         let id: FlowId = id.parse().map_err(|_| FlowError::NoSuchFlow)?;
         let orders = self.orders();

@@ -108,9 +108,6 @@ const OUTCOMES: [&str; 12] = [
 
 impl WealthAction {
     /// Reads the name from a script or form.
-    ///
-    /// # Errors
-    /// [`FlowError::UnknownOutcome`].
     pub(super) fn named(word: &str) -> Result<Self, FlowError> {
         Ok(match word {
             "accepted" => Self::Move(ConsentStatus::Accepted),
@@ -183,9 +180,6 @@ impl Wealth {
     }
 
     /// Carries out an action.
-    ///
-    /// # Errors
-    /// The consent has ended or cannot get this status.
     pub(super) fn act(&mut self, order: &Order, action: WealthAction, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
         let (summary, open) = self.summary();
         if !open {

@@ -1,4 +1,4 @@
-//! The app beside a receiver that stands for the service's callback.
+//! The app together with a receiver in place of the service's callback.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl Scene {
         Self { service, state: Data::new(app), txn, issuer }
     }
 
-    /// The claims that the intents of a scene ask for.
+    /// The claims that the intents request.
     pub(crate) fn requested() -> ClaimSet {
         [Claim::Name, Claim::Dob, Claim::MaskedMobile].into_iter().collect()
     }
@@ -44,7 +44,7 @@ impl Scene {
         self.intent_of(SystemClock.now().seconds(), cb)
     }
 
-    /// An intent that was signed at this second and lasts for 15 minutes.
+    /// An intent that is signed now and valid for 15 minutes.
     pub(crate) fn intent_of(&self, now: i64, cb: &str) -> String {
         let payload = json!({
             "txn": self.txn, "i": "credential", "lang": "20", "sc": scope_bitmap(Self::requested(), 64), "pop": 1, "ch": "web", "m": 1,

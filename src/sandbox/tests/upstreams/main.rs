@@ -1,5 +1,5 @@
-//! The sandbox upstreams as the service, a browser and a script meet them. Their reports are read
-//! and judged by the flows of the domain, as the service does it.
+//! The sandbox upstreams as the service, a browser and a script use them. The flows of the domain check
+//! their reports, as in the service.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "an error here is a failed test")]
 

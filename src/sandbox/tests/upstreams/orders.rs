@@ -1,4 +1,4 @@
-//! The orders of the service: who may give them, what is wrong with them, and how many are held.
+//! The orders of the service: authentication, validation, and limits.
 
 use actix_web::http::header::AUTHORIZATION;
 use actix_web::test::TestRequest;
@@ -132,7 +132,7 @@ async fn documents_of_the_largest_size_are_held_until_there_is_no_room_for_anoth
     assert_eq!(scene.page(&page(0)).await.0, 410);
     assert_eq!(scene.page(&page(1)).await.0, 200);
     assert_eq!(scene.page(&format!("/sandbox/doclocker/{small}")).await.0, 200, "it holds no document");
-    // Signed, a document of this size cannot grow, and room is made once it has been reported.
+    // A document of this size cannot grow by a signature; its memory is free once it is reported.
     let (status, answer) = scene.play("esign", flows[1].0, "completed").await;
     assert_eq!((status, &answer["reported"][0]["status"]), (200, &json!(200)));
     assert_eq!(STANDARD.decode(scene.service.arrived()[0].body["content"].as_str().unwrap()).unwrap().len(), FILE_BYTES_MAX);

@@ -201,7 +201,7 @@ async fn a_consent_and_everything_under_it_say_the_same_ids() {
     assert_ne!(bodies[1]["txnId"], bodies[3]["txnId"]);
     assert_eq!((&bodies[3]["fiDataStatus"], &bodies[3]["errStage"]), (&json!("FAILED"), &json!("FI_REQUEST")));
     assert_eq!((&bodies[4]["fromDate"], &bodies[4]["toDate"]), (&json!("2025-01-31"), &json!("2026-01-31")));
-    // The same data again is a repetition, on another day too.
+    // The same data is a repetition, even on another day.
     let (again, scene) = (scene.wealth().await, scene);
     scene.play("wealth", again, "raw").await;
     scene.pass(2);

@@ -1,4 +1,4 @@
-//! What is true of every page: no script, one style sheet, a strict policy, and nothing unescaped.
+//! Common properties of all pages: no script, one style sheet, a strict policy, and escaping.
 
 use actix_web::test::TestRequest;
 

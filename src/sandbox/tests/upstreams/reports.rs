@@ -1,5 +1,5 @@
-//! How reports reach the service: whose they are, what is sent again, and what becomes of one that
-//! nobody takes.
+//! How reports reach the service: their token, what is sent again, and what happens to a report that is
+//! not accepted.
 
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ async fn a_wrong_token_or_a_flow_that_is_not_open_yet_can_be_reported_later() {
 async fn a_service_that_is_away_is_tried_several_times_and_then_told_as_such() {
     let scene = Scene::new().await;
     let id = scene.wealth().await;
-    // A client may try a closed connection once more by itself.
+    // An HTTP client may retry a closed connection by itself.
     scene.service.tell([Told::HangUp; 12]);
     let (status, answer) = scene.play("wealth", id, "rejected").await;
     assert_eq!((status, &answer["code"]), (502, &json!("service_unreachable")));

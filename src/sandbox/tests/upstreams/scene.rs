@@ -1,4 +1,4 @@
-//! The upstreams beside the service that orders from them and that they report to.
+//! The upstreams together with a service that sends orders and receives reports.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +63,7 @@ impl Scene {
 
     pub(crate) async fn call(&self, request: TestRequest) -> ServiceResponse {
         let state = self.state.clone();
-        // The pages come first here and last in the service; neither may take the other's paths.
+        // The pages are mounted first here and last in the service; their paths must not overlap.
         let app = App::new().app_data(PayloadConfig::new(1_024)).configure(|cfg| {
             configure_pages(cfg, state.clone());
             configure_orders(cfg, state);

@@ -1,5 +1,5 @@
-//! A stand-in of the service's internal listener: it answers as it is told to, or else judges a
-//! report by the flow that it is about.
+//! A test double of the service's internal listener. It answers as configured, or else checks a report
+//! against its flow.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
-/// A report as it arrived and was answered.
+/// A received report and its answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrived {
     pub(crate) kind: ReportKind,
@@ -33,7 +33,7 @@ pub(crate) struct Arrived {
     pub(crate) status: u16,
 }
 
-/// What is answered instead of a judgement.
+/// An answer that replaces the check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Told {
     Status(u16),

@@ -1,4 +1,4 @@
-//! What is accepted, and what is kept of it.
+//! Accepted credentials, and which claims are kept.
 
 use sakshi_domain::claims::Claim;
 use sakshi_domain::transaction::Answer;

@@ -1,4 +1,4 @@
-//! Rule 8: the KB-JWT and the policy about it.
+//! Rule 8: the KB-JWT and its policy.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! An issuer, a holder and a transaction, with every part of a credential open to tampering.
+//! An issuer, a holder and a transaction; tests can change every part of a credential.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand::SystemRandom;
@@ -133,7 +133,7 @@ pub(super) fn jwk(key: &EcdsaKeyPair) -> Value {
     json!({ "kty": "EC", "crv": "P-256", "x": base64url(&point[1..33]), "y": base64url(&point[33..]) })
 }
 
-/// The JWS under the second signature that anybody can make of an ECDSA signature: s becomes n - s.
+/// The JWS with the other valid ECDSA signature, which anybody can compute: s becomes n - s.
 pub(super) fn with_the_other_signature(jws: &str) -> String {
     // The order of P-256 (FIPS 186-4, D.1.2.3).
     const ORDER: [u8; 32] = [

@@ -1,4 +1,4 @@
-//! One test for every rule of the protocol's section 6, and inputs that no rule foresaw.
+//! Tests for every rule of the protocol's section 6, and for arbitrary inputs.
 
 mod acceptance;
 mod binding;

@@ -1,4 +1,4 @@
-//! No input panics, and nothing that was changed is accepted.
+//! No input panics, and no changed credential is accepted.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::fixture::{good_disclosures, with_disclosures, with_the_other_signature};
 use super::{Fixture, disclosure};
 
-/// JSON that is rich in the names that processing cares about.
+/// JSON with many of the names that have a meaning in SD-JWTs.
 fn hostile_json() -> impl Strategy<Value = Value> {
     let name = prop::sample::select(vec!["_sd", "...", "_sd_alg", "cnf", "jwk", "iss", "exp", "dob", "x"]);
     let leaf = prop_oneof![
