@@ -54,7 +54,7 @@ async fn a_draining_process_is_not_ready_and_finishes_its_webhooks() {
     process.ended(Duration::from_secs(15)).await;
     node.conclude(&process);
     node.launch().await;
-    assert_eq!(node.operator().delivery(&opened.txn).await["attempt"]["outcome"], "delivered");
+    assert_eq!(node.operator().outcome(&opened.txn).await, "delivered");
 }
 
 #[tokio::test]

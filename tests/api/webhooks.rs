@@ -154,7 +154,7 @@ async fn a_failed_attempt_is_not_repeated_and_its_outcome_is_kept() {
         receiver.set_behaviour(Behaviour::Answer(200));
         let next = open_for(&backend, &receiver, "order-8").await;
         identity_app.approve(&next, "asha").await;
-        assert_eq!(operator.delivery(&next.txn).await["attempt"]["outcome"], "delivered");
+        assert_eq!(operator.outcome(&next.txn).await, "delivered");
         assert_eq!(receiver.received().len(), 2, "{behaviour:?}: one attempt for each");
         assert_eq!(backend.result(&opened.txn).await.ok()["success"], true, "the result can be fetched all the same");
     }
@@ -169,7 +169,7 @@ async fn a_receiver_that_is_not_there_is_recorded_as_unreachable() {
     for (url, outcome) in [(format!("http://{free}/"), "unreachable"), ("http://nowhere.invalid/".to_owned(), "unresolved")] {
         let opened = backend.open_reported(&["name"], &url).await;
         identity_app.approve(&opened, "asha").await;
-        assert_eq!(operator.delivery(&opened.txn).await["attempt"]["outcome"], outcome, "{url}");
+        assert_eq!(operator.outcome(&opened.txn).await, outcome, "{url}");
     }
 }
 
@@ -208,7 +208,7 @@ async fn internal_addresses_are_blocked_where_the_operator_does_not_allow_them()
     node.restart().await;
     for (host, opened) in hosts.into_iter().zip(&all) {
         assert_eq!(identity_app.fail(opened, "301", "User Reject").await.status, 200);
-        assert_eq!(operator.delivery(&opened.txn).await["attempt"]["outcome"], "blocked", "{host}, given before it was forbidden");
+        assert_eq!(operator.outcome(&opened.txn).await, "blocked", "{host}, given before it was forbidden");
         let again = json!({"claims": ["name"], "channel": "qr", "webhook_url": webhook(host)});
         assert_eq!(backend.init(&again).await.refused_fields(), ["webhook_url"], "{host}");
     }

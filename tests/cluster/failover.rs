@@ -5,10 +5,8 @@
 //! undone; the test that shows it says in numbers what that was.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use sakshi_domain::ids::ClientId;
 use sakshi_judge::journal::{Polled, Reply};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
@@ -20,7 +18,7 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::random::Random;
 use sakshi_kit::redis::groups::RedisCluster;
 use sakshi_kit::redis::{DURABLE, RedisServer};
-use sakshi_kit::storm::{Notes, Witnesses, Worker, assert_held, summary};
+use sakshi_kit::storm::{Load, Notes, Witnesses, Worker, assert_held, summary};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const WORKERS: usize = 9;
@@ -63,28 +61,20 @@ impl Failover {
 
     /// Load on three nodes; in the middle of it the master goes whose replica has fallen behind.
     async fn run(&self, random: &mut Random) {
-        let over = Arc::new(AtomicBool::new(false));
-        let workers: Vec<_> = (0..WORKERS)
-            .map(|number| {
-                let addresses = &self.nodes[number % self.nodes.len()].addresses;
-                let worker = Worker {
-                    backend: self.backend.through(addresses),
-                    identity_app: Arc::new(self.identity_app.through(addresses)),
-                    notes: Arc::clone(&self.notes),
-                    webhook: self.receiver.url("/hook"),
-                    over: Arc::clone(&over),
-                    random: Random::from_seed(random.next()),
-                };
-                tokio::spawn(worker.run())
-            })
-            .collect();
+        let load = Load::start((0..WORKERS).map(|number| {
+            let addresses = &self.nodes[number % self.nodes.len()].addresses;
+            Worker {
+                backend: self.backend.through(addresses),
+                identity_app: Arc::new(self.identity_app.through(addresses)),
+                notes: Arc::clone(&self.notes),
+                webhook: self.receiver.url("/hook"),
+                random: Random::from_seed(random.next()),
+            }
+        }));
         self.completed(LOAD).await;
         self.fail_over().await;
         self.completed(LOAD).await;
-        over.store(true, Ordering::Relaxed);
-        for ended in join_all(workers).await {
-            ended.expect("a worker ends");
-        }
+        load.end().await;
     }
 
     async fn fail_over(&self) {

@@ -25,7 +25,7 @@ async fn what_a_dead_node_had_queued_is_sent_by_another_and_what_it_had_under_wa
     let operator = nodes.all[0].operator();
     let mut outcomes = Vec::new();
     for opened in &opened {
-        outcomes.push(operator.delivery(&opened.txn).await["attempt"]["outcome"].as_str().expect("an outcome").to_owned());
+        outcomes.push(operator.outcome(&opened.txn).await);
     }
     outcomes.sort_unstable();
     assert_eq!(outcomes, [vec!["delivered"; 9], vec!["unknown"]].concat());

@@ -2,19 +2,16 @@
 //! round. Which of them goes is chosen by the seed; when, by the load that went before.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
-use tokio::task::JoinHandle;
 
 use crate::nodes::Nodes;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::balancer::Balancer;
 use sakshi_kit::identity_app::IdentityApp;
 use sakshi_kit::random::Random;
-use sakshi_kit::storm::{Notes, Witnesses, Worker, assert_held, summary};
+use sakshi_kit::storm::{Load, Notes, Witnesses, Worker, assert_held, summary};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const ROUNDS: u64 = 10;
@@ -47,20 +44,14 @@ impl Storm {
         Self { nodes, balancer, backend, identity_app, notes: Notes::begin(true), receiver, random, kills: 0 }
     }
 
-    fn load(&mut self, over: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
-        (0..WORKERS)
-            .map(|_| {
-                let worker = Worker {
-                    backend: self.backend.clone(),
-                    identity_app: Arc::clone(&self.identity_app),
-                    notes: Arc::clone(&self.notes),
-                    webhook: self.receiver.url("/hook"),
-                    over: Arc::clone(over),
-                    random: Random::from_seed(self.random.next()),
-                };
-                tokio::spawn(worker.run())
-            })
-            .collect()
+    fn load(&mut self) -> Load {
+        Load::start((0..WORKERS).map(|_| Worker {
+            backend: self.backend.clone(),
+            identity_app: Arc::clone(&self.identity_app),
+            notes: Arc::clone(&self.notes),
+            webhook: self.receiver.url("/hook"),
+            random: Random::from_seed(self.random.next()),
+        }))
     }
 
     async fn completed(&self, more: usize) {
@@ -98,15 +89,11 @@ impl Storm {
 async fn no_kill_of_a_node_or_of_redis_loses_an_answer_charges_twice_or_sends_a_webhook_twice() {
     let (seed, random) = Random::of_this_run();
     let mut storm = Storm::begin(random).await;
-    let over = Arc::new(AtomicBool::new(false));
-    let workers = storm.load(&over);
+    let load = storm.load();
     for _ in 0..ROUNDS {
         storm.round().await;
     }
-    over.store(true, Ordering::Relaxed);
-    for ended in join_all(workers).await {
-        ended.expect("a worker ends");
-    }
+    load.end().await;
     let Storm { nodes, backend, identity_app, notes, receiver, kills, .. } = &storm;
     let witnesses = Witnesses { backend, identity_app, operator: nodes.all[0].operator(), receiver, notes };
     witnesses.resolve().await;

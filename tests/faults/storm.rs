@@ -1,17 +1,15 @@
 //! The storm: several rounds of load, each ended by SIGKILL at a moment of chance.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 
 use sakshi_kit::backend::Backend;
 use sakshi_kit::identity_app::IdentityApp;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::random::Random;
-use sakshi_kit::storm::{Notes, Witnesses, Worker, assert_held, summary};
+use sakshi_kit::storm::{Load, Notes, Witnesses, Worker, assert_held, summary};
 
 const ROUNDS: u64 = 14;
 const WORKERS: u64 = 12;
@@ -41,29 +39,19 @@ impl Storm {
 
     /// Load until the kill; every worker has ended when this returns.
     async fn round(&mut self) {
-        let over = Arc::new(AtomicBool::new(false));
-        let workers: Vec<_> = (0..WORKERS)
-            .map(|_| {
-                let worker = Worker {
-                    backend: self.backend.clone(),
-                    identity_app: Arc::clone(&self.identity_app),
-                    notes: Arc::clone(&self.notes),
-                    webhook: self.receiver.url("/hook"),
-                    over: Arc::clone(&over),
-                    random: Random::from_seed(self.random.next()),
-                };
-                tokio::spawn(worker.run())
-            })
-            .collect();
+        let load = Load::start((0..WORKERS).map(|_| Worker {
+            backend: self.backend.clone(),
+            identity_app: Arc::clone(&self.identity_app),
+            notes: Arc::clone(&self.notes),
+            webhook: self.receiver.url("/hook"),
+            random: Random::from_seed(self.random.next()),
+        }));
         // The moment of the kill is the one thing that is left to chance.
         let moment = Duration::from_millis(self.random.below(900));
         tokio::time::sleep(moment).await;
         self.node.kill().await;
         self.kills += 1;
-        over.store(true, Ordering::Relaxed);
-        for ended in join_all(workers).await {
-            ended.expect("a worker ends");
-        }
+        load.end().await;
         // Recovery may be cut short as well as anything else.
         if self.random.below(3) == 0 {
             self.node.launch_and_kill(Duration::from_millis(self.random.below(120))).await;

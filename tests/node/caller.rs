@@ -1,7 +1,7 @@
 //! Who is let in, who is not, and for how long a verdict is remembered (specification,
 //! "Authentication").
 
-use crate::universe::Universe;
+use crate::store_fixture::StoreFixture;
 use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use actix_web::{App, HttpResponse, web};
@@ -21,8 +21,8 @@ use tokio::time::timeout;
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::edge::edge;
 
-fn gate(universe: &Universe) -> Rc<KeyGate> {
-    KeyGate::new(universe.shared_store(), universe.clock.clone(), Profile::Stage)
+fn gate(fixture: &StoreFixture) -> Rc<KeyGate> {
+    KeyGate::new(fixture.shared_store(), fixture.clock.clone(), Profile::Stage)
 }
 
 async fn admit(gate: &Rc<KeyGate>, key: &str, app: &str) -> Result<Caller, ServiceError> {
@@ -31,26 +31,26 @@ async fn admit(gate: &Rc<KeyGate>, key: &str, app: &str) -> Result<Caller, Servi
 
 #[actix_rt::test]
 async fn a_key_and_an_app_of_its_client_are_let_in() {
-    let universe = Universe::new();
-    let client = universe.client().await;
-    let (app, (key, key_id)) = (universe.app(&client).await, universe.key(&client, |_| {}).await);
-    let caller = admit(&gate(&universe), key.reveal(), app.as_str()).await.unwrap();
+    let fixture = StoreFixture::new();
+    let client = fixture.client().await;
+    let (app, (key, key_id)) = (fixture.app(&client).await, fixture.key(&client, |_| {}).await);
+    let caller = admit(&gate(&fixture), key.reveal(), app.as_str()).await.unwrap();
     assert_eq!((caller.client, caller.app.app_id.clone(), caller.key_id), (client, app, key_id));
 }
 
 #[actix_rt::test]
 async fn every_pair_that_is_not_good_gets_the_same_401() {
-    let universe = Universe::new();
-    let now = universe.clock.now();
-    let (client, other) = (universe.client().await, universe.client().await);
-    let (app, foreign) = (universe.app(&client).await, universe.app(&other).await);
-    let good = universe.key(&client, |_| {}).await.0;
-    let revoked = universe.key(&client, |key| key.revoked_at = Some(now)).await.0;
-    let expired = universe.key(&client, |key| key.expires_at = Some(now)).await.0;
-    let elsewhere = universe.key(&client, |key| key.environments = vec![Profile::Production]).await.0;
+    let fixture = StoreFixture::new();
+    let now = fixture.clock.now();
+    let (client, other) = (fixture.client().await, fixture.client().await);
+    let (app, foreign) = (fixture.app(&client).await, fixture.app(&other).await);
+    let good = fixture.key(&client, |_| {}).await.0;
+    let revoked = fixture.key(&client, |key| key.revoked_at = Some(now)).await.0;
+    let expired = fixture.key(&client, |key| key.expires_at = Some(now)).await.0;
+    let elsewhere = fixture.key(&client, |key| key.environments = vec![Profile::Production]).await.0;
     let unknown = ApiKey::issue().unwrap().0;
     let mistyped = good.reveal().replace("sk_", "sk-");
-    let gate = gate(&universe);
+    let gate = gate(&fixture);
     let service = init_service(App::new().wrap(from_fn(edge)).app_data(Rc::clone(&gate)).route(
         "/",
         web::get().to(|Authenticated(caller): Authenticated| async move { HttpResponse::Ok().body(caller.client.to_string()) }),
@@ -98,9 +98,9 @@ async fn every_pair_that_is_not_good_gets_the_same_401() {
 
 #[actix_rt::test]
 async fn a_malformed_key_is_refused_without_asking_the_store() {
-    let universe = Universe::new();
-    let gate = gate(&universe);
-    universe.store.close();
+    let fixture = StoreFixture::new();
+    let gate = gate(&fixture);
+    fixture.store.close();
     let made_up = format!("sk_{}", "A".repeat(40));
     for key in ["", "sk_", "secret", made_up.as_str()] {
         assert!(matches!(gate.admit(key, "app_1"), Either::Left(_)), "{key}");
@@ -110,12 +110,12 @@ async fn a_malformed_key_is_refused_without_asking_the_store() {
 
 #[actix_rt::test]
 async fn a_remembered_pair_is_let_in_while_the_store_is_away_and_an_unknown_one_gets_503() {
-    let universe = Universe::new();
-    let client = universe.client().await;
-    let (app, key) = (universe.app(&client).await, universe.key(&client, |_| {}).await.0);
-    let gate = gate(&universe);
+    let fixture = StoreFixture::new();
+    let client = fixture.client().await;
+    let (app, key) = (fixture.app(&client).await, fixture.key(&client, |_| {}).await.0);
+    let gate = gate(&fixture);
     admit(&gate, key.reveal(), app.as_str()).await.unwrap();
-    universe.store.close();
+    fixture.store.close();
     assert!(matches!(gate.admit(key.reveal(), app.as_str()), Either::Left(_)), "remembered");
     assert!(matches!(admit(&gate, key.reveal(), "app_other").await, Err(ServiceError::Unavailable { .. })));
     assert!(matches!(admit(&gate, key.reveal(), "app_other").await, Err(ServiceError::Unavailable { .. })), "an error is not remembered");
@@ -123,12 +123,12 @@ async fn a_remembered_pair_is_let_in_while_the_store_is_away_and_an_unknown_one_
 
 #[actix_rt::test]
 async fn callers_of_one_pair_wait_for_one_question() {
-    let universe = Universe::new();
-    let client = universe.client().await;
-    let (app, key) = (universe.app(&client).await, universe.key(&client, |_| {}).await.0);
-    let gate = gate(&universe);
+    let fixture = StoreFixture::new();
+    let client = fixture.client().await;
+    let (app, key) = (fixture.app(&client).await, fixture.key(&client, |_| {}).await.0);
+    let gate = gate(&fixture);
     let first = gate.admit(key.reveal(), app.as_str());
-    universe.store.close();
+    fixture.store.close();
     let second = gate.admit(key.reveal(), app.as_str());
     assert_eq!(second.await.unwrap().client, client, "a question of its own would have found the store closed");
     assert_eq!(first.await.unwrap().client, client);
@@ -136,12 +136,12 @@ async fn callers_of_one_pair_wait_for_one_question() {
 
 #[actix_rt::test]
 async fn a_revoked_key_is_refused_within_a_second() {
-    let universe = Universe::new();
-    let client = universe.client().await;
-    let (app, (key, id)) = (universe.app(&client).await, universe.key(&client, |_| {}).await);
-    let gate = gate(&universe);
+    let fixture = StoreFixture::new();
+    let client = fixture.client().await;
+    let (app, (key, id)) = (fixture.app(&client).await, fixture.key(&client, |_| {}).await);
+    let gate = gate(&fixture);
     admit(&gate, key.reveal(), app.as_str()).await.unwrap();
-    universe.store.retire_key(id, Some(universe.clock.now()), None).await.unwrap();
+    fixture.store.retire_key(id, Some(fixture.clock.now()), None).await.unwrap();
     let revoked = Instant::now();
     while admit(&gate, key.reveal(), app.as_str()).await.is_ok() {
         assert!(revoked.elapsed() < Duration::from_secs(1));
@@ -151,34 +151,34 @@ async fn a_revoked_key_is_refused_within_a_second() {
 
 #[actix_rt::test]
 async fn a_request_that_has_begun_ends_within_a_second_of_the_revocation() {
-    let universe = Universe::new();
-    let client = universe.client().await;
-    let (app, (key, id)) = (universe.app(&client).await, universe.key(&client, |_| {}).await);
-    let gate = gate(&universe);
+    let fixture = StoreFixture::new();
+    let client = fixture.client().await;
+    let (app, (key, id)) = (fixture.app(&client).await, fixture.key(&client, |_| {}).await);
+    let gate = gate(&fixture);
     let caller = admit(&gate, key.reveal(), app.as_str()).await.unwrap();
-    universe.store.retire_key(id, Some(universe.clock.now()), None).await.unwrap();
+    fixture.store.retire_key(id, Some(fixture.clock.now()), None).await.unwrap();
     timeout(Duration::from_secs(1), caller.until_revoked()).await.expect("within a second");
     assert_eq!(caller.judge_again().await, Err(ServiceError::Unauthorized));
 }
 
 #[actix_rt::test]
 async fn a_store_that_is_away_ends_no_request_that_waits_and_lets_none_act() {
-    let universe = Universe::new();
-    let client = universe.client().await;
-    let (app, key) = (universe.app(&client).await, universe.key(&client, |_| {}).await.0);
-    let gate = gate(&universe);
+    let fixture = StoreFixture::new();
+    let client = fixture.client().await;
+    let (app, key) = (fixture.app(&client).await, fixture.key(&client, |_| {}).await.0);
+    let gate = gate(&fixture);
     let caller = admit(&gate, key.reveal(), app.as_str()).await.unwrap();
-    universe.store.close();
+    fixture.store.close();
     assert!(timeout(Duration::from_millis(1_200), caller.until_revoked()).await.is_err());
     assert!(matches!(caller.judge_again().await, Err(ServiceError::Unavailable { .. })));
 }
 
 #[actix_rt::test]
 async fn ten_thousand_strangers_do_not_grow_the_memory() {
-    let universe = Universe::new();
-    let client = universe.client().await;
-    let key = universe.key(&client, |_| {}).await.0;
-    let gate = gate(&universe);
+    let fixture = StoreFixture::new();
+    let client = fixture.client().await;
+    let key = fixture.key(&client, |_| {}).await.0;
+    let gate = gate(&fixture);
     for number in 0..10_000 {
         let _ = admit(&gate, key.reveal(), &format!("app_{number}")).await;
     }

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use crate::flow_fixture::Party;
-use crate::universe::{RESULT_TTL, TOKEN, Universe};
+use crate::store_fixture::{RESULT_TTL, StoreFixture, TOKEN};
 use sakshi::cli::{Cli, run};
 use sakshi::node::Node;
 use sakshi::settings::{Sources, load};
@@ -30,8 +30,8 @@ async fn typed(words: &[&str]) -> (ExitCode, String, String) {
 }
 
 /// The URL of a listener that lives as long as the test.
-fn serve(universe: &Universe) -> String {
-    let deps = universe.internal();
+fn serve(fixture: &StoreFixture) -> String {
+    let deps = fixture.internal();
     let server = HttpServer::new(move || App::new().wrap(from_fn(edge)).configure(|cfg| configure(cfg, deps.clone())));
     let server = server.workers(1).disable_signals().bind(("127.0.0.1", 0)).unwrap();
     let url = format!("http://{}/", server.addrs()[0]);
@@ -49,8 +49,8 @@ fn word_after<'a>(output: &'a str, name: &str) -> &'a str {
 
 #[actix_rt::test]
 async fn an_operator_works_through_the_command_line() {
-    let universe = Universe::new();
-    let url = serve(&universe);
+    let fixture = StoreFixture::new();
+    let url = serve(&fixture);
     let (_, out, _) = admin(&url, &["clients", "create", "Acme & Söhne"]).await;
     let client = word_after(&out, "client_id").to_owned();
     let (_, out, _) = admin(&url, &["apps", "create", &client, "Kiosk"]).await;
@@ -93,8 +93,8 @@ async fn an_operator_works_through_the_command_line() {
 
 #[actix_rt::test]
 async fn a_refusal_is_told_with_its_fields_and_exit_code_1() {
-    let universe = Universe::new();
-    let url = serve(&universe);
+    let fixture = StoreFixture::new();
+    let url = serve(&fixture);
     let (code, out, err) = admin(&url, &["clients", "create", " "]).await;
     assert_eq!((code, out.as_str()), (ExitCode::from(1), ""));
     assert!(err.contains("name: must be 1 to 100 characters"), "{err}");
@@ -114,10 +114,10 @@ async fn a_service_that_is_away_is_exit_code_2_for_admin_and_1_for_healthcheck()
 
 #[actix_rt::test]
 async fn healthcheck_follows_readyz() {
-    let universe = Universe::new();
-    let url = serve(&universe);
+    let fixture = StoreFixture::new();
+    let url = serve(&fixture);
     assert_eq!(typed(&["healthcheck", "--url", &url]).await.1, "ready\n");
-    universe.fit.draining.store(true, Ordering::SeqCst);
+    fixture.health.draining.store(true, Ordering::SeqCst);
     let (code, out, _) = typed(&["healthcheck", "--url", &url]).await;
     assert!(code == ExitCode::from(1) && out.contains("it is draining"), "{out}");
 }
@@ -153,18 +153,18 @@ async fn check_config_lists_every_problem_and_shows_no_secret() {
 
 #[actix_rt::test]
 async fn an_operator_looks_at_a_flow() {
-    let universe = Universe::new();
-    let url = serve(&universe);
-    let client = universe.client().await;
-    let party = Party { app: universe.app(&client).await, client, now: universe.clock.now() };
-    let flow = party.locker(&universe.store).await;
+    let fixture = StoreFixture::new();
+    let url = serve(&fixture);
+    let client = fixture.client().await;
+    let party = Party { app: fixture.app(&client).await, client, now: fixture.clock.now() };
+    let flow = party.locker(&fixture.store).await;
     let (code, out, _) = admin(&url, &["flow", &flow.id.to_string()]).await;
     assert!(code == ExitCode::SUCCESS && out.ends_with("\n\nnone\n"), "{out}");
     assert_eq!((word_after(&out, "kind"), word_after(&out, "state")), ("doclocker", "Pending"));
     let hook = HttpUrl::parse("https://client.example/hook", Schemes::HttpsOnly).unwrap();
-    universe.store.set_webhook_url(party.app.clone(), ApiType::DocLocker, Some(hook)).await.unwrap();
+    fixture.store.set_webhook_url(party.app.clone(), ApiType::DocLocker, Some(hook)).await.unwrap();
     let report = FlowReport::parse(ReportKind::DocLocker, flow.locker("Fetched").to_string().as_bytes()).unwrap();
-    universe.store.report_flow(ReportFlow { report, result_ttl: RESULT_TTL }).await.unwrap();
+    fixture.store.report_flow(ReportFlow { report, result_ttl: RESULT_TTL }).await.unwrap();
     let (_, out, _) = admin(&url, &["flow", &flow.id.to_string()]).await;
     assert_eq!(word_after(&out, "state"), "Fetched");
     assert!(out.contains("doclocker Fetched  waiting") && out.contains("https://client.example"), "{out}");

@@ -1,6 +1,6 @@
 //! The operator's API as an operator's tool sees it, on a real store.
 
-use crate::universe::{TOKEN, Universe};
+use crate::store_fixture::{StoreFixture, TOKEN};
 use actix_web::body::MessageBody;
 use actix_web::dev::{Service, ServiceResponse};
 use actix_web::http::Method;
@@ -49,7 +49,7 @@ fn text(value: &Value, name: &str) -> String {
 
 #[actix_rt::test]
 async fn every_admin_route_takes_the_admin_token_and_nothing_else() {
-    let service = listener(Universe::new().internal()).await;
+    let service = listener(StoreFixture::new().internal()).await;
     for (method, uri) in [
         (Method::GET, "/admin/v1/clients"),
         (Method::POST, "/admin/v1/clients"),
@@ -85,8 +85,8 @@ async fn every_admin_route_takes_the_admin_token_and_nothing_else() {
 
 #[actix_rt::test]
 async fn an_operator_sets_a_client_up() {
-    let universe = Universe::new();
-    let service = listener(universe.internal()).await;
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
     let (status, client) = ask(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await;
     let client = text(&client, "client_id");
     assert_eq!(status, 200);
@@ -104,9 +104,9 @@ async fn an_operator_sets_a_client_up() {
 
 #[actix_rt::test]
 async fn an_app_is_patched_field_by_field_and_null_removes_a_url() {
-    let universe = Universe::new();
-    let service = listener(universe.internal()).await;
-    let app = format!("/admin/v1/apps/{}", universe.app(&universe.client().await).await);
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let app = format!("/admin/v1/apps/{}", fixture.app(&fixture.client().await).await);
     let (status, changed) = ask(&service, "PATCH", &app, Some(json!({"consent_webhook_url": "https://a.example/c"}))).await;
     assert_eq!((status, &changed["payload_spelling"]), (200, &json!("snake_case")));
     let (_, changed) = ask(&service, "PATCH", &app, Some(json!({"payloadSpelling": "camelCase"}))).await;
@@ -124,17 +124,17 @@ async fn an_app_is_patched_field_by_field_and_null_removes_a_url() {
 
 #[actix_rt::test]
 async fn a_rotated_key_overlaps_with_its_successor_and_a_revoked_one_ends_at_once() {
-    let universe = Universe::new();
-    let service = listener(universe.internal()).await;
-    let client = universe.client().await;
-    let (_, old) = universe.key(&client, |key| key.label = "kiosk".into()).await;
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let client = fixture.client().await;
+    let (_, old) = fixture.key(&client, |key| key.label = "kiosk".into()).await;
     let rotate = format!("/admin/v1/keys/{old}/rotate");
     let (status, rotated) = ask(&service, "POST", &rotate, Some(json!({"overlap_s": 60}))).await;
     assert_eq!((status, &rotated["previous"]["expires_at"]), (200, &json!("2023-11-14T22:14:20.000Z")));
     let (_, keys) = ask(&service, "GET", &format!("/admin/v1/clients/{client}/keys"), None).await;
     assert_eq!(keys["keys"].as_array().unwrap().len(), 2);
     assert!(keys["keys"].as_array().unwrap().iter().all(|key| key["label"] == "kiosk"));
-    universe.clock.advance(Duration::from_secs(60));
+    fixture.clock.advance(Duration::from_secs(60));
     let (status, refused) = ask(&service, "POST", &rotate, Some(json!({}))).await;
     assert_eq!((status, &refused["code"]), (409, &json!("key_not_active")));
     let fresh = text(&rotated, "key_id");
@@ -149,9 +149,9 @@ async fn a_rotated_key_overlaps_with_its_successor_and_a_revoked_one_ends_at_onc
 
 #[actix_rt::test]
 async fn a_grant_is_idempotent_by_reference_and_a_balance_is_never_negative() {
-    let universe = Universe::new();
-    let service = listener(universe.internal()).await;
-    let client = universe.client().await;
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let client = fixture.client().await;
     let credits = format!("/admin/v1/clients/{client}/credits");
     for (body, status, code) in [
         (json!({"amount": 25, "reference": "inv-1"}), 200, None),
@@ -182,10 +182,10 @@ async fn a_grant_is_idempotent_by_reference_and_a_balance_is_never_negative() {
 
 #[actix_rt::test]
 async fn what_an_operator_asks_for_is_refused_field_by_field_under_the_names_that_were_sent() {
-    let universe = Universe::new();
-    let client = universe.client().await;
-    let app = universe.app(&client).await;
-    let service = listener(universe.internal()).await;
+    let fixture = StoreFixture::new();
+    let client = fixture.client().await;
+    let app = fixture.app(&client).await;
+    let service = listener(fixture.internal()).await;
     let some = "must be an array that names some of sandbox, stage and production; leave it out for all";
     let [keys, credits, app, apps] = ["clients/{}/keys", "clients/{}/credits", "apps/{}", "clients/{}/apps"].map(|path| {
         let id = if path.starts_with("apps") { app.as_str() } else { client.as_str() };
@@ -242,10 +242,10 @@ async fn what_an_operator_asks_for_is_refused_field_by_field_under_the_names_tha
 
 #[actix_rt::test]
 async fn the_events_of_an_app_are_listed_with_their_counts() {
-    let universe = Universe::new();
-    let client = universe.client().await;
-    let (app, event) = (universe.app(&client).await, EventId::generate(client.partition(), 0));
-    let now = universe.clock.now();
+    let fixture = StoreFixture::new();
+    let client = fixture.client().await;
+    let (app, event) = (fixture.app(&client).await, EventId::generate(client.partition(), 0));
+    let now = fixture.clock.now();
     let terms = EventTerms {
         name: EventName::parse("Open day").unwrap(),
         claims: [Claim::Name].into_iter().collect(),
@@ -256,8 +256,8 @@ async fn the_events_of_an_app_are_listed_with_their_counts() {
         is_active: true,
     };
     let created = Event { id: event, client, app: app.clone(), created_at: now, terms, counts: EventCounts::default() };
-    universe.store.create_event(CreateEvent { event: created, idempotency: None }).await.unwrap();
-    let service = listener(universe.internal()).await;
+    fixture.store.create_event(CreateEvent { event: created, idempotency: None }).await.unwrap();
+    let service = listener(fixture.internal()).await;
     let (status, page) = ask(&service, "GET", &format!("/admin/v1/apps/{app}/events"), None).await;
     let row = json!({"event_id": event, "name": "Open day", "status": "active", "max_guests": 5, "registrations": 0, "scans": 0,
         "abandoned": 0, "created_at": now, "expires_at": now + Duration::from_secs(60)});
@@ -268,26 +268,26 @@ async fn the_events_of_an_app_are_listed_with_their_counts() {
 
 #[actix_rt::test]
 async fn probes_say_what_is_wrong_and_need_no_token() {
-    let universe = Universe::new();
-    let service = listener(universe.internal()).await;
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
     let probe = async |uri: &str| {
         let response = service.call(TestRequest::get().uri(uri).to_request()).await.unwrap();
         let status = response.status().as_u16();
         (status, serde_json::from_slice::<Value>(&read_body(response).await).unwrap())
     };
     assert_eq!((probe("/livez").await.0, probe("/readyz").await.0), (200, 200));
-    universe.fit.draining.store(true, Ordering::SeqCst);
+    fixture.health.draining.store(true, Ordering::SeqCst);
     let (status, body) = probe("/readyz").await;
     assert_eq!((status, &body["message"]), (503, &json!("it is draining")));
     assert_eq!(probe("/livez").await.0, 200);
-    universe.fit.hung.store(true, Ordering::SeqCst);
+    fixture.health.hung.store(true, Ordering::SeqCst);
     assert_eq!(probe("/livez").await.0, 503);
 }
 
 #[actix_rt::test]
 async fn metrics_are_labelled_by_route_pattern_and_never_by_path() {
     let recorder = sakshi::telemetry::Figures::default();
-    let deps = InternalDeps { metrics: rendered(&recorder), ..Universe::new().internal() };
+    let deps = InternalDeps { metrics: rendered(&recorder), ..StoreFixture::new().internal() };
     let _guard = metrics::set_default_local_recorder(&recorder);
     let service = listener(deps).await;
     ask(&service, "GET", "/admin/v1/clients/cl_secret/credits", None).await;
@@ -305,7 +305,7 @@ async fn metrics_are_labelled_by_route_pattern_and_never_by_path() {
 
 #[actix_rt::test]
 async fn the_tree_and_a_delivery_are_shown() {
-    let service = listener(Universe::new().internal()).await;
+    let service = listener(StoreFixture::new().internal()).await;
     let (status, tree) = ask(&service, "GET", "/admin/v1/tree", None).await;
     assert_eq!((status, &tree["name"]), (200, &json!("root")));
     for txn in ["3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "no-uuid"] {

@@ -1,7 +1,7 @@
 //! What connectors report, as they see it, on a real store; and what the operator sees of it.
 
 use crate::flow_fixture::Party;
-use crate::universe::{CONNECTOR_TOKEN, TOKEN, Universe};
+use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 use actix_web::Error;
 use actix_web::body::MessageBody;
 use actix_web::dev::{Service, ServiceResponse};
@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 use crate::operator::{ask, listener, rendered};
 use sakshi_operator::InternalDeps;
 
-async fn party(universe: &Universe) -> Party {
-    let client = universe.client().await;
-    Party { app: universe.app(&client).await, client, now: universe.clock.now() }
+async fn party(fixture: &StoreFixture) -> Party {
+    let client = fixture.client().await;
+    Party { app: fixture.app(&client).await, client, now: fixture.clock.now() }
 }
 
 /// Reports with this token; status, headers and body.
@@ -41,9 +41,9 @@ fn report(kind: &str, body: &Value) -> TestRequest {
 
 #[actix_rt::test]
 async fn the_connectors_token_reports_and_does_nothing_else_and_no_other_token_reports() {
-    let universe = Universe::new();
-    let service = listener(universe.internal()).await;
-    let body = party(&universe).await.locker(&universe.store).await.locker("Fetched");
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let body = party(&fixture).await.locker(&fixture.store).await.locker("Fetched");
     for token in [TOKEN, "", "wrong", &CONNECTOR_TOKEN[1..]] {
         let (status, headers, refused) = sent(&service, report("doclocker", &body), token).await;
         assert_eq!(
@@ -57,18 +57,18 @@ async fn the_connectors_token_reports_and_does_nothing_else_and_no_other_token_r
         let request = TestRequest::default().method(method.parse().unwrap()).uri(uri).set_json(json!({"name": "x"}));
         assert_eq!(sent(&service, request, CONNECTOR_TOKEN).await.0, 401, "{uri}");
     }
-    let nobody = InternalDeps { connector_token: String::new().into(), ..universe.internal() };
+    let nobody = InternalDeps { connector_token: String::new().into(), ..fixture.internal() };
     assert_eq!(sent(&listener(nobody).await, report("doclocker", &body), "").await.0, 401, "a token that is not set opens nothing");
     assert_eq!(sent(&service, report("doclocker", &body), CONNECTOR_TOKEN).await.0, 200);
 }
 
 #[actix_rt::test]
 async fn a_report_is_accepted_once_then_repeated_and_one_that_does_not_follow_is_refused() {
-    let universe = Universe::new();
-    let service = listener(universe.internal()).await;
-    let party = party(&universe).await;
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let party = party(&fixture).await;
     let (locker, document, wealth) =
-        (party.locker(&universe.store).await, party.document(&universe.store).await, party.wealth(&universe.store).await);
+        (party.locker(&fixture.store).await, party.document(&fixture.store).await, party.wealth(&fixture.store).await);
     let ended = "the flow has already ended as Fetched, and this report is not the one that ended it";
     for (kind, body, status, told) in [
         ("doclocker", locker.locker("Pending"), 200, json!({"success": true, "result": "accepted"})),
@@ -91,15 +91,15 @@ async fn a_report_is_accepted_once_then_repeated_and_one_that_does_not_follow_is
 
 #[actix_rt::test]
 async fn a_report_of_an_unknown_flow_another_app_or_another_kind_is_404() {
-    let universe = Universe::new();
-    let service = listener(universe.internal()).await;
-    let party = party(&universe).await;
-    let flow = party.locker(&universe.store).await;
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let party = party(&fixture).await;
+    let flow = party.locker(&fixture.store).await;
     let mut foreign = flow.locker("Fetched");
-    foreign["app_id"] = json!(universe.app(&universe.client().await).await);
+    foreign["app_id"] = json!(fixture.app(&fixture.client().await).await);
     let mut unknown = flow.locker("Fetched");
     unknown["data"]["transactionId"] = json!("3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11");
-    let of_document = party.document(&universe.store).await;
+    let of_document = party.document(&fixture.store).await;
     let mut misread = flow.locker("Fetched");
     misread["data"]["transactionId"] = json!(of_document.id);
     for (kind, body) in
@@ -112,9 +112,9 @@ async fn a_report_of_an_unknown_flow_another_app_or_another_kind_is_404() {
 
 #[actix_rt::test]
 async fn what_is_wrong_with_a_report_is_told_by_its_path_and_nothing_of_it_is_repeated() {
-    let universe = Universe::new();
-    let service = listener(universe.internal()).await;
-    let flow = party(&universe).await.document(&universe.store).await;
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let flow = party(&fixture).await.document(&fixture.store).await;
     let mut body = flow.document("Completed");
     body["documentStatus"] = json!("Asha");
     body["signerInfo"][0]["signerName"] = json!(["Asha Rao"]);
@@ -147,15 +147,15 @@ async fn what_is_wrong_with_a_report_is_told_by_its_path_and_nothing_of_it_is_re
 
 #[actix_rt::test]
 async fn a_report_that_finds_no_room_is_to_come_again() {
-    let universe = Universe::new();
-    let flow = party(&universe).await.locker(&universe.store).await;
+    let fixture = StoreFixture::new();
+    let flow = party(&fixture).await.locker(&fixture.store).await;
     let body = flow.locker("Fetched");
     let of = |most: usize| Memory { reports: MemoryBudget::new("reports", most), ..Memory::new() };
-    let narrow = InternalDeps { memory: of(100), ..universe.internal() };
+    let narrow = InternalDeps { memory: of(100), ..fixture.internal() };
     let (status, headers, refused) = sent(&listener(narrow).await, report("doclocker", &body), CONNECTOR_TOKEN).await;
     assert_eq!((status, &refused["code"], headers.get("retry-after").unwrap().as_bytes()), (503, &json!("no_room"), &b"1"[..]));
     // The room is given back with each answer.
-    let just = InternalDeps { memory: of(body.to_string().len()), ..universe.internal() };
+    let just = InternalDeps { memory: of(body.to_string().len()), ..fixture.internal() };
     let service = listener(just).await;
     for result in ["accepted", "repeated", "repeated"] {
         let (status, _, answer) = sent(&service, report("doclocker", &body), CONNECTOR_TOKEN).await;
@@ -166,10 +166,10 @@ async fn a_report_that_finds_no_room_is_to_come_again() {
 #[actix_rt::test]
 async fn reports_are_counted_by_kind_and_result_alone() {
     let recorder = sakshi::telemetry::Figures::default();
-    let universe = Universe::new();
-    let deps = InternalDeps { metrics: rendered(&recorder), ..universe.internal() };
+    let fixture = StoreFixture::new();
+    let deps = InternalDeps { metrics: rendered(&recorder), ..fixture.internal() };
     let _guard = metrics::set_default_local_recorder(&recorder);
-    let (service, flow) = (listener(deps).await, party(&universe).await.locker(&universe.store).await);
+    let (service, flow) = (listener(deps).await, party(&fixture).await.locker(&fixture.store).await);
     for status in ["Fetched", "Fetched", "Failed"] {
         sent(&service, report("doclocker", &flow.locker(status)), CONNECTOR_TOKEN).await;
     }
@@ -184,12 +184,12 @@ async fn reports_are_counted_by_kind_and_result_alone() {
 
 #[actix_rt::test]
 async fn the_operator_sees_how_a_flow_stands_and_what_became_of_its_webhooks_and_nothing_personal() {
-    let universe = Universe::new();
-    let service = listener(universe.internal()).await;
-    let party = party(&universe).await;
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let party = party(&fixture).await;
     let hook = HttpUrl::parse("https://client.example/secret-path", Schemes::HttpsOnly).unwrap();
-    universe.store.set_webhook_url(party.app.clone(), ApiType::ESign, Some(hook)).await.unwrap();
-    let flow = party.document(&universe.store).await;
+    fixture.store.set_webhook_url(party.app.clone(), ApiType::ESign, Some(hook)).await.unwrap();
+    let flow = party.document(&fixture.store).await;
     let uri = format!("/admin/v1/flows/{}/deliveries", flow.id);
     let (status, seen) = ask(&service, "GET", &uri, None).await;
     assert_eq!((status, &seen["kind"], &seen["state"], &seen["deliveries"]), (200, &json!("esign"), &json!("Pending"), &json!([])));

@@ -3,7 +3,7 @@
 use clap::Parser;
 use serde_json::Value;
 
-use crate::live::LiveNode;
+use crate::in_process::InProcessNode;
 use sakshi::cli::CliError;
 use sakshi::sandbox::trigger::{Trigger, outcomes, run};
 use sakshi::settings::Sources;
@@ -19,7 +19,7 @@ fn typed(words: &[&str]) -> Result<Trigger, clap::Error> {
 }
 
 /// Drives a flow on a node; whether all was well, and what was told.
-async fn driven(live: &LiveNode, words: &[&str]) -> (Result<bool, CliError>, String) {
+async fn driven(live: &InProcessNode, words: &[&str]) -> (Result<bool, CliError>, String) {
     let (base, internal) = (live.node.public_base.clone(), format!("http://{}/", live.node.internal_addr));
     let trigger = typed(&[words, &["--base", &base, "--internal", &internal]].concat()).unwrap();
     let mut out = Vec::new();
@@ -54,7 +54,7 @@ fn the_help_lists_the_outcomes_of_every_flow() {
 
 #[actix_rt::test]
 async fn a_run_without_a_key_issues_one_for_an_app_of_its_own_and_revokes_it() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let (done, out) = driven(&live, &["ovse"]).await;
     assert!(done.unwrap(), "{out}");
     for told in
@@ -74,7 +74,7 @@ async fn a_run_without_a_key_issues_one_for_an_app_of_its_own_and_revokes_it() {
 
 #[actix_rt::test]
 async fn a_given_key_is_used_for_its_app_and_a_wrong_one_is_refused_with_a_way_out() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let (key, app) = (live.first.key.reveal().to_owned(), live.first.app.to_string());
     let (done, out) = driven(&live, &["ovse", "--outcome", "decline", "--key", &key, "--app", &app]).await;
     assert!(done.unwrap() && out.contains("verification failed, as it should be") && out.contains(&app) && !out.contains(&key), "{out}");
@@ -89,7 +89,7 @@ async fn a_given_key_is_used_for_its_app_and_a_wrong_one_is_refused_with_a_way_o
 
 #[actix_rt::test]
 async fn without_a_key_and_without_a_sandbox_it_says_how_to_get_one() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let (base, internal) = (live.node.public_base.clone(), format!("http://{}/", live.node.internal_addr));
     let trigger = typed(&["esign", "--base", &base, "--internal", &internal]).unwrap();
     let overrides = vec![("profile".to_owned(), "production".to_owned())];
@@ -103,7 +103,7 @@ async fn without_a_key_and_without_a_sandbox_it_says_how_to_get_one() {
 
 #[actix_rt::test]
 async fn every_outcome_of_every_flow_comes_out_as_it_should() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let mut runs: Vec<Vec<String>> = Vec::new();
     let flows = outcomes();
     let lines = flows.lines().skip(1).filter_map(|line| line.trim().split_once(' '));
@@ -126,7 +126,7 @@ async fn every_outcome_of_every_flow_comes_out_as_it_should() {
 
 #[actix_rt::test]
 async fn a_given_url_is_registered_where_the_flow_takes_none_and_nothing_else_of_a_given_app_is_changed() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let (app, hook) = (live.first.app.to_string(), "http://127.0.0.1:9/hook");
     let (done, out) = driven(&live, &["doclocker", "--app", &app]).await;
     assert!(done.unwrap() && out.contains("wherever those of the app go") && out.contains("webhook   none"), "{out}");

@@ -10,8 +10,8 @@ use secrecy::SecretString;
 use serde_json::json;
 use url::Url;
 
-use crate::phone::CLAIMS;
-use crate::wire::exchange;
+use crate::signer::CLAIMS;
+use crate::transport::exchange;
 
 /// The operator, who calls the admin API.
 #[derive(Clone, Debug)]

@@ -13,18 +13,18 @@ use url::Url;
 use crate::cli::Options;
 use crate::engine::{self, Gate};
 use crate::operator::{Backend, Operator};
-use crate::phone::{PhoneError, Phones};
 use crate::plan::{Model, Plan, PlanError};
 use crate::receiver::Receiver;
 use crate::record::{Due, Recorder, latencies};
 use crate::report::{Process, Summary};
 use crate::schedule::Guest;
+use crate::signer::{CredentialSigner, SignerError};
 use crate::strain::{Lag, Strain, Watched, processor_time, processor_time_of};
 use crate::summary::{Ended, summarise};
 use crate::target::{TargetRefusal, admit};
+use crate::transport::Transport;
 use crate::visit::{Place, Site};
 use crate::watch;
-use crate::wire::Wire;
 use sakshi_judge::journal::{Journal, Pages, Visit};
 use sakshi_judge::{Evidence, Verdict, judge, owed, webhooks};
 
@@ -51,7 +51,7 @@ pub enum Unable {
     Service(#[from] sakshi_client::Error),
     /// There are no credentials.
     #[error(transparent)]
-    Phones(#[from] PhoneError),
+    Signer(#[from] SignerError),
     /// One guest alone did not get through.
     #[error("a rehearsal with one guest failed, so nothing would be proved: {0}")]
     Rehearsal(String),
@@ -88,8 +88,8 @@ pub async fn run(options: &Options) -> Result<Summary, Unable> {
     let place = place(&plan, &backend, &receiver).await?;
     let recorder = Arc::new(Recorder::new(origin, plan.slice)?);
     let site = Arc::new(Site {
-        wire: Wire::new(http, Arc::from(options.base.as_slice()), Arc::clone(&recorder)),
-        phones: Phones::new(&options.issuer, &options.issuer_key, latencies(3)?)?,
+        transport: Transport::new(http, Arc::from(options.base.as_slice()), Arc::clone(&recorder)),
+        signer: CredentialSigner::new(&options.issuer, &options.issuer_key, latencies(3)?)?,
         journal: Journal::default(),
         backend,
         place,
@@ -118,7 +118,7 @@ pub async fn run(options: &Options) -> Result<Summary, Unable> {
     let mut evidence = gather(options, &plan, &operator, &site, &receiver, &gate).await?;
     let mut findings = judge(&evidence);
     explain(&mut findings, &mut evidence, &operator).await;
-    let strain = Strain { lag: gate.lag.all(), waits: site.phones.waits(), busy };
+    let strain = Strain { lag: gate.lag.all(), waits: site.signer.waits(), busy };
     let counts = webhooks(&evidence);
     let verdict = Verdict::of(&findings);
     let ended = Ended { began, took, steps: recorder.snapshot(), strain, memory, processes, findings, counts, verdict };
@@ -137,8 +137,8 @@ async fn rehearse(options: &Options, plan: &Plan, http: &reqwest::Client, operat
     let backend = operator.backend(base, 1).await?;
     let place = place(&Plan { max_guests: 1, ..plan.clone() }, &backend, &receiver).await?;
     let site = Arc::new(Site {
-        wire: Wire::new(http.clone(), Arc::from([base.clone()]), Arc::new(Recorder::new(origin, plan.slice)?)),
-        phones: Phones::new(&options.issuer, &options.issuer_key, latencies(3)?)?,
+        transport: Transport::new(http.clone(), Arc::from([base.clone()]), Arc::new(Recorder::new(origin, plan.slice)?)),
+        signer: CredentialSigner::new(&options.issuer, &options.issuer_key, latencies(3)?)?,
         journal: Journal::default(),
         backend,
         place,

@@ -16,10 +16,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::device::user_agent;
 use crate::operator::Backend;
-use crate::phone::{CLAIMS, Phones, REDELIVERIES};
 use crate::record::{Due, Outcome, Step};
 use crate::schedule::{Fate, Guest};
-use crate::wire::{Exchange, Wire};
+use crate::signer::{CLAIMS, CredentialSigner, REDELIVERIES};
+use crate::transport::{Exchange, Transport};
 use sakshi_judge::journal::{Answered, Entry, Journal, Polled, Posted, REJECTED, Reply, Visit};
 
 const HTML: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
@@ -32,9 +32,9 @@ const POLL_GAP: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Site {
     /// The requests.
-    pub wire: Wire,
+    pub transport: Transport,
     /// The credentials.
-    pub phones: Phones,
+    pub signer: CredentialSigner,
     /// What is written down.
     pub journal: Journal,
     /// The client whose guests they are.
@@ -79,7 +79,7 @@ impl Site {
     async fn scan(&self, guest: &mut Guest, due: Due, event: &str) -> Result<Visit, Stuck> {
         let path = format!("/e/{event}");
         let page = self.browse(guest, Method::GET, &path);
-        let page = self.wire.exchange(Step::Page, due, page).await;
+        let page = self.transport.exchange(Step::Page, due, page).await;
         match page.outcome {
             Outcome::Status(200) => {}
             Outcome::Status(409) => return Ok(self.turn_away(&page)),
@@ -87,7 +87,7 @@ impl Site {
         }
         let due = self.think(guest, due).await;
         let button = self.browse(guest, Method::POST, &format!("{path}/start")).header("sec-fetch-site", "same-origin");
-        let started = self.wire.exchange(Step::Start, due, button).await;
+        let started = self.transport.exchange(Step::Start, due, button).await;
         let txn = match started.outcome {
             Outcome::Status(303) => self.led_to(guest, &started)?,
             Outcome::Status(409) => return Ok(self.turn_away(&started)),
@@ -95,13 +95,13 @@ impl Site {
         };
         let cookie = started.answer.as_ref().and_then(|answer| answer.header(SET_COOKIE.as_str())).and_then(|set| set.split(';').next());
         let verify = self.browse(guest, Method::GET, &format!("/v/{txn}")).header(COOKIE, cookie.unwrap_or_default());
-        let shown = self.wire.exchange(Step::Verify, soon(due), verify).await;
+        let shown = self.transport.exchange(Step::Verify, soon(due), verify).await;
         if shown.outcome != Outcome::Status(200) {
             return Err(stuck(Step::Verify, &shown));
         }
         let due = self.think(guest, due).await;
-        let asking = self.wire.request(guest.number, Method::GET, &format!("/v/{txn}")).header(ACCEPT, INTENT);
-        let asked = self.wire.exchange(Step::Intent, due, asking).await;
+        let asking = self.transport.request(guest.number, Method::GET, &format!("/v/{txn}")).header(ACCEPT, INTENT);
+        let asked = self.transport.exchange(Step::Intent, due, asking).await;
         let jwt = match (&asked.outcome, &asked.answer) {
             (Outcome::Status(200), Some(answer)) => String::from_utf8_lossy(&answer.body).into_owned(),
             _ => return Err(stuck(Step::Intent, &asked)),
@@ -118,13 +118,13 @@ impl Site {
     /// A request by the guest's browser.
     fn browse(&self, guest: &Guest, method: Method, path: &str) -> RequestBuilder {
         let agent = user_agent(guest.number, self.desktops);
-        self.wire.request(guest.number, method, path).header(ACCEPT, HTML).header(USER_AGENT, agent)
+        self.transport.request(guest.number, method, path).header(ACCEPT, HTML).header(USER_AGENT, agent)
     }
 
     async fn ask(&self, guest: &mut Guest, due: Due, webhook: &str) -> Result<Visit, Stuck> {
         let terms = json!({ "claims": CLAIMS, "channel": "qr", "webhook_url": webhook });
-        let init = self.sign(self.wire.request(guest.number, Method::POST, INIT).json(&terms));
-        let init = self.wire.exchange(Step::Init, due, init).await;
+        let init = self.sign(self.transport.request(guest.number, Method::POST, INIT).json(&terms));
+        let init = self.transport.exchange(Step::Init, due, init).await;
         let opened = match (&init.outcome, &init.answer) {
             (Outcome::Status(200), Some(answer)) => serde_json::from_slice::<Opened>(&answer.body),
             (outcome, _) => return Err(self.not_opened(Step::Init, *outcome, &init)),
@@ -157,8 +157,8 @@ impl Site {
 
     /// The transaction's result.
     async fn poll(&self, guest: &Guest, step: Step, due: Due, txn: &str) -> Result<Polled, String> {
-        let request = self.sign(self.wire.request(guest.number, Method::GET, &result_path(txn)));
-        let polled = self.wire.exchange(step, due, request).await;
+        let request = self.sign(self.transport.request(guest.number, Method::GET, &result_path(txn)));
+        let polled = self.transport.exchange(step, due, request).await;
         let (Outcome::Status(200), Some(answer)) = (polled.outcome, &polled.answer) else { return Err(polled.outcome.to_string()) };
         let body: Value = serde_json::from_slice(&answer.body).map_err(|_| "no JSON".to_owned())?;
         Ok(Polled::read(&body))
@@ -170,7 +170,7 @@ impl Site {
             Fate::Abandons => return Ok(Visit::Done),
             Fate::Declines => (Posted::Refusal, json!({ "txn": intent.txn, "errCode": REJECTED, "errInfo": "User Reject" })),
             Fate::Completes => {
-                let signed = self.phones.credential(intent).await.map_err(|error| Stuck(error.to_string()))?;
+                let signed = self.signer.credential(intent).await.map_err(|error| Stuck(error.to_string()))?;
                 (Posted::Consent, json!({ "txn": intent.txn, "response": signed }))
             }
         };
@@ -181,8 +181,8 @@ impl Site {
         let mut due = due;
         let mut later = REDELIVERIES.iter();
         let exchange = loop {
-            let request = self.wire.request(guest.number, Method::POST, &path).header(CONTENT_TYPE, "application/json");
-            let exchange = self.wire.exchange(Step::Callback, due, request.body(body.clone())).await;
+            let request = self.transport.request(guest.number, Method::POST, &path).header(CONTENT_TYPE, "application/json");
+            let exchange = self.transport.exchange(Step::Callback, due, request.body(body.clone())).await;
             // The identity app delivers again what was not answered, or not yet.
             match (again(exchange.outcome), later.next()) {
                 (true, Some(pause)) => sleep(*pause).await,

@@ -132,6 +132,11 @@ impl Operator {
         .await
     }
 
+    /// How the attempt at a transaction's webhook ended.
+    pub async fn outcome(&self, txn: &str) -> String {
+        text(&self.delivery(txn).await["attempt"], "outcome")
+    }
+
     /// Every webhook that a flow has queued, once all attempts have ended, in the order of queueing.
     pub async fn deliveries(&self, flow: &str) -> Vec<Value> {
         let path = format!("/admin/v1/flows/{flow}/deliveries");

@@ -13,6 +13,7 @@ use sakshi_judge::webhooks::Arrivals;
 use sakshi_judge::{Deliveries, Evidence, judge};
 use sakshi_sandbox::receiver::WebhookReceiver;
 use serde_json::json;
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::answer::Answer;
@@ -114,14 +115,35 @@ pub struct Worker {
     pub identity_app: Arc<IdentityApp>,
     pub notes: Arc<Notes>,
     pub webhook: String,
-    pub over: Arc<AtomicBool>,
     pub random: Random,
+}
+
+/// Workers at work.
+pub struct Load {
+    over: Arc<AtomicBool>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    pub fn start(workers: impl IntoIterator<Item = Worker>) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let workers = workers.into_iter().map(|worker| tokio::spawn(worker.run(Arc::clone(&over)))).collect();
+        Self { over, workers }
+    }
+
+    /// Lets every worker finish what it does.
+    pub async fn end(self) {
+        self.over.store(true, Ordering::Relaxed);
+        for worker in self.workers {
+            worker.await.expect("a worker ends");
+        }
+    }
 }
 
 impl Worker {
     /// Opens and answers transactions until it is over; on a single node, until a request is not answered.
-    pub async fn run(mut self) {
-        while !self.over.load(Ordering::Relaxed) {
+    async fn run(mut self, over: Arc<AtomicBool>) {
+        while !over.load(Ordering::Relaxed) {
             let was_answered = self.visit().await;
             self.notes.journal.ended(if was_answered { Visit::Done } else { Visit::Failed });
             match (was_answered, self.notes.goes_on) {
@@ -241,8 +263,7 @@ impl Witnesses<'_> {
             let Some(answered) = entry.answered else { continue };
             let is_reported = answered.reply == Reply::Accepted && (event.is_none() || answered.posted == Posted::Consent);
             if is_reported || admin.send(internal::delivery(&txn)).await.is_ok() {
-                let record = self.operator.delivery(&txn).await;
-                outcomes.insert(txn, record["attempt"]["outcome"].as_str().expect("an outcome").to_owned());
+                outcomes.insert(txn.clone(), self.operator.outcome(&txn).await);
             }
         }
         let webhooks = self.arrivals();

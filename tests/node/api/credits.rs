@@ -1,11 +1,11 @@
 //! Credits as a client and the operator see them.
 
-use crate::live::LiveNode;
+use crate::in_process::InProcessNode;
 use serde_json::json;
 
 #[actix_rt::test]
 async fn a_client_reads_its_own_balance_and_statement_and_the_operator_the_same_rows() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     assert_eq!(live.get("/api/v1/credits").await, (200, json!({ "balance": 1_000 })));
     let init = json!({ "claims": ["name"], "channel": "qr" });
     let (_, opened) = live.post("/api/v1/nationalid-ovse/init", &init).await;
@@ -27,7 +27,7 @@ async fn a_client_reads_its_own_balance_and_statement_and_the_operator_the_same_
 
 #[actix_rt::test]
 async fn credits_are_shown_to_nobody_else_and_a_bad_page_is_a_400() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     for path in ["/api/v1/credits", "/api/v1/credits/statement"] {
         let (status, refused) = live.stranger(path).await;
         assert_eq!((status, &refused["code"]), (401, &json!("unauthorized")), "{path}");

@@ -1,6 +1,6 @@
 //! The organiser's API on a running service: create, read, change, and the registered guests.
 
-use crate::live::LiveNode;
+use crate::in_process::InProcessNode;
 use reqwest::Method;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::ids::AppId;
@@ -18,7 +18,7 @@ fn in_days(days: u64) -> String {
     (SystemClock.now() + Duration::from_secs(days * 86_400)).to_string()
 }
 
-async fn created(live: &LiveNode, request: &Value) -> String {
+async fn created(live: &InProcessNode, request: &Value) -> String {
     let (status, answer) = live.post(EVENTS, request).await;
     assert_eq!(status, 200, "{answer}");
     let id = answer["event_id"].as_str().unwrap();
@@ -26,19 +26,19 @@ async fn created(live: &LiveNode, request: &Value) -> String {
     id.to_owned()
 }
 
-async fn patched(live: &LiveNode, id: &str, change: &Value) -> (u16, Value) {
+async fn patched(live: &InProcessNode, id: &str, change: &Value) -> (u16, Value) {
     live.send(Method::PATCH, &format!("{EVENTS}/{id}"), live.first.app.as_str(), change).await
 }
 
 /// Scans the event's code with the identity app and lets a resident answer; the callback's status.
-async fn guest(live: &LiveNode, id: &str, resident: &str, action: &str) -> u64 {
+async fn guest(live: &InProcessNode, id: &str, resident: &str, action: &str) -> u64 {
     let scan = live.http.get(live.url(&format!("/e/{id}"))).header("accept", "application/jwt").send().await.unwrap();
     assert_eq!(scan.status(), 200);
     let intent = scan.text().await.unwrap();
     answered(live, &intent, resident, action).await
 }
 
-async fn answered(live: &LiveNode, intent: &str, resident: &str, action: &str) -> u64 {
+async fn answered(live: &InProcessNode, intent: &str, resident: &str, action: &str) -> u64 {
     let answer = json!({"intent": intent, "resident": resident, "action": action});
     let posted = live.http.post(live.url("/sandbox/app/answer")).json(&answer).send().await.unwrap();
     let posted: Value = posted.json().await.unwrap();
@@ -47,7 +47,7 @@ async fn answered(live: &LiveNode, intent: &str, resident: &str, action: &str) -
 
 #[actix_rt::test]
 async fn a_created_event_is_shown_and_listed_with_every_field_and_no_guests() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let mut request = open_day();
     request["language"] = json!("urdu");
     request["webhook_url"] = json!("https://client.example/hook");
@@ -73,7 +73,7 @@ async fn a_created_event_is_shown_and_listed_with_every_field_and_no_guests() {
 
 #[actix_rt::test]
 async fn what_is_not_acceptable_is_a_400_that_names_every_field() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let fields = |answer: &(u16, Value)| -> Vec<String> {
         assert_eq!(answer.0, 400, "{answer:?}");
         answer.1["errors"].as_array().into_iter().flatten().map(|error| error["field"].as_str().unwrap().to_owned()).collect()
@@ -121,7 +121,7 @@ async fn what_is_not_acceptable_is_a_400_that_names_every_field() {
 
 #[actix_rt::test]
 async fn another_apps_event_does_not_exist_for_this_one() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let id = created(&live, &open_day()).await;
     let mut other = live.node.store.load_app(live.first.app.clone()).await.unwrap().unwrap();
     other.app_id = AppId::generate();
@@ -147,7 +147,7 @@ async fn another_apps_event_does_not_exist_for_this_one() {
 
 #[actix_rt::test]
 async fn guests_are_registered_once_each_with_claims_and_webhook_and_failures_take_no_place() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     let mut request = open_day();
     request["webhook_url"] = json!(receiver.url("/hook"));
@@ -189,7 +189,7 @@ async fn guests_are_registered_once_each_with_claims_and_webhook_and_failures_ta
 
 #[actix_rt::test]
 async fn a_full_event_opens_again_when_its_cap_is_raised_and_a_disabled_one_stops_the_next_scan_at_once() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let mut request = open_day();
     request["max_guests"] = json!(1);
     let id = created(&live, &request).await;

@@ -1,7 +1,7 @@
 //! The routes that open flows, on a whole node: with the sandbox's upstreams, and with one that does
 //! what a test wants.
 
-use crate::live::LiveNode;
+use crate::in_process::InProcessNode;
 use futures_util::future::join_all;
 use reqwest::header::HeaderMap;
 use sakshi_domain::limits::{FILE_REQUEST_BYTES_HELD_MAX, FILE_REQUEST_BYTES_MAX};
@@ -55,14 +55,14 @@ async fn upstream(answer: &'static str) -> (SocketAddr, Arc<AtomicUsize>) {
 }
 
 /// A node whose orders of every flow go to this address, and may take so long.
-async fn ordering_from(address: SocketAddr, timeout_ms: &str) -> LiveNode {
+async fn ordering_from(address: SocketAddr, timeout_ms: &str) -> InProcessNode {
     let url = format!("http://{address}/");
     let set = ["esign_url", "doclocker_url", "estamp_url", "wealth_url"].map(|key| (format!("upstreams.{key}"), url.clone()));
     let set: Vec<(&str, &str)> = set.iter().map(|(key, url)| (key.as_str(), url.as_str())).collect();
-    LiveNode::start_with(&[&set[..], &[("upstreams.timeout_ms", timeout_ms)]].concat()).await
+    InProcessNode::start_with(&[&set[..], &[("upstreams.timeout_ms", timeout_ms)]].concat()).await
 }
 
-async fn once(live: &LiveNode, key: &str, path: &str, body: &Value) -> (u16, HeaderMap, Value) {
+async fn once(live: &InProcessNode, key: &str, path: &str, body: &Value) -> (u16, HeaderMap, Value) {
     let request = live.signed(live.http.post(live.url(path))).header("Idempotency-Key", key).json(body);
     let response = request.send().await.unwrap();
     (response.status().as_u16(), response.headers().clone(), response.json().await.unwrap())
@@ -76,7 +76,7 @@ fn members(value: &Value) -> Vec<&str> {
 
 #[actix_rt::test]
 async fn every_flow_is_opened_with_what_its_upstream_answered_and_costs_no_credit() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let (_, before) = live.get("/api/v1/credits").await;
     let mut ids = Vec::new();
     for (flow, path, body, id, answered) in [
@@ -106,7 +106,7 @@ async fn every_flow_is_opened_with_what_its_upstream_answered_and_costs_no_credi
 
 #[actix_rt::test]
 async fn a_repeat_under_a_key_gets_the_first_answer_and_another_request_under_it_is_refused() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     for (key, path, body) in [("a", ESIGN, document()), ("b", LOCKER, documents()), ("c", ESTAMP, stamp()), ("d", WEALTH, consent())] {
         let first = once(&live, key, path, &body).await;
         let again = once(&live, key, path, &body).await;
@@ -185,7 +185,7 @@ async fn every_problem_is_told_by_its_path_and_nothing_is_ordered() {
 
 #[actix_rt::test]
 async fn the_correlation_id_of_the_body_is_the_one_that_is_echoed() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let mut body = consent();
     body["request_id"] = json!("order-7");
     let response = live.signed(live.http.post(live.url(WEALTH))).json(&body).send().await.unwrap();
@@ -194,7 +194,7 @@ async fn the_correlation_id_of_the_body_is_the_one_that_is_echoed() {
 }
 
 /// Announces a body and sends none of it.
-async fn announce(live: &LiveNode, bytes: usize) -> TcpStream {
+async fn announce(live: &InProcessNode, bytes: usize) -> TcpStream {
     let mut stream = TcpStream::connect(live.node.public_addr).await.unwrap();
     let (key, app) = (live.first.key.reveal(), live.first.app.as_str());
     let head = format!(
@@ -206,7 +206,7 @@ async fn announce(live: &LiveNode, bytes: usize) -> TcpStream {
 
 #[actix_rt::test]
 async fn bodies_that_are_announced_and_do_not_come_take_no_room_from_anybody() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let mut held = Vec::new();
     for _ in 0..2 * FILE_REQUEST_BYTES_HELD_MAX / FILE_REQUEST_BYTES_MAX {
         held.push(announce(&live, FILE_REQUEST_BYTES_MAX).await);

@@ -1,7 +1,7 @@
 //! The document against the route table, the specification and its own examples.
 
 use crate::flow_fixture::Party;
-use crate::live::LiveNode;
+use crate::in_process::InProcessNode;
 use reqwest::Method;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::credits::{EntryKind, LedgerEntry};
@@ -201,7 +201,7 @@ fn a_ledger_entry_is_written_as_described() {
 
 #[actix_rt::test]
 async fn what_a_running_service_answers_is_what_its_document_describes() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let (status, document) = live.stranger("/openapi.json").await;
     assert_eq!((status, &document["openapi"]), (200, &json!("3.1.0")));
     assert_eq!(document["servers"][0]["url"], live.node.public_base);
@@ -253,7 +253,7 @@ async fn what_a_running_service_answers_is_what_its_document_describes() {
 
 #[actix_rt::test]
 async fn what_a_request_is_described_to_hold_is_read_and_nothing_else() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let document = document();
     let event = json!({ "name": "Fair", "claims": ["name"], "max_guests": 1, "expires_at": SystemClock.now() + Duration::from_secs(60) });
     let (_, event) = live.post("/api/v1/nationalid-ovse/events", &event).await;

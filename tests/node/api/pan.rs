@@ -1,6 +1,6 @@
 //! PAN verification through a whole node, with a source that answers as a test needs it.
 
-use crate::live::LiveNode;
+use crate::in_process::InProcessNode;
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use actix_web::{App, HttpResponse, HttpServer, web};
@@ -23,13 +23,13 @@ async fn answer(source: Data<Source>) -> HttpResponse {
 }
 
 /// A node that asks this source, with this patience.
-async fn asking(source: Source, timeout_ms: &str) -> LiveNode {
+async fn asking(source: Source, timeout_ms: &str) -> InProcessNode {
     let source = Data::new(source);
     let server = HttpServer::new(move || App::new().app_data(source.clone()).route("/pans", web::post().to(answer)));
     let server = server.workers(1).disable_signals().bind(("127.0.0.1", 0)).unwrap();
     let url = format!("http://{}/pans", server.addrs()[0]);
     actix_rt::spawn(server.run());
-    LiveNode::start_with(&[("upstreams.pan_url", &url), ("upstreams.timeout_ms", timeout_ms)]).await
+    InProcessNode::start_with(&[("upstreams.pan_url", &url), ("upstreams.timeout_ms", timeout_ms)]).await
 }
 
 const PLENTY: &str = "20000";
@@ -38,7 +38,7 @@ fn request() -> Value {
     json!({ "pan": "ABCPE1234F", "consent": "Y", "consent_text": "I agree.", "name_as_per_pan": "Asha Rao", "request_id": "req-1" })
 }
 
-async fn verified(live: &LiveNode, body: &Value) -> (u16, Value) {
+async fn verified(live: &InProcessNode, body: &Value) -> (u16, Value) {
     live.post("/api/v1/pan/verify", body).await
 }
 

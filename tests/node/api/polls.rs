@@ -1,8 +1,8 @@
 //! Polls as a client sees them on a whole node, and the room that their answers take.
 
 use crate::flow_fixture::{Flow, Party};
-use crate::live::LiveNode;
-use crate::universe::{RESULT_TTL, Universe};
+use crate::in_process::InProcessNode;
+use crate::store_fixture::{RESULT_TTL, StoreFixture};
 use reqwest::Method;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::flow::report_kind::ReportKind;
@@ -22,11 +22,11 @@ use sakshi_api::polls::Polls;
 
 const STATUS: &str = "/api/v1/esign/status";
 
-fn party(live: &LiveNode) -> Party {
+fn party(live: &InProcessNode) -> Party {
     Party { client: live.first.client.clone(), app: live.first.app.clone(), now: SystemClock.now() }
 }
 
-async fn registered(live: &LiveNode, receiver: &WebhookReceiver, api_type: &str) {
+async fn registered(live: &InProcessNode, receiver: &WebhookReceiver, api_type: &str) {
     let setting = json!({"apiType": api_type, "webhookUrl": receiver.url("/hook")});
     let (status, answer) = live.send(Method::PUT, "/api/v1/user/webhook", live.first.app.as_str(), &setting).await;
     assert_eq!((status, &answer["data"]), (200, &setting));
@@ -38,7 +38,7 @@ fn details(flow: &Flow) -> String {
 
 #[actix_rt::test]
 async fn a_document_is_pending_until_it_has_ended_and_then_the_poll_answers_the_bytes_of_the_webhook() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     registered(&live, &receiver, "ESign").await;
     let flow = party(&live).document(&*live.node.store).await;
@@ -63,7 +63,7 @@ async fn a_document_is_pending_until_it_has_ended_and_then_the_poll_answers_the_
 
 #[actix_rt::test]
 async fn documents_of_the_locker_are_shown_as_they_come_and_at_last_as_the_webhook_has_them() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let flow = party(&live).locker(&*live.node.store).await;
     let (status, stub) = live.get(&details(&flow)).await;
     let nothing = json!({"success": true, "pending": true, "data": {"transactionId": flow.id, "pending": true}});
@@ -81,7 +81,7 @@ async fn documents_of_the_locker_are_shown_as_they_come_and_at_last_as_the_webho
 
 #[actix_rt::test]
 async fn what_the_app_does_not_have_is_404_and_what_is_not_asked_for_rightly_400() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let store = &*live.node.store;
     let own = party(&live);
     let other = App {
@@ -120,24 +120,24 @@ async fn what_the_app_does_not_have_is_404_and_what_is_not_asked_for_rightly_400
 
 #[actix_rt::test]
 async fn an_app_that_does_not_read_its_answers_is_refused_before_it_takes_the_room_of_all() {
-    let universe = Universe::new();
-    let client = universe.client().await;
-    let party = Party { app: universe.app(&client).await, client, now: universe.clock.now() };
-    let flow = party.locker(&universe.store).await;
+    let fixture = StoreFixture::new();
+    let client = fixture.client().await;
+    let party = Party { app: fixture.app(&client).await, client, now: fixture.clock.now() };
+    let flow = party.locker(&fixture.store).await;
     let large = flow.locker_with("Fetched", "QUJD".repeat(FILE_BYTES_MAX / 3));
     let report = FlowReport::parse(ReportKind::DocLocker, large.to_string().as_bytes()).unwrap();
-    universe.store.report_flow(ReportFlow { report, result_ttl: RESULT_TTL }).await.unwrap();
-    let latest = async || -> SealedPayload { universe.store.load_flow(flow.id, party.app.clone()).await.unwrap().unwrap().latest.unwrap() };
+    fixture.store.report_flow(ReportFlow { report, result_ttl: RESULT_TTL }).await.unwrap();
+    let latest = async || -> SealedPayload { fixture.store.load_flow(flow.id, party.app.clone()).await.unwrap().unwrap().latest.unwrap() };
     let (polls, bytes) = (Polls::new(Memory::new().answers), latest().await.len());
-    let app = universe.store.load_app(party.app.clone()).await.unwrap().unwrap();
+    let app = fixture.store.load_app(party.app.clone()).await.unwrap().unwrap();
     let other = App { app_id: AppId::generate(), client_id: ClientId::generate(), ..app.clone() };
     let mut unread = Vec::new();
     for _ in 0..ANSWER_BYTES_HELD_MAX / bytes {
-        unread.push(polls.answer(&universe.vault, &app, latest().await, Ok).await.unwrap());
+        unread.push(polls.answer(&fixture.vault, &app, latest().await, Ok).await.unwrap());
     }
-    let refused = polls.answer(&universe.vault, &app, latest().await, Ok).await.unwrap_err();
+    let refused = polls.answer(&fixture.vault, &app, latest().await, Ok).await.unwrap_err();
     assert!(matches!(refused, ApiError::Service(ServiceError::Unavailable { code: "no_room", .. })), "{refused:?}");
-    assert!(polls.answer(&universe.vault, &other, latest().await, Ok).await.is_ok(), "there is room for others");
+    assert!(polls.answer(&fixture.vault, &other, latest().await, Ok).await.is_ok(), "there is room for others");
     unread.pop();
-    assert!(polls.answer(&universe.vault, &app, latest().await, Ok).await.is_ok());
+    assert!(polls.answer(&fixture.vault, &app, latest().await, Ok).await.is_ok());
 }

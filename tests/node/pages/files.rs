@@ -2,27 +2,27 @@
 
 use actix_web::test::TestRequest;
 
-use crate::scene::{Scene, text};
+use crate::pages_fixture::{PagesFixture, text};
 
 #[actix_rt::test]
 async fn files_are_kept_by_their_content_and_asked_for_once() {
-    let scene = Scene::new().await;
-    let (_, html) = scene.page("/v/none", "").await;
+    let fixture = PagesFixture::new().await;
+    let (_, html) = fixture.page("/v/none", "").await;
     for (mark, kind) in
         [("href=\"/assets/page.css?v=", "text/css; charset=utf-8"), ("src=\"/assets/page.js?v=", "text/javascript; charset=utf-8")]
     {
         let from = html.find(mark).unwrap() + mark.find('/').unwrap();
         let address = html[from..].split('"').next().unwrap();
-        let response = scene.ask(TestRequest::get().uri(address)).await;
+        let response = fixture.ask(TestRequest::get().uri(address)).await;
         assert_eq!(response.headers().get("content-type").unwrap(), kind);
         assert_eq!(response.headers().get("cache-control").unwrap(), "public, max-age=31536000, immutable");
         let tag = response.headers().get("etag").unwrap().to_str().unwrap().to_owned();
         assert!(!text(response).await.is_empty());
 
-        let again = scene.ask(TestRequest::get().uri(address).insert_header(("if-none-match", tag))).await;
+        let again = fixture.ask(TestRequest::get().uri(address).insert_header(("if-none-match", tag))).await;
         assert_eq!(again.status(), 304);
         let other =
-            scene.ask(TestRequest::get().uri(address.split('?').next().unwrap()).insert_header(("if-none-match", "\"older\""))).await;
+            fixture.ask(TestRequest::get().uri(address.split('?').next().unwrap()).insert_header(("if-none-match", "\"older\""))).await;
         assert_eq!((other.status().as_u16(), other.headers().get("cache-control").unwrap().to_str().unwrap()), (200, "no-cache"));
     }
 }

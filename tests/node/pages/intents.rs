@@ -7,46 +7,46 @@ use sakshi_domain::limits::{PAGE_INTENT_REUSED_MAX, PAGE_INTENTS_KEPT_MAX};
 use sakshi_domain::transaction::Pending;
 use sakshi_pages::intents::PageIntents;
 
-use crate::scene::Scene;
+use crate::pages_fixture::PagesFixture;
 
 #[actix_rt::test]
 async fn an_intent_is_shown_again_for_a_while_and_never_for_long() {
-    let scene = Scene::new().await;
-    let (pending, service) = (scene.open(|_| {}).await, &scene.shared.service);
+    let fixture = PagesFixture::new().await;
+    let (pending, service) = (fixture.open(|_| {}).await, &fixture.shared.service);
     let intents = PageIntents::default();
-    let signed = intents.sign(service, &pending, scene.clock.now()).unwrap();
-    scene.clock.advance(PAGE_INTENT_REUSED_MAX - Duration::from_millis(1));
-    assert_eq!(intents.current(pending.id, scene.clock.now()).unwrap().jwt, signed.jwt);
-    scene.clock.advance(Duration::from_millis(1));
-    assert!(intents.current(pending.id, scene.clock.now()).is_none());
+    let signed = intents.sign(service, &pending, fixture.clock.now()).unwrap();
+    fixture.clock.advance(PAGE_INTENT_REUSED_MAX - Duration::from_millis(1));
+    assert_eq!(intents.current(pending.id, fixture.clock.now()).unwrap().jwt, signed.jwt);
+    fixture.clock.advance(Duration::from_millis(1));
+    assert!(intents.current(pending.id, fixture.clock.now()).is_none());
 }
 
 #[actix_rt::test]
 async fn near_its_end_an_intent_is_shown_for_a_quarter_of_what_is_left() {
-    let scene = Scene::new().await;
-    let pending = scene.open(|_| {}).await;
-    scene.clock.advance(pending.expires_at.since(scene.clock.now()) - Duration::from_secs(20));
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(|_| {}).await;
+    fixture.clock.advance(pending.expires_at.since(fixture.clock.now()) - Duration::from_secs(20));
     let intents = PageIntents::default();
-    let now = scene.clock.now();
-    intents.sign(&scene.shared.service, &pending, now).unwrap();
+    let now = fixture.clock.now();
+    intents.sign(&fixture.shared.service, &pending, now).unwrap();
     assert!(intents.current(pending.id, now + Duration::from_secs(4)).is_some());
     assert!(intents.current(pending.id, now + Duration::from_secs(6)).is_none());
 }
 
 #[actix_rt::test]
 async fn a_worker_keeps_no_more_than_its_bound_and_the_newest_of_them() {
-    let scene = Scene::new().await;
-    let first = scene.open(|_| {}).await;
+    let fixture = PagesFixture::new().await;
+    let first = fixture.open(|_| {}).await;
     let intents = PageIntents::default();
     let mut ids = Vec::new();
     for number in 0..=PAGE_INTENTS_KEPT_MAX {
-        let id = scene.shared.service.transactions.new_id(&first.client);
-        let now = scene.clock.now() + Duration::from_millis(number as u64);
+        let id = fixture.shared.service.transactions.new_id(&first.client);
+        let now = fixture.clock.now() + Duration::from_millis(number as u64);
         let pending = if number == 0 { first.clone() } else { Pending { id, ..first.clone() } };
-        intents.sign(&scene.shared.service, &pending, now).unwrap();
+        intents.sign(&fixture.shared.service, &pending, now).unwrap();
         ids.push(pending.id);
     }
-    let now = scene.clock.now();
+    let now = fixture.clock.now();
     assert_eq!(ids.iter().filter(|id| intents.current(**id, now).is_some()).count(), PAGE_INTENTS_KEPT_MAX);
-    assert!(intents.current(first.id, scene.clock.now()).is_none());
+    assert!(intents.current(first.id, fixture.clock.now()).is_none());
 }

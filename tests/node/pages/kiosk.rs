@@ -9,14 +9,14 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use super::guest::{press, started};
-use crate::scene::{DESKTOP, Scene};
+use crate::pages_fixture::{DESKTOP, PagesFixture};
 
 /// A stream that is read state by state.
 struct Stream(Pin<Box<BoxBody>>);
 
 impl Stream {
-    async fn open(scene: &Scene, path: &str) -> Self {
-        let response = scene.ask(TestRequest::get().uri(path)).await;
+    async fn open(fixture: &PagesFixture, path: &str) -> Self {
+        let response = fixture.ask(TestRequest::get().uri(path)).await;
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers().get("content-type").unwrap(), "text/event-stream");
         Self(Box::pin(response.into_body()))
@@ -45,83 +45,83 @@ impl Stream {
     }
 }
 
-async fn register(scene: &Scene, event: &Event) {
-    let guest = scene.pending(started(&press(scene, event, None).await)).await;
-    scene.verify(&guest).await;
+async fn register(fixture: &PagesFixture, event: &Event) {
+    let guest = fixture.pending(started(&press(fixture, event, None).await)).await;
+    fixture.verify(&guest).await;
 }
 
 #[actix_rt::test]
 async fn the_screen_has_the_code_the_steps_and_the_state_and_works_without_javascript() {
-    let scene = Scene::new().await;
-    let event = scene.event(|_| {}).await;
-    let (status, html) = scene.page(&format!("/e/{}/kiosk", event.id), DESKTOP).await;
+    let fixture = PagesFixture::new().await;
+    let event = fixture.event(|_| {}).await;
+    let (status, html) = fixture.page(&format!("/e/{}/kiosk", event.id), DESKTOP).await;
     assert_eq!(status, 200);
     assert!(html.contains("Open day &#38; tour</bdi></h1>") && html.contains("aria-label=\"QR code of this event\"><svg"));
     assert_eq!(html.matches("<li>").count(), 3 + 14);
     assert!(html.contains("Open for guests") && html.contains("<noscript><meta http-equiv=\"refresh\" content=\"10\"></noscript>"));
     assert!(html.contains("src=\"/assets/kiosk.js?v=") && !html.contains("Places left"), "{html}");
-    let (_, html) = scene.page(&format!("/e/{}/kiosk?places=1", event.id), DESKTOP).await;
+    let (_, html) = fixture.page(&format!("/e/{}/kiosk?places=1", event.id), DESKTOP).await;
     assert!(html.contains("Places left <b id=\"places\">10</b>") && html.contains("/kiosk/events?places=1\""));
 
-    let closed = scene.event(|terms| terms.is_active = false).await;
-    let (status, html) = scene.page(&format!("/e/{}/kiosk", closed.id), DESKTOP).await;
+    let closed = fixture.event(|terms| terms.is_active = false).await;
+    let (status, html) = fixture.page(&format!("/e/{}/kiosk", closed.id), DESKTOP).await;
     assert!(status == 200 && html.contains("This event is closed") && html.contains("data-state=\"disabled\""));
-    assert_eq!(scene.page("/e/00000000000000000/kiosk", DESKTOP).await.0, 404);
+    assert_eq!(fixture.page("/e/00000000000000000/kiosk", DESKTOP).await.0, 404);
 }
 
 #[actix_rt::test]
 async fn the_stream_tells_of_a_registration_a_full_event_and_a_raised_cap() {
-    let scene = Scene::new().await;
-    let event = scene.event(|terms| terms.max_guests = MaxGuests::new(2).unwrap()).await;
-    let mut stream = Stream::open(&scene, &format!("/e/{}/kiosk/events?places=1", event.id)).await;
+    let fixture = PagesFixture::new().await;
+    let event = fixture.event(|terms| terms.max_guests = MaxGuests::new(2).unwrap()).await;
+    let mut stream = Stream::open(&fixture, &format!("/e/{}/kiosk/events?places=1", event.id)).await;
     let open = stream.state().await;
     assert_eq!(open, json!({"status": "active", "words": "Open for guests", "name": "Open day & tour", "places_left": 2}));
-    register(&scene, &event).await;
+    register(&fixture, &event).await;
     let one_left = stream.change(&open).await;
     assert_eq!((&one_left["status"], &one_left["places_left"]), (&json!("active"), &json!(1)));
-    register(&scene, &event).await;
+    register(&fixture, &event).await;
     let full = stream.change(&one_left).await;
     assert_eq!((&full["status"], &full["words"], &full["places_left"]), (&json!("at_capacity"), &json!("Every place is taken"), &json!(0)));
 
     let patch = EventPatch { max_guests: Some(MaxGuests::new(5).unwrap()), ..EventPatch::default() };
-    scene.shared.service.events.patch(event.id, event.app.clone(), patch).await.unwrap();
+    fixture.shared.service.events.patch(event.id, event.app.clone(), patch).await.unwrap();
     assert_eq!(stream.change(&full).await["places_left"], 3);
 }
 
 #[actix_rt::test]
 async fn without_leave_no_number_is_told_and_guests_make_no_sound() {
-    let scene = Scene::new().await;
-    let event = scene.event(|_| {}).await;
-    let mut stream = Stream::open(&scene, &format!("/e/{}/kiosk/events", event.id)).await;
+    let fixture = PagesFixture::new().await;
+    let event = fixture.event(|_| {}).await;
+    let mut stream = Stream::open(&fixture, &format!("/e/{}/kiosk/events", event.id)).await;
     let open = stream.state().await;
     assert_eq!(open, json!({"status": "active", "words": "Open for guests", "name": "Open day & tour"}));
-    register(&scene, &event).await;
+    register(&fixture, &event).await;
     let patch = EventPatch { is_active: Some(false), ..EventPatch::default() };
-    scene.shared.service.events.patch(event.id, event.app.clone(), patch).await.unwrap();
+    fixture.shared.service.events.patch(event.id, event.app.clone(), patch).await.unwrap();
     assert_eq!(stream.state().await["status"], "disabled", "nothing was told of the registration before");
 }
 
 #[actix_rt::test]
 async fn out_of_credits_the_screen_says_unavailable_at_the_scan_that_takes_the_last_one() {
-    let scene = Scene::new().await;
-    let event = scene.event(|_| {}).await;
-    scene.leave_credits(1).await;
+    let fixture = PagesFixture::new().await;
+    let event = fixture.event(|_| {}).await;
+    fixture.leave_credits(1).await;
     let path = format!("/e/{}/kiosk", event.id);
-    let mut stream = Stream::open(&scene, &format!("{path}/events")).await;
+    let mut stream = Stream::open(&fixture, &format!("{path}/events")).await;
     let open = stream.state().await;
     assert_eq!(open["status"], "active");
-    started(&press(&scene, &event, None).await);
+    started(&press(&fixture, &event, None).await);
     let unavailable = json!({"status": "unavailable", "words": "This event is not available", "name": "Open day & tour"});
     assert_eq!(stream.change(&open).await, unavailable);
-    let (status, html) = scene.page(&path, DESKTOP).await;
+    let (status, html) = fixture.page(&path, DESKTOP).await;
     assert!(status == 200 && html.contains("data-state=\"unavailable\""), "{html}");
 }
 
 #[actix_rt::test]
 async fn a_quiet_stream_repeats_itself_and_makes_way_for_the_next_after_a_minute() {
-    let scene = Scene::new().await;
-    let event = scene.event(|_| {}).await;
-    let mut stream = Stream::open(&scene, &format!("/e/{}/kiosk/events", event.id)).await;
+    let fixture = PagesFixture::new().await;
+    let event = fixture.event(|_| {}).await;
+    let mut stream = Stream::open(&fixture, &format!("/e/{}/kiosk/events", event.id)).await;
     tokio::time::pause();
     let began = tokio::time::Instant::now();
     let mut told = Vec::new();
@@ -135,24 +135,24 @@ async fn a_quiet_stream_repeats_itself_and_makes_way_for_the_next_after_a_minute
 
 #[actix_rt::test]
 async fn an_event_that_ends_while_the_screen_looks_is_told_to_have_ended() {
-    let scene = Scene::new().await;
-    let event = scene.event(|_| {}).await;
-    let mut stream = Stream::open(&scene, &format!("/e/{}/kiosk/events", event.id)).await;
+    let fixture = PagesFixture::new().await;
+    let event = fixture.event(|_| {}).await;
+    let mut stream = Stream::open(&fixture, &format!("/e/{}/kiosk/events", event.id)).await;
     let open = stream.state().await;
-    scene.clock.advance(Duration::from_secs(3_600));
+    fixture.clock.advance(Duration::from_secs(3_600));
     let ended = stream.change(&open).await;
     assert_eq!((&ended["status"], &ended["words"]), (&json!("expired"), &json!("This event has ended")));
 }
 
 #[actix_rt::test]
 async fn a_drain_ends_the_stream_and_a_stream_of_nothing_is_a_404() {
-    let scene = Scene::new().await;
-    let event = scene.event(|_| {}).await;
-    let mut stream = Stream::open(&scene, &format!("/e/{}/kiosk/events", event.id)).await;
+    let fixture = PagesFixture::new().await;
+    let event = fixture.event(|_| {}).await;
+    let mut stream = Stream::open(&fixture, &format!("/e/{}/kiosk/events", event.id)).await;
     stream.state().await;
-    assert_eq!(scene.shared.service.drain.finish(Duration::ZERO).await, 1, "an open stream is under way");
-    scene.shared.service.drain.begin();
+    assert_eq!(fixture.shared.service.drain.finish(Duration::ZERO).await, 1, "an open stream is under way");
+    fixture.shared.service.drain.begin();
     assert_eq!(stream.text().await.unwrap(), "retry: 2000\n\n");
     assert_eq!(stream.text().await, None);
-    assert_eq!(scene.ask(TestRequest::get().uri("/e/00000000000000000/kiosk/events")).await.status(), 404);
+    assert_eq!(fixture.ask(TestRequest::get().uri("/e/00000000000000000/kiosk/events")).await.status(), 404);
 }

@@ -4,22 +4,22 @@ use actix_web::test::TestRequest;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::language::Language;
 
-use crate::scene::{ANDROID, DESKTOP, Scene, redirecting_to, text};
+use crate::pages_fixture::{ANDROID, DESKTOP, PagesFixture, redirecting_to, text};
 
 fn language(name: &str) -> Language {
     Language::parse(name).unwrap()
 }
 
 /// The page as a browser gets it that asks for a language.
-async fn page(scene: &Scene, request: TestRequest, wanted: &str) -> String {
-    text(scene.ask(request.insert_header(("accept-language", wanted)).insert_header(("accept", "text/html"))).await).await
+async fn page(fixture: &PagesFixture, request: TestRequest, wanted: &str) -> String {
+    text(fixture.ask(request.insert_header(("accept-language", wanted)).insert_header(("accept", "text/html"))).await).await
 }
 
 /// The page of one request too many; on a slow machine the next one may be in time again.
-async fn refused(scene: &Scene, request: impl Fn() -> TestRequest, wanted: &str) -> String {
+async fn refused(fixture: &PagesFixture, request: impl Fn() -> TestRequest, wanted: &str) -> String {
     loop {
         let request = request().insert_header(("accept-language", wanted)).insert_header(("accept", "text/html"));
-        let response = scene.ask(request).await;
+        let response = fixture.ask(request).await;
         if response.status() == 429 {
             return text(response).await;
         }
@@ -32,18 +32,18 @@ fn speaks(html: &str, tag: &str, direction: &str, words: &str) {
 
 #[actix_rt::test]
 async fn a_verify_page_speaks_the_language_of_its_transaction_whatever_the_browser_asks_for() {
-    let scene = Scene::new().await;
+    let fixture = PagesFixture::new().await;
     for (name, tag, direction, heading, claim) in [
         ("hindi", "hi", "ltr", "अपनी पहचान की पुष्टि करें", "<li>जन्म तिथि</li>"),
         ("urdu", "ur", "rtl", "اپنی شناخت کی تصدیق کریں", "<li>تاریخِ پیدائش</li>"),
     ] {
-        let pending = scene
+        let pending = fixture
             .open(|terms| {
                 terms.language = language(name);
                 terms.claims = [Claim::Dob].into_iter().collect();
             })
             .await;
-        let html = page(&scene, TestRequest::get().uri(&format!("/v/{}", pending.id)), "en").await;
+        let html = page(&fixture, TestRequest::get().uri(&format!("/v/{}", pending.id)), "en").await;
         speaks(&html, tag, direction, heading);
         assert!(html.contains(claim), "{html}");
     }
@@ -51,93 +51,93 @@ async fn a_verify_page_speaks_the_language_of_its_transaction_whatever_the_brows
 
 #[actix_rt::test]
 async fn names_addresses_and_times_keep_their_own_order_among_words_that_run_from_the_right() {
-    let scene = Scene::new().await;
-    let pending = scene
+    let fixture = PagesFixture::new().await;
+    let pending = fixture
         .open(|terms| {
             redirecting_to("https://shop.example/")(terms);
             terms.language = language("urdu");
         })
         .await;
     let path = format!("/v/{}", pending.id);
-    let (_, html) = scene.page(&path, DESKTOP).await;
+    let (_, html) = fixture.page(&path, DESKTOP).await;
     for kept in ["<bdi>Sandbox app</bdi>", "id=\"left\" dir=\"ltr\">15:00</b>", "dir=\"ltr\">22:28 UTC</time> تک", "<span dir=\"ltr\">"] {
         assert!(html.contains(kept), "{kept}: {html}");
     }
-    scene.verify(&pending).await;
-    let (_, html) = scene.page(&path, ANDROID).await;
+    fixture.verify(&pending).await;
+    let (_, html) = fixture.page(&path, ANDROID).await;
     assert!(html.contains("<bdi dir=\"ltr\">shop.example</bdi> پر جائیں</span></a>"), "{html}");
 
-    let event = scene.event(|terms| terms.language = language("urdu")).await;
-    let (_, html) = scene.page(&format!("/e/{}", event.id), ANDROID).await;
+    let event = fixture.event(|terms| terms.language = language("urdu")).await;
+    let (_, html) = fixture.page(&format!("/e/{}", event.id), ANDROID).await;
     assert!(html.contains("<bdi>Open day &#38; tour</bdi>") && html.contains("dir=\"auto\">14 نومبر 2023، "), "{html}");
 }
 
 #[actix_rt::test]
 async fn a_refusal_at_an_event_speaks_the_language_of_the_event() {
-    let scene = Scene::set(&[("limits.event_starts_per_second_per_address", "1")]).await;
-    let closed = scene
+    let fixture = PagesFixture::set(&[("limits.event_starts_per_second_per_address", "1")]).await;
+    let closed = fixture
         .event(|terms| {
             terms.language = language("urdu");
             terms.is_active = false;
         })
         .await;
-    let html = page(&scene, TestRequest::get().uri(&format!("/e/{}", closed.id)), "hi").await;
+    let html = page(&fixture, TestRequest::get().uri(&format!("/e/{}", closed.id)), "hi").await;
     speaks(&html, "ur", "rtl", "<h1>یہ تقریب بند ہے</h1>");
 
-    let event = scene.event(|terms| terms.language = language("hindi")).await;
+    let event = fixture.event(|terms| terms.language = language("hindi")).await;
     let start = format!("/e/{}/start", event.id);
-    let html = refused(&scene, || TestRequest::post().uri(&start), "ur").await;
+    let html = refused(&fixture, || TestRequest::post().uri(&start), "ur").await;
     speaks(&html, "hi", "ltr", "<h1>बहुत अधिक प्रयास</h1>");
-    let html = refused(&scene, || TestRequest::post().uri(&format!("{start}?lang=ta")), "ur").await;
+    let html = refused(&fixture, || TestRequest::post().uri(&format!("{start}?lang=ta")), "ur").await;
     speaks(&html, "ta", "ltr", &format!("href=\"/e/{}?lang=ta\"", event.id));
 }
 
 #[actix_rt::test]
 async fn where_nothing_is_known_the_browsers_languages_decide_and_english_is_the_last() {
-    let scene = Scene::set(&[("limits.pages_per_second_per_address", "1")]).await;
+    let fixture = PagesFixture::set(&[("limits.pages_per_second_per_address", "1")]).await;
     let unknown = || TestRequest::get().uri("/v/none");
-    speaks(&page(&scene, unknown(), "ur-PK,en;q=0.8").await, "ur", "rtl", "<h1>یہ لنک کام نہیں کرتا</h1>");
+    speaks(&page(&fixture, unknown(), "ur-PK,en;q=0.8").await, "ur", "rtl", "<h1>یہ لنک کام نہیں کرتا</h1>");
     for (wanted, tag, direction, heading) in
         [("ur", "ur", "rtl", "بہت زیادہ کوششیں"), ("de, hi;q=0.5", "hi", "ltr", "बहुत अधिक प्रयास"), ("de", "en", "ltr", "Too many tries")]
     {
         for path in ["/v/none", "/e/none", "/e/none/kiosk"] {
-            let html = refused(&scene, || TestRequest::get().uri(path), wanted).await;
+            let html = refused(&fixture, || TestRequest::get().uri(path), wanted).await;
             speaks(&html, tag, direction, &format!("<h1>{heading}</h1>"));
         }
     }
-    let response = scene.ask(unknown()).await;
+    let response = fixture.ask(unknown()).await;
     assert_eq!(response.headers().get("vary").unwrap(), "accept, accept-language, user-agent");
 }
 
 #[actix_rt::test]
 async fn a_kiosk_is_told_its_state_in_the_language_of_the_event() {
-    let scene = Scene::new().await;
-    let event = scene.event(|terms| terms.language = language("hindi")).await;
-    let html = page(&scene, TestRequest::get().uri(&format!("/e/{}/kiosk?places=1", event.id)), "en").await;
+    let fixture = PagesFixture::new().await;
+    let event = fixture.event(|terms| terms.language = language("hindi")).await;
+    let html = page(&fixture, TestRequest::get().uri(&format!("/e/{}/kiosk?places=1", event.id)), "en").await;
     speaks(&html, "hi", "ltr", "शेष स्थान <b id=\"places\">10</b>");
     assert!(html.contains("<bdi id=\"name\">Open day &#38; tour</bdi>") && html.contains("अतिथियों के लिए खुला है"), "{html}");
 }
 
 #[actix_rt::test]
 async fn the_reader_may_choose_another_language_and_keeps_it_on_the_way() {
-    let scene = Scene::new().await;
-    let pending = scene.open(|terms| terms.language = language("hindi")).await;
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(|terms| terms.language = language("hindi")).await;
     let path = format!("/v/{}", pending.id);
-    let (_, html) = scene.page(&path, ANDROID).await;
+    let (_, html) = fixture.page(&path, ANDROID).await;
     speaks(&html, "hi", "ltr", &format!("<a href=\"{path}?lang=ur\" lang=\"ur\">اردو</a>"));
     assert!(html.contains(&format!("<a href=\"{path}?lang=hi\" lang=\"hi\" aria-current=\"true\">")));
-    let (_, html) = scene.page(&format!("{path}?lang=ur"), ANDROID).await;
+    let (_, html) = fixture.page(&format!("{path}?lang=ur"), ANDROID).await;
     speaks(&html, "ur", "rtl", &format!("data-live=\"{path}\" data-page=\"{path}?lang=ur\""));
     assert!(html.contains(&format!("v%2F{}%3Fhelp%3D1%26lang%3Dur;end", pending.id)), "the app's way back keeps it: {html}");
 
-    let event = scene.event(|_| {}).await;
-    let (_, html) = scene.page(&format!("/e/{}?lang=ta", event.id), ANDROID).await;
+    let event = fixture.event(|_| {}).await;
+    let (_, html) = fixture.page(&format!("/e/{}?lang=ta", event.id), ANDROID).await;
     speaks(&html, "ta", "ltr", &format!("action=\"/e/{}/start?lang=ta\"", event.id));
-    let started = scene.ask(TestRequest::post().uri(&format!("/e/{}/start?lang=ta", event.id))).await;
+    let started = fixture.ask(TestRequest::post().uri(&format!("/e/{}/start?lang=ta", event.id))).await;
     let next = started.headers().get("location").unwrap().to_str().unwrap().to_owned();
     assert!(next.starts_with("/v/") && next.ends_with("?lang=ta"), "{next}");
-    let (_, html) = scene.page(&format!("/e/{}/kiosk?places=1&lang=ta", event.id), ANDROID).await;
+    let (_, html) = fixture.page(&format!("/e/{}/kiosk?places=1&lang=ta", event.id), ANDROID).await;
     speaks(&html, "ta", "ltr", &format!("data-stream=\"/e/{}/kiosk/events?places=1&#38;lang=ta\"", event.id));
-    let (_, html) = scene.page("/v/none?lang=nonsense", ANDROID).await;
+    let (_, html) = fixture.page("/v/none?lang=nonsense", ANDROID).await;
     speaks(&html, "en", "ltr", "<h1>This link does not work</h1>");
 }

@@ -8,10 +8,10 @@ use actix_web::http::Method;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 
-use crate::scene::{Scene, WINDOW, redirecting_to, text};
+use crate::pages_fixture::{PagesFixture, WINDOW, redirecting_to, text};
 
-async fn status(scene: &Scene, path: &str) -> (u16, Value) {
-    let response = scene.ask(TestRequest::get().uri(&format!("{path}/status"))).await;
+async fn status(fixture: &PagesFixture, path: &str) -> (u16, Value) {
+    let response = fixture.ask(TestRequest::get().uri(&format!("{path}/status"))).await;
     (response.status().as_u16(), serde_json::from_str(&text(response).await).unwrap())
 }
 
@@ -26,23 +26,23 @@ async fn told(response: ServiceResponse<BoxBody>) -> Vec<Value> {
 
 #[actix_rt::test]
 async fn status_tells_the_state_and_the_time_and_nothing_personal() {
-    let scene = Scene::new().await;
-    let pending = scene.open(redirecting_to("https://shop.example/back")).await;
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(redirecting_to("https://shop.example/back")).await;
     let path = format!("/v/{}", pending.id);
-    assert_eq!(status(&scene, &path).await, (200, json!({"state": "waiting", "remaining_s": 900})));
-    scene.verify(&pending).await;
+    assert_eq!(status(&fixture, &path).await, (200, json!({"state": "waiting", "remaining_s": 900})));
+    fixture.verify(&pending).await;
     let done = json!({"state": "verified", "remaining_s": 0, "redirect_url": "https://shop.example/back"});
-    assert_eq!(status(&scene, &path).await, (200, done));
-    assert_eq!(status(&scene, "/v/none").await.0, 404);
+    assert_eq!(status(&fixture, &path).await, (200, done));
+    assert_eq!(status(&fixture, "/v/none").await.0, 404);
 }
 
 #[actix_rt::test]
 async fn a_stream_tells_the_end_as_soon_as_it_comes_and_ends_with_it() {
-    let scene = Scene::new().await;
-    let pending = scene.open(redirecting_to("https://shop.example/back")).await;
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(redirecting_to("https://shop.example/back")).await;
     let path = format!("/v/{}", pending.id);
-    let response = scene.ask(TestRequest::get().uri(&format!("{path}/events"))).await;
-    let both = async { tokio::join!(told(response), scene.fail(&pending, "User Reject", "301")).0 };
+    let response = fixture.ask(TestRequest::get().uri(&format!("{path}/events"))).await;
+    let both = async { tokio::join!(told(response), fixture.fail(&pending, "User Reject", "301")).0 };
     let told = tokio::time::timeout(Duration::from_secs(4), both).await.unwrap();
     let last = json!({"state": "not_verified", "remaining_s": 0, "redirect_url": "https://shop.example/back"});
     assert_eq!(told, [json!({"state": "waiting", "remaining_s": 900}), last]);
@@ -50,18 +50,18 @@ async fn a_stream_tells_the_end_as_soon_as_it_comes_and_ends_with_it() {
 
 #[actix_rt::test]
 async fn a_stream_of_an_ended_transaction_says_so_and_ends() {
-    let scene = Scene::new().await;
-    let pending = scene.open(|_| {}).await;
-    scene.clock.advance(WINDOW);
-    let response = scene.ask(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(|_| {}).await;
+    fixture.clock.advance(WINDOW);
+    let response = fixture.ask(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
     assert_eq!(told(response).await, [json!({"state": "expired", "remaining_s": 0})]);
 }
 
 #[actix_rt::test]
 async fn a_silent_stream_shows_that_it_lives_and_makes_way_for_the_next_after_a_minute() {
-    let scene = Scene::new().await;
-    let pending = scene.open(|_| {}).await;
-    let response = scene.ask(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(|_| {}).await;
+    let response = fixture.ask(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
     tokio::time::pause();
     let began = tokio::time::Instant::now();
     let stream = text(response).await;
@@ -74,31 +74,31 @@ async fn a_silent_stream_shows_that_it_lives_and_makes_way_for_the_next_after_a_
 
 #[actix_rt::test]
 async fn a_drain_ends_every_stream_and_tells_the_browser_to_come_again() {
-    let scene = Scene::new().await;
-    let pending = scene.open(|_| {}).await;
-    let response = scene.ask(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
-    scene.shared.service.drain.begin();
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(|_| {}).await;
+    let response = fixture.ask(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
+    fixture.shared.service.drain.begin();
     let stream = tokio::time::timeout(Duration::from_secs(10), text(response)).await.unwrap();
     assert!(stream.ends_with("\n\nretry: 2000\n\n"), "{stream}");
-    assert_eq!(scene.shared.service.drain.finish(Duration::ZERO).await, 0, "no stream is under way any more");
+    assert_eq!(fixture.shared.service.drain.finish(Duration::ZERO).await, 0, "no stream is under way any more");
 }
 
 #[actix_rt::test]
 async fn an_open_stream_counts_as_under_way() {
-    let scene = Scene::new().await;
-    let pending = scene.open(|_| {}).await;
-    let response = scene.ask(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
-    assert_eq!(scene.shared.service.drain.finish(Duration::ZERO).await, 1);
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(|_| {}).await;
+    let response = fixture.ask(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
+    assert_eq!(fixture.shared.service.drain.finish(Duration::ZERO).await, 1);
     drop(response);
-    assert_eq!(scene.shared.service.drain.finish(Duration::ZERO).await, 0);
+    assert_eq!(fixture.shared.service.drain.finish(Duration::ZERO).await, 0);
 }
 
 #[actix_rt::test]
 async fn a_stream_of_nothing_is_a_404_and_head_opens_none() {
-    let scene = Scene::new().await;
-    let pending = scene.open(|_| {}).await;
-    assert_eq!(scene.ask(TestRequest::get().uri("/v/none/events")).await.status(), 404);
-    let head = scene.ask(TestRequest::default().method(Method::HEAD).uri(&format!("/v/{}/events", pending.id))).await;
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(|_| {}).await;
+    assert_eq!(fixture.ask(TestRequest::get().uri("/v/none/events")).await.status(), 404);
+    let head = fixture.ask(TestRequest::default().method(Method::HEAD).uri(&format!("/v/{}/events", pending.id))).await;
     assert_eq!(head.status(), 200);
-    assert_eq!(scene.shared.service.drain.finish(Duration::ZERO).await, 0);
+    assert_eq!(fixture.shared.service.drain.finish(Duration::ZERO).await, 0);
 }

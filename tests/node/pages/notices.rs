@@ -2,18 +2,18 @@
 
 use actix_web::test::TestRequest;
 
-use crate::scene::{ANDROID, Scene, WINDOW, redirecting_to, text};
+use crate::pages_fixture::{ANDROID, PagesFixture, WINDOW, redirecting_to, text};
 
 #[actix_rt::test]
 async fn a_verified_person_is_told_so_and_sent_onwards_and_no_claim_is_shown() {
-    let scene = Scene::new().await;
-    let pending = scene.open(redirecting_to("https://shop.example/back?order=7&step=2")).await;
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(redirecting_to("https://shop.example/back?order=7&step=2")).await;
     let path = format!("/v/{}", pending.id);
-    let (_, waiting) = scene.page(&path, ANDROID).await;
+    let (_, waiting) = fixture.page(&path, ANDROID).await;
     assert!(!waiting.contains("shop.example"));
 
-    scene.verify(&pending).await;
-    let (status, html) = scene.page(&path, ANDROID).await;
+    fixture.verify(&pending).await;
+    let (status, html) = fixture.page(&path, ANDROID).await;
     assert_eq!(status, 200);
     assert!(html.contains("<h1>You are verified</h1>") && html.contains("Continue to <bdi dir=\"ltr\">shop.example</bdi></span></a>"));
     assert!(html.contains("href=\"https://shop.example/back?order=7&#38;step=2\" rel=\"noreferrer\" data-follow"), "{html}");
@@ -22,16 +22,16 @@ async fn a_verified_person_is_told_so_and_sent_onwards_and_no_claim_is_shown() {
 
 #[actix_rt::test]
 async fn without_a_redirect_url_the_page_may_be_closed() {
-    let scene = Scene::new().await;
-    let pending = scene.open(|_| {}).await;
-    scene.verify(&pending).await;
-    let (_, html) = scene.page(&format!("/v/{}", pending.id), ANDROID).await;
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(|_| {}).await;
+    fixture.verify(&pending).await;
+    let (_, html) = fixture.page(&format!("/v/{}", pending.id), ANDROID).await;
     assert!(html.contains("You can close this page.") && !html.contains("class=\"button"));
 }
 
 #[actix_rt::test]
 async fn a_person_who_was_not_verified_reads_why_in_plain_words() {
-    let scene = Scene::new().await;
+    let fixture = PagesFixture::new().await;
     for (code, words) in [
         ("301", "You declined the request"),
         ("302", "a live person"),
@@ -42,9 +42,9 @@ async fn a_person_who_was_not_verified_reads_why_in_plain_words() {
         ("307", "could not reach its service"),
         ("999", "could not complete the check"),
     ] {
-        let pending = scene.open(|_| {}).await;
-        scene.fail(&pending, "<b>call +1 555 0100</b>", code).await;
-        let (status, html) = scene.page(&format!("/v/{}", pending.id), ANDROID).await;
+        let pending = fixture.open(|_| {}).await;
+        fixture.fail(&pending, "<b>call +1 555 0100</b>", code).await;
+        let (status, html) = fixture.page(&format!("/v/{}", pending.id), ANDROID).await;
         assert_eq!(status, 200);
         let heading = if code == "301" { "You declined" } else { "You were not verified" };
         assert!(html.contains(&format!("<h1>{heading}</h1>")) && html.contains(words), "{code}: {html}");
@@ -54,10 +54,10 @@ async fn a_person_who_was_not_verified_reads_why_in_plain_words() {
 
 #[actix_rt::test]
 async fn an_expired_transaction_is_a_410_that_says_how_to_go_on() {
-    let scene = Scene::new().await;
-    let pending = scene.open(redirecting_to("https://shop.example/")).await;
-    scene.clock.advance(WINDOW);
-    let (status, html) = scene.page(&format!("/v/{}", pending.id), ANDROID).await;
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(redirecting_to("https://shop.example/")).await;
+    fixture.clock.advance(WINDOW);
+    let (status, html) = fixture.page(&format!("/v/{}", pending.id), ANDROID).await;
     assert_eq!(status, 410);
     assert!(html.contains("This request has expired") && html.contains("Continue to <bdi dir=\"ltr\">shop.example"));
     assert!(!html.contains("data-follow") && !html.contains("intent:"));
@@ -65,9 +65,9 @@ async fn an_expired_transaction_is_a_410_that_says_how_to_go_on() {
 
 #[actix_rt::test]
 async fn an_unknown_or_malformed_link_is_a_404_page() {
-    let scene = Scene::new().await;
+    let fixture = PagesFixture::new().await;
     for id in ["3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "3f0f6c0e", "%3Cscript%3E", "3f0f6c0e9a3e4c558d2a0b8c5e0e7f11", "%FF%FE"] {
-        let (status, html) = scene.page(&format!("/v/{id}"), ANDROID).await;
+        let (status, html) = fixture.page(&format!("/v/{id}"), ANDROID).await;
         assert_eq!(status, 404, "{id}");
         assert!(html.contains("<h1>This link does not work</h1>") && !html.contains("<script>"), "{id}: {html}");
     }
@@ -75,10 +75,10 @@ async fn an_unknown_or_malformed_link_is_a_404_page() {
 
 #[actix_rt::test]
 async fn a_service_without_time_says_when_it_comes_back() {
-    let scene = Scene::set(&[("limits.pages_per_second_per_address", "1")]).await;
+    let fixture = PagesFixture::set(&[("limits.pages_per_second_per_address", "1")]).await;
     let path = "/v/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
-    assert_eq!(scene.page(path, ANDROID).await.0, 404);
-    let response = scene.ask(TestRequest::get().uri(path)).await;
+    assert_eq!(fixture.page(path, ANDROID).await.0, 404);
+    let response = fixture.ask(TestRequest::get().uri(path)).await;
     assert_eq!(response.status(), 429);
     assert_eq!(response.headers().get("retry-after").unwrap(), "1");
     let html = text(response).await;
@@ -88,11 +88,11 @@ async fn a_service_without_time_says_when_it_comes_back() {
 
 #[actix_rt::test]
 async fn a_node_at_its_limit_is_a_503_page_with_retry_after() {
-    let mut scene = Scene::new().await;
-    let pending = scene.open(|_| {}).await;
+    let mut fixture = PagesFixture::new().await;
+    let pending = fixture.open(|_| {}).await;
     let path = format!("/v/{}", pending.id);
-    scene.shut_the_door().await;
-    let response = scene.ask(TestRequest::get().uri(&path)).await;
+    fixture.shut_the_door().await;
+    let response = fixture.ask(TestRequest::get().uri(&path)).await;
     assert_eq!(response.status(), 503);
     assert!(response.headers().contains_key("retry-after"));
     assert!(text(response).await.contains("One moment, please"));

@@ -7,13 +7,13 @@ use sakshi_domain::ids::AppId;
 use std::io::Cursor;
 use std::process::Command;
 
-use crate::scene::{Scene, text};
+use crate::pages_fixture::{PagesFixture, text};
 
 /// Light modules around the code.
 const QUIET: usize = 4;
 
-async fn file(scene: &Scene, event: &Event, name: &str) -> (u16, String, Vec<u8>) {
-    let response = scene.organiser(&format!("/api/v1/nationalid-ovse/events/{}/{name}", event.id)).await;
+async fn file(fixture: &PagesFixture, event: &Event, name: &str) -> (u16, String, Vec<u8>) {
+    let response = fixture.organiser(&format!("/api/v1/nationalid-ovse/events/{}/{name}", event.id)).await;
     let kind = response.headers().get("content-type").unwrap().to_str().unwrap().to_owned();
     (response.status().as_u16(), kind, read_body(response).await.to_vec())
 }
@@ -102,10 +102,10 @@ fn stained(sharp: &Grey, width: usize, seed: usize) -> Grey {
 
 #[actix_rt::test]
 async fn the_png_is_read_sharp_at_a_tenth_of_its_size_and_with_a_tenth_of_its_data_damaged() {
-    let scene = Scene::new().await;
-    let event = scene.event(|_| {}).await;
+    let fixture = PagesFixture::new().await;
+    let event = fixture.event(|_| {}).await;
     let url = format!("https://v.example/e/{}", event.id);
-    let (status, kind, png) = file(&scene, &event, "qr.png").await;
+    let (status, kind, png) = file(&fixture, &event, "qr.png").await;
     assert_eq!((status, kind.as_str()), (200, "image/png"));
     let sharp = Grey::of_png(&png);
     assert!(sharp.side >= 1_000 && png.len() < 20_000, "{} pixels, {} bytes", sharp.side, png.len());
@@ -129,9 +129,9 @@ async fn the_png_is_read_sharp_at_a_tenth_of_its_size_and_with_a_tenth_of_its_da
 
 #[actix_rt::test]
 async fn the_svg_code_is_read_by_a_scanner() {
-    let scene = Scene::new().await;
-    let event = scene.event(|_| {}).await;
-    let (status, kind, svg) = file(&scene, &event, "qr.svg").await;
+    let fixture = PagesFixture::new().await;
+    let event = fixture.event(|_| {}).await;
+    let (status, kind, svg) = file(&fixture, &event, "qr.svg").await;
     assert_eq!((status, kind.as_str()), (200, "image/svg+xml"));
     let svg = String::from_utf8(svg).unwrap();
     assert!(svg.starts_with("<svg viewBox=\"0 0 41 41\"") && svg.contains("xmlns=\"http://www.w3.org/2000/svg\""), "{svg}");
@@ -140,9 +140,9 @@ async fn the_svg_code_is_read_by_a_scanner() {
 
 #[actix_rt::test]
 async fn the_poster_has_name_code_three_steps_and_the_end_on_the_organisers_clock() {
-    let scene = Scene::new().await;
-    let event = scene.event(|terms| terms.name = EventName::parse("Open day <i>& tour</i>").unwrap()).await;
-    let (status, kind, html) = file(&scene, &event, "poster?utc_offset_minutes=330").await;
+    let fixture = PagesFixture::new().await;
+    let event = fixture.event(|terms| terms.name = EventName::parse("Open day <i>& tour</i>").unwrap()).await;
+    let (status, kind, html) = file(&fixture, &event, "poster?utc_offset_minutes=330").await;
     let html = String::from_utf8(html).unwrap();
     assert_eq!((status, kind.as_str()), (200, "text/html; charset=utf-8"));
     assert!(html.contains(">Open day &#60;i&#62;&#38; tour&#60;/i&#62;</bdi></h1>") && !html.contains("<i>"), "{html}");
@@ -153,10 +153,10 @@ async fn the_poster_has_name_code_three_steps_and_the_end_on_the_organisers_cloc
     );
     assert!(html.contains("href=\"https://v.example/assets/poster.css?v=") && html.contains(&format!("https://v.example/e/{}", event.id)));
     let style = html.split("https://v.example").nth(1).unwrap().split('"').next().unwrap();
-    let style = scene.ask(TestRequest::get().uri(style)).await;
+    let style = fixture.ask(TestRequest::get().uri(style)).await;
     assert!(style.status() == 200 && text(style).await.contains("@page{size:A4"));
 
-    let (status, kind, svg) = file(&scene, &event, "poster.svg").await;
+    let (status, kind, svg) = file(&fixture, &event, "poster.svg").await;
     let svg = String::from_utf8(svg).unwrap();
     assert_eq!((status, kind.as_str()), (200, "image/svg+xml"));
     assert!(svg.contains("width=\"210mm\" height=\"297mm\"") && svg.contains("&#60;i&#62;") && !svg.contains("<i>"), "{svg}");
@@ -166,23 +166,23 @@ async fn the_poster_has_name_code_three_steps_and_the_end_on_the_organisers_cloc
 
 #[actix_rt::test]
 async fn only_the_organiser_gets_them_and_unknown_parameters_are_refused() {
-    let scene = Scene::new().await;
-    let event = scene.event(|_| {}).await;
+    let fixture = PagesFixture::new().await;
+    let event = fixture.event(|_| {}).await;
     let mut stranger = sakshi_store::CreateEvent { event: event.clone(), idempotency: None };
-    stranger.event.id = scene.shared.service.events.new_id(&event.client);
+    stranger.event.id = fixture.shared.service.events.new_id(&event.client);
     stranger.event.app = AppId::generate();
     let foreign = stranger.event.clone();
-    scene.shared.service.store.create_event(stranger).await.unwrap();
+    fixture.shared.service.store.create_event(stranger).await.unwrap();
     for name in ["poster", "poster.svg", "qr.svg", "qr.png"] {
         let path = format!("/api/v1/nationalid-ovse/events/{}/{name}", event.id);
-        assert_eq!(scene.ask(TestRequest::get().uri(&path)).await.status(), 401, "{name}");
-        assert_eq!(file(&scene, &foreign, name).await.0, 404, "{name}");
+        assert_eq!(fixture.ask(TestRequest::get().uri(&path)).await.status(), 401, "{name}");
+        assert_eq!(file(&fixture, &foreign, name).await.0, 404, "{name}");
     }
     for query in ["utc_offset_minutes=841", "utc_offset_minutes=x", "colour=red"] {
-        assert_eq!(file(&scene, &event, &format!("poster?{query}")).await.0, 400, "{query}");
+        assert_eq!(file(&fixture, &event, &format!("poster?{query}")).await.0, 400, "{query}");
     }
     for name in ["poster.svg", "qr.svg", "qr.png"] {
-        assert_eq!(file(&scene, &event, &format!("{name}?colour=red")).await.0, 400, "{name}");
+        assert_eq!(file(&fixture, &event, &format!("{name}?colour=red")).await.0, 400, "{name}");
     }
 }
 

@@ -6,11 +6,11 @@ use sakshi_domain::event::MaxGuests;
 use serde_json::Value;
 
 use super::guest::{press, started};
-use crate::scene::{ANDROID, Scene, text};
+use crate::pages_fixture::{ANDROID, PagesFixture, text};
 
 /// Status, error code and what a program that asks for JSON reads, or the page's heading.
-async fn asked(scene: &Scene, method: Method, path: &str, accept: &str) -> (u16, String) {
-    let response = scene.ask(TestRequest::default().method(method).uri(path).insert_header(("accept", accept))).await;
+async fn asked(fixture: &PagesFixture, method: Method, path: &str, accept: &str) -> (u16, String) {
+    let response = fixture.ask(TestRequest::default().method(method).uri(path).insert_header(("accept", accept))).await;
     let status = response.status().as_u16();
     let json = response.headers().get("content-type").is_some_and(|kind| kind == "application/json");
     let body = text(response).await;
@@ -23,57 +23,57 @@ async fn asked(scene: &Scene, method: Method, path: &str, accept: &str) -> (u16,
 }
 
 /// Holds page, button, JSON and intent of an event against what is expected.
-async fn turned_away(scene: &Scene, id: &str, status: u16, heading: &str, code: &str) {
-    let before = scene.balance().await;
+async fn turned_away(fixture: &PagesFixture, id: &str, status: u16, heading: &str, code: &str) {
+    let before = fixture.balance().await;
     let (page, button) = (format!("/e/{id}"), format!("/e/{id}/start"));
     for (method, path) in [(Method::GET, &page), (Method::POST, &button)] {
-        assert_eq!(asked(scene, method.clone(), path, "text/html,*/*;q=0.8").await, (status, heading.to_owned()), "{method} {path}");
-        assert_eq!(asked(scene, method.clone(), path, "application/json").await, (status, code.to_owned()), "{method} {path}");
-        assert_eq!(asked(scene, method, path, "application/json, text/html").await.1, heading);
+        assert_eq!(asked(fixture, method.clone(), path, "text/html,*/*;q=0.8").await, (status, heading.to_owned()), "{method} {path}");
+        assert_eq!(asked(fixture, method.clone(), path, "application/json").await, (status, code.to_owned()), "{method} {path}");
+        assert_eq!(asked(fixture, method, path, "application/json, text/html").await.1, heading);
     }
-    assert_eq!(asked(scene, Method::GET, &page, "application/jwt").await, (status, code.to_owned()));
-    assert_eq!(scene.balance().await, before, "nothing is spent on a refusal");
+    assert_eq!(asked(fixture, Method::GET, &page, "application/jwt").await, (status, code.to_owned()));
+    assert_eq!(fixture.balance().await, before, "nothing is spent on a refusal");
 }
 
 #[actix_rt::test]
 async fn a_guest_who_arrives_after_the_last_place_gets_409() {
-    let scene = Scene::new().await;
-    let event = scene.event(|terms| terms.max_guests = MaxGuests::new(1).unwrap()).await;
-    let guest = scene.pending(started(&press(&scene, &event, None).await)).await;
-    scene.verify(&guest).await;
-    turned_away(&scene, &event.id.to_string(), 409, "Every place is taken", "event_full").await;
+    let fixture = PagesFixture::new().await;
+    let event = fixture.event(|terms| terms.max_guests = MaxGuests::new(1).unwrap()).await;
+    let guest = fixture.pending(started(&press(&fixture, &event, None).await)).await;
+    fixture.verify(&guest).await;
+    turned_away(&fixture, &event.id.to_string(), 409, "Every place is taken", "event_full").await;
 }
 
 #[actix_rt::test]
 async fn a_disabled_or_expired_event_is_a_410() {
-    let scene = Scene::new().await;
-    let disabled = scene.event(|terms| terms.is_active = false).await;
-    turned_away(&scene, &disabled.id.to_string(), 410, "This event is closed", "event_closed").await;
-    let over = scene.event(|_| {}).await;
-    scene.clock.advance(std::time::Duration::from_secs(3_600));
-    turned_away(&scene, &over.id.to_string(), 410, "This event has ended", "event_closed").await;
+    let fixture = PagesFixture::new().await;
+    let disabled = fixture.event(|terms| terms.is_active = false).await;
+    turned_away(&fixture, &disabled.id.to_string(), 410, "This event is closed", "event_closed").await;
+    let over = fixture.event(|_| {}).await;
+    fixture.clock.advance(std::time::Duration::from_secs(3_600));
+    turned_away(&fixture, &over.id.to_string(), 410, "This event has ended", "event_closed").await;
 }
 
 #[actix_rt::test]
 async fn an_unknown_or_malformed_event_is_a_404() {
-    let scene = Scene::new().await;
+    let fixture = PagesFixture::new().await;
     for id in ["00000000000000000", "x", "%3Cscript%3E", "%FF%FE"] {
-        turned_away(&scene, id, 404, "This code does not work", "not_found").await;
+        turned_away(&fixture, id, 404, "This code does not work", "not_found").await;
     }
-    let (status, html) = scene.page("/e/%22%3E%3Cscript%3E", ANDROID).await;
+    let (status, html) = fixture.page("/e/%22%3E%3Cscript%3E", ANDROID).await;
     assert!(status == 404 && !html.contains("<script>"));
 }
 
 #[actix_rt::test]
 async fn without_credits_the_event_is_unavailable_and_no_guest_reads_why() {
-    let scene = Scene::new().await;
-    let event = scene.event(|_| {}).await;
-    let under_way = started(&press(&scene, &event, None).await);
-    scene.leave_credits(0).await;
+    let fixture = PagesFixture::new().await;
+    let event = fixture.event(|_| {}).await;
+    let under_way = started(&press(&fixture, &event, None).await);
+    fixture.leave_credits(0).await;
     let (page, start) = (format!("/e/{}", event.id), format!("/e/{}/start", event.id));
     for (method, path) in [(Method::GET, &page), (Method::POST, &start)] {
         let request = TestRequest::default().method(method.clone()).uri(path).insert_header(("accept", "text/html"));
-        let response = scene.ask(request).await;
+        let response = fixture.ask(request).await;
         assert_eq!(response.status(), 200);
         assert!(!response.headers().contains_key("set-cookie"));
         let html = text(response).await;
@@ -81,34 +81,34 @@ async fn without_credits_the_event_is_unavailable_and_no_guest_reads_why() {
         for hint in ["credit", "balance", "pay", "bill"] {
             assert!(!html.to_lowercase().contains(hint), "{hint}");
         }
-        assert_eq!(asked(&scene, method, path, "application/json").await, (402, "insufficient_credits".into()));
+        assert_eq!(asked(&fixture, method, path, "application/json").await, (402, "insufficient_credits".into()));
     }
-    assert_eq!(asked(&scene, Method::GET, &page, "application/jwt").await, (402, "insufficient_credits".into()));
+    assert_eq!(asked(&fixture, Method::GET, &page, "application/jwt").await, (402, "insufficient_credits".into()));
     let again = TestRequest::get().uri(&page).insert_header(("cookie", format!("sakshi_visit={under_way}")));
-    assert!(text(scene.ask(again).await).await.contains("Continue</a>"), "what is paid for goes on");
+    assert!(text(fixture.ask(again).await).await.contains("Continue</a>"), "what is paid for goes on");
 }
 
 #[actix_rt::test]
 async fn starts_have_a_limit_of_their_own_and_a_busy_answer_is_not_repeated_unseen() {
-    let scene = Scene::set(&[("limits.event_starts_per_second_per_address", "1")]).await;
-    let event = scene.event(|_| {}).await;
-    started(&press(&scene, &event, None).await);
-    let response = press(&scene, &event, None).await;
+    let fixture = PagesFixture::set(&[("limits.event_starts_per_second_per_address", "1")]).await;
+    let event = fixture.event(|_| {}).await;
+    started(&press(&fixture, &event, None).await);
+    let response = press(&fixture, &event, None).await;
     assert_eq!(response.status(), 429);
     assert!(response.headers().contains_key("retry-after"));
     let html = text(response).await;
     assert!(html.contains("Too many tries") && html.contains(&format!("href=\"/e/{}\"", event.id)), "{html}");
     assert!(!html.contains("data-retry") && !html.contains("http-equiv"), "{html}");
-    assert_eq!(scene.page(&format!("/e/{}", event.id), ANDROID).await.0, 200, "looking has another limit");
+    assert_eq!(fixture.page(&format!("/e/{}", event.id), ANDROID).await.0, 200, "looking has another limit");
 }
 
 #[actix_rt::test]
 async fn a_service_without_time_is_a_503_page_that_tries_again() {
-    let mut scene = Scene::new().await;
-    let event = scene.event(|_| {}).await;
-    scene.shut_the_door().await;
-    let (status, html) = scene.page(&format!("/e/{}", event.id), ANDROID).await;
+    let mut fixture = PagesFixture::new().await;
+    let event = fixture.event(|_| {}).await;
+    fixture.shut_the_door().await;
+    let (status, html) = fixture.page(&format!("/e/{}", event.id), ANDROID).await;
     assert_eq!(status, 503);
     assert!(html.contains("One moment, please") && html.contains("data-retry"));
-    assert_eq!(asked(&scene, Method::GET, &format!("/e/{}", event.id), "application/json").await.0, 503);
+    assert_eq!(asked(&fixture, Method::GET, &format!("/e/{}", event.id), "application/json").await.0, 503);
 }

@@ -6,7 +6,7 @@ use sakshi_authority::intent::decode_unverified;
 use sakshi_authority::qr::decode_qr_payload;
 use sakshi_domain::claims::{Claim, ClaimSet};
 
-use crate::scene::{ANDROID, DESKTOP, IPHONE, Scene};
+use crate::pages_fixture::{ANDROID, DESKTOP, IPHONE, PagesFixture};
 
 /// The value of the first link that starts so, with HTML escapes undone.
 fn link(html: &str, starts: &str) -> String {
@@ -16,18 +16,18 @@ fn link(html: &str, starts: &str) -> String {
 
 #[actix_rt::test]
 async fn a_phone_gets_one_link_that_hands_a_fresh_intent_to_the_identity_app() {
-    let scene = Scene::new().await;
-    let pending = scene.open(|_| {}).await;
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(|_| {}).await;
     let path = format!("/v/{}", pending.id);
 
-    let (status, html) = scene.page(&path, ANDROID).await;
+    let (status, html) = fixture.page(&path, ANDROID).await;
     let intent_uri = link(&html, "intent:");
     let request = intent_uri.split("S.request=").nth(1).unwrap().split(';').next().unwrap();
     assert_eq!(status, 200);
     assert_eq!(decode_unverified(request).unwrap().txn, pending.id.to_string());
     assert!(intent_uri.contains(&format!("S.browser_fallback_url=https%3A%2F%2Fv.example%2Fv%2F{}%3Fhelp%3D1;end", pending.id)));
 
-    let (_, html) = scene.page(&path, IPHONE).await;
+    let (_, html) = fixture.page(&path, IPHONE).await;
     let request = link(&html, "idauthority://verify?req=");
     let request = request.split("req=").nth(1).unwrap();
     assert_eq!(decode_unverified(request).unwrap().txn, pending.id.to_string());
@@ -37,99 +37,99 @@ async fn a_phone_gets_one_link_that_hands_a_fresh_intent_to_the_identity_app() {
 
 #[actix_rt::test]
 async fn a_desktop_gets_both_codes_and_links_for_this_device() {
-    let scene = Scene::new().await;
-    let pending = scene.open(|_| {}).await;
-    let (_, html) = scene.page(&format!("/v/{}", pending.id), DESKTOP).await;
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(|_| {}).await;
+    let (_, html) = fixture.page(&format!("/v/{}", pending.id), DESKTOP).await;
     for id in ["page-code", "app-code"] {
         assert!(html.contains(&format!("id=\"{id}\"><svg")), "{id}");
     }
     assert_eq!(html.matches("role=\"img\" aria-label=\"QR code").count(), 2);
     assert!(link(&html, "intent:").starts_with("intent:#Intent;") && link(&html, "idauthority:").contains("?req="));
-    let payload = scene.shared.service.authority.qr_payload(link(&html, "idauthority:").split("req=").nth(1).unwrap());
+    let payload = fixture.shared.service.authority.qr_payload(link(&html, "idauthority:").split("req=").nth(1).unwrap());
     assert_eq!(decode_unverified(&decode_qr_payload(&payload).unwrap()).unwrap().txn, pending.id.to_string());
 }
 
 #[actix_rt::test]
 async fn the_page_says_who_asks_and_for_what_in_words() {
-    let scene = Scene::new().await;
-    let pending = scene.open(|terms| terms.claims = Claim::ALL.into_iter().collect::<ClaimSet>()).await;
-    let (_, html) = scene.page(&format!("/v/{}", pending.id), ANDROID).await;
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(|terms| terms.claims = Claim::ALL.into_iter().collect::<ClaimSet>()).await;
+    let (_, html) = fixture.page(&format!("/v/{}", pending.id), ANDROID).await;
     assert!(html.contains("Requested by <strong><bdi>Sandbox app</bdi></strong>"));
     assert_eq!(html.matches("<li>").count(), 30 + 14);
     assert!(html.contains("<li>Whether you are over 18</li>") && html.contains("scans your face"));
     assert_eq!(html.matches("<h1").count(), 1);
     let (before, code) = html.split_once("id=\"page-code\">").unwrap();
     let without_code = before.len() + code.split_once("</svg>").unwrap().1.len();
-    let files = scene.page("/assets/page.css", "").await.1.len() + scene.page("/assets/page.js", "").await.1.len();
+    let files = fixture.page("/assets/page.css", "").await.1.len() + fixture.page("/assets/page.js", "").await.1.len();
     assert!(without_code + files < 30_000, "{without_code} and {files}");
 
-    let without_face = scene.open(|terms| terms.face_auth = false).await;
-    let (_, html) = scene.page(&format!("/v/{}", without_face.id), ANDROID).await;
+    let without_face = fixture.open(|terms| terms.face_auth = false).await;
+    let (_, html) = fixture.page(&format!("/v/{}", without_face.id), ANDROID).await;
     assert!(!html.contains("scans your face"));
 }
 
 #[actix_rt::test]
 async fn what_is_left_is_counted_by_the_servers_clock() {
-    let scene = Scene::new().await;
-    let pending = scene.open(|_| {}).await;
-    scene.clock.advance(std::time::Duration::from_millis(90_500));
-    let (_, html) = scene.page(&format!("/v/{}", pending.id), ANDROID).await;
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(|_| {}).await;
+    fixture.clock.advance(std::time::Duration::from_millis(90_500));
+    let (_, html) = fixture.page(&format!("/v/{}", pending.id), ANDROID).await;
     assert!(html.contains("data-remaining=\"810\"") && html.contains(">13:30</b>"), "{html}");
     assert!(html.contains("datetime=\"2023-11-14T22:28:20.000Z\"") && html.contains("22:28 UTC"));
 }
 
 #[actix_rt::test]
 async fn without_javascript_the_page_asks_again_every_five_seconds() {
-    let scene = Scene::new().await;
-    let pending = scene.open(|_| {}).await;
-    let (_, html) = scene.page(&format!("/v/{}", pending.id), ANDROID).await;
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(|_| {}).await;
+    let (_, html) = fixture.page(&format!("/v/{}", pending.id), ANDROID).await;
     assert!(html.contains("<noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>"));
 }
 
 #[actix_rt::test]
 async fn the_fallback_of_an_app_that_is_not_installed_explains_it_and_keeps_the_link() {
-    let scene = Scene::new().await;
-    let pending = scene.open(|_| {}).await;
-    let (status, html) = scene.page(&format!("/v/{}?help=1", pending.id), ANDROID).await;
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(|_| {}).await;
+    let (status, html) = fixture.page(&format!("/v/{}?help=1", pending.id), ANDROID).await;
     assert_eq!(status, 200);
     assert!(html.contains("If the identity app did not open") && html.contains("href=\"intent:"));
 }
 
 #[actix_rt::test]
 async fn the_sandbox_button_is_there_in_the_sandbox_and_nowhere_else() {
-    let mut scene = Scene::new().await;
-    let pending = scene.open(|_| {}).await;
+    let mut fixture = PagesFixture::new().await;
+    let pending = fixture.open(|_| {}).await;
     let path = format!("/v/{}", pending.id);
-    let (_, html) = scene.page(&path, ANDROID).await;
+    let (_, html) = fixture.page(&path, ANDROID).await;
     let request = link(&html, "/sandbox/app?req=");
     assert_eq!(decode_unverified(request.split("req=").nth(1).unwrap()).unwrap().txn, pending.id.to_string());
 
-    std::sync::Arc::get_mut(&mut scene.shared.service.authority).unwrap().sandbox = false;
-    let (_, html) = scene.page(&path, ANDROID).await;
+    std::sync::Arc::get_mut(&mut fixture.shared.service.authority).unwrap().sandbox = false;
+    let (_, html) = fixture.page(&path, ANDROID).await;
     assert!(!html.to_lowercase().contains("sandbox identity") && !html.contains("/sandbox/"));
 }
 
 #[actix_rt::test]
 async fn an_intent_that_ends_before_its_transaction_is_renewed_in_time() {
-    let scene = Scene::set(&[("authority.intent_lifetime_s", "120")]).await;
-    let pending = scene.open(|_| {}).await;
+    let fixture = PagesFixture::set(&[("authority.intent_lifetime_s", "120")]).await;
+    let pending = fixture.open(|_| {}).await;
     let path = format!("/v/{}", pending.id);
-    let (_, html) = scene.page(&path, ANDROID).await;
+    let (_, html) = fixture.page(&path, ANDROID).await;
     assert!(html.contains("data-stale=\"80\""), "iat is 10 s back, and 30 s are kept in hand: {html}");
 
-    let scene = Scene::new().await;
-    let pending = scene.open(|_| {}).await;
-    let (_, html) = scene.page(&format!("/v/{}", pending.id), ANDROID).await;
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(|_| {}).await;
+    let (_, html) = fixture.page(&format!("/v/{}", pending.id), ANDROID).await;
     assert!(!html.contains("data-stale"), "{html}");
 }
 
 #[actix_rt::test]
 async fn every_page_has_the_strict_headers() {
-    let scene = Scene::new().await;
-    let pending = scene.open(|_| {}).await;
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(|_| {}).await;
     for path in [format!("/v/{}", pending.id), "/v/nothing".to_owned()] {
         for method in [Method::GET, Method::HEAD] {
-            let response = scene.ask(TestRequest::default().method(method).uri(&path)).await;
+            let response = fixture.ask(TestRequest::default().method(method).uri(&path)).await;
             let header = |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default();
             assert_eq!(
                 header("content-security-policy"),
@@ -147,9 +147,9 @@ async fn every_page_has_the_strict_headers() {
 
 #[actix_rt::test]
 async fn nothing_in_a_page_is_inline_or_from_elsewhere() {
-    let scene = Scene::new().await;
-    let pending = scene.open(|_| {}).await;
-    let (_, html) = scene.page(&format!("/v/{}", pending.id), DESKTOP).await;
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(|_| {}).await;
+    let (_, html) = fixture.page(&format!("/v/{}", pending.id), DESKTOP).await;
     for forbidden in [" style=", "<style", " onclick", "<script>", "src=\"http", "href=\"http"] {
         assert!(!html.contains(forbidden), "{forbidden}");
     }

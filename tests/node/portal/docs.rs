@@ -1,10 +1,10 @@
 //! The page of the API.
 
-use crate::live::LiveNode;
+use crate::in_process::InProcessNode;
 
 #[actix_rt::test]
 async fn the_page_tells_every_operation_and_loads_nothing_from_elsewhere() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let entered = live.http.get(live.url("/docs/")).send().await.unwrap();
     assert_eq!((entered.status().as_u16(), entered.headers()["location"].to_str().unwrap()), (308, "/docs"));
     let page = live.http.get(live.url("/docs")).send().await.unwrap();
@@ -31,7 +31,7 @@ async fn the_page_tells_every_operation_and_loads_nothing_from_elsewhere() {
 
 #[actix_rt::test]
 async fn a_field_is_told_with_its_bounds_its_words_and_where_it_stands() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     let html = live.http.get(live.url("/docs")).send().await.unwrap().text().await.unwrap();
     let row = |field: &str| html.split("<tr>").find(|row| row.contains(&format!("<code>{field}</code>"))).unwrap_or_default().to_owned();
     assert!(
@@ -46,7 +46,7 @@ async fn a_field_is_told_with_its_bounds_its_words_and_where_it_stands() {
 
 #[actix_rt::test]
 async fn there_is_nothing_below_the_page() {
-    let live = LiveNode::start().await;
+    let live = InProcessNode::start().await;
     for file in ["nothing.js", "../Cargo.toml", "..%2f..%2fetc%2fpasswd", "a/b"] {
         assert_eq!(live.stranger(&format!("/docs/{file}")).await.0, 404, "{file}");
     }

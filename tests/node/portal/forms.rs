@@ -1,6 +1,6 @@
 //! What forms do, and which are not taken.
 
-use crate::scene::{Scene, text};
+use crate::pages_fixture::{PagesFixture, text};
 use actix_web::test::TestRequest;
 use serde_json::Value;
 
@@ -9,15 +9,15 @@ use super::Browser;
 const TRIAL: &[(&str, &str)] = &[("claims", "name"), ("claims", "dob"), ("channel", "qr"), ("language", "hindi"), ("face_auth", "true")];
 const EVENT: &[(&str, &str)] = &[("name", "Open <day>"), ("claims", "name"), ("max_guests", "5"), ("expires_at", "2023-12-01T10:00")];
 
-async fn api(scene: &Scene, path: &str) -> String {
-    text(scene.organiser(&format!("/api/v1/nationalid-ovse{path}")).await).await
+async fn api(fixture: &PagesFixture, path: &str) -> String {
+    text(fixture.organiser(&format!("/api/v1/nationalid-ovse{path}")).await).await
 }
 
 #[actix_rt::test]
 async fn a_form_of_another_site_or_session_is_refused_and_nothing_is_done() {
-    let scene = Scene::new().await;
-    let browser = Browser::signed_in(&scene).await;
-    let other = Browser::signed_in(&scene).await;
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
+    let other = Browser::signed_in(&fixture).await;
     let (word, foreign) = (browser.word().await, other.word().await);
     assert_ne!(word, foreign);
     for (origin, word) in [
@@ -38,15 +38,15 @@ async fn a_form_of_another_site_or_session_is_refused_and_nothing_is_done() {
     assert_eq!(browser.ask(json.insert_header(("content-type", "application/json"))).await.status, 415);
     assert_eq!(browser.balance().await, 1_000);
     assert_eq!(browser.get("/portal").await.status, 200, "nobody was signed out");
-    let stranger = Browser::new(&scene);
-    let pairs = [("key", scene.first.key.reveal()), ("app_id", scene.first.app.as_str())];
+    let stranger = Browser::new(&fixture);
+    let pairs = [("key", fixture.first.key.reveal()), ("app_id", fixture.first.app.as_str())];
     assert_eq!(stranger.post_from("https://evil.example", "/portal/sign-in", &pairs).await.status, 403);
 }
 
 #[actix_rt::test]
 async fn a_trial_opens_a_transaction_of_the_api_for_one_credit() {
-    let scene = Scene::new().await;
-    let browser = Browser::signed_in(&scene).await;
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
     let once = browser.get("/portal").await.hidden("once");
     let pairs: Vec<_> = TRIAL.iter().copied().chain([("once", once.as_str())]).collect();
     let first = browser.send("/portal/trial", &pairs).await;
@@ -57,7 +57,7 @@ async fn a_trial_opens_a_transaction_of_the_api_for_one_credit() {
 
     let page = browser.get(&first.location).await;
     let id = first.location.rsplit('/').next().unwrap();
-    assert_eq!(page.shown("body"), api(&scene, &format!("/result/{id}")).await, "a poll is answered with these bytes");
+    assert_eq!(page.shown("body"), api(&fixture, &format!("/result/{id}")).await, "a poll is answered with these bytes");
     assert!(page.html.contains(&format!("href=\"/v/{id}\"")) && page.html.contains("Scan it with a phone"));
     let command = page.shown("curl-1");
     assert!(command.contains(r#"-d '{"channel":"qr","claims":["name","dob"],"language":"hindi"}'"#), "{command}");
@@ -72,29 +72,29 @@ async fn a_trial_opens_a_transaction_of_the_api_for_one_credit() {
 
 #[actix_rt::test]
 async fn what_a_finished_transaction_shows_are_the_bytes_of_the_api() {
-    let scene = Scene::new().await;
-    let browser = Browser::signed_in(&scene).await;
-    let passed = scene.open(|_| {}).await;
-    scene.verify(&passed).await;
-    let declined = scene.open(|_| {}).await;
-    scene.fail(&declined, "the user said no", "301").await;
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
+    let passed = fixture.open(|_| {}).await;
+    fixture.verify(&passed).await;
+    let declined = fixture.open(|_| {}).await;
+    fixture.fail(&declined, "the user said no", "301").await;
     for (pending, heading) in [(&passed, "<h1>Verified</h1>"), (&declined, "<h1>Not verified</h1>")] {
         let page = browser.get(&format!("/portal/transactions/{}", pending.id)).await;
         assert!(page.html.contains(heading));
-        let polled = api(&scene, &format!("/result/{}", pending.id)).await;
+        let polled = api(&fixture, &format!("/result/{}", pending.id)).await;
         assert!(serde_json::from_str::<Value>(&polled).unwrap()["data"]["pending"] == false);
         assert_eq!(page.shown("body"), polled);
     }
-    let late = scene.open(|_| {}).await;
-    scene.clock.advance(crate::scene::WINDOW);
+    let late = fixture.open(|_| {}).await;
+    fixture.clock.advance(crate::pages_fixture::WINDOW);
     let page = browser.get(&format!("/portal/transactions/{}", late.id)).await;
     assert!(page.html.contains("<h1>Expired</h1>"), "{}", page.status);
 }
 
 #[actix_rt::test]
 async fn what_is_not_acceptable_is_told_beside_the_fields_and_costs_nothing() {
-    let scene = Scene::new().await;
-    let browser = Browser::signed_in(&scene).await;
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
     let wrong = [
         ("claims", "name"),
         ("claims", "shoe_size"),
@@ -116,13 +116,13 @@ async fn what_is_not_acceptable_is_told_beside_the_fields_and_costs_nothing() {
 
 #[actix_rt::test]
 async fn an_event_is_created_changed_and_closed_and_its_name_is_text() {
-    let scene = Scene::new().await;
-    let browser = Browser::signed_in(&scene).await;
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
     let created = browser.send("/portal/events", EVENT).await;
     assert_eq!(created.status, 303, "{}", created.html);
     let path = created.location.split('?').next().unwrap();
     let id = path.rsplit('/').next().unwrap();
-    let of_api = || async { serde_json::from_str::<Value>(&api(&scene, &format!("/events/{id}")).await).unwrap() };
+    let of_api = || async { serde_json::from_str::<Value>(&api(&fixture, &format!("/events/{id}")).await).unwrap() };
     assert_eq!(of_api().await["expires_at"], "2023-12-01T10:00:00.000Z");
     let page = browser.get(path).await;
     assert!(page.html.contains("Open &#60;day&#62;") && !page.html.contains("<day>"));
@@ -145,15 +145,15 @@ async fn an_event_is_created_changed_and_closed_and_its_name_is_text() {
     assert!(browser.get("/portal/events").await.html.contains("Closed day"));
     for file in ["poster", "poster.svg", "qr.svg"] {
         let ours = browser.get(&format!("{path}/{file}")).await;
-        assert_eq!(ours.html, api(&scene, &format!("/events/{id}/{file}")).await, "{file}");
+        assert_eq!(ours.html, api(&fixture, &format!("/events/{id}/{file}")).await, "{file}");
     }
 }
 
 #[actix_rt::test]
 async fn a_webhook_url_is_set_refused_and_removed() {
-    let scene = Scene::new().await;
-    let browser = Browser::signed_in(&scene).await;
-    let of_api = || async { text(scene.organiser("/api/v1/user/webhook").await).await };
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
+    let of_api = || async { text(fixture.organiser("/api/v1/user/webhook").await).await };
     let set = [("apiType", "ESign"), ("webhookUrl", "https://client.example/sign")];
     assert_eq!(browser.send("/portal/webhooks", &set).await.location, "/portal/webhooks?done=1");
     assert!(of_api().await.contains("https://client.example/sign"));

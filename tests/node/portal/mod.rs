@@ -5,7 +5,7 @@ mod forms;
 mod pages;
 mod sessions;
 
-use crate::scene::{Scene, text};
+use crate::pages_fixture::{PagesFixture, text};
 use actix_web::http::header::{COOKIE, LOCATION, ORIGIN, SET_COOKIE};
 use actix_web::test::TestRequest;
 use url::form_urlencoded;
@@ -14,7 +14,7 @@ const OURS: &str = "https://v.example";
 
 /// A browser that keeps one cookie.
 struct Browser<'a> {
-    scene: &'a Scene,
+    fixture: &'a PagesFixture,
     cookie: Option<String>,
 }
 
@@ -28,14 +28,14 @@ struct Answer {
 }
 
 impl<'a> Browser<'a> {
-    fn new(scene: &'a Scene) -> Self {
-        Self { scene, cookie: None }
+    fn new(fixture: &'a PagesFixture) -> Self {
+        Self { fixture, cookie: None }
     }
 
     /// One that has signed in as the first client.
-    async fn signed_in(scene: &'a Scene) -> Self {
-        let mut browser = Self::new(scene);
-        let answer = browser.sign_in(scene.first.key.reveal(), scene.first.app.as_str()).await;
+    async fn signed_in(fixture: &'a PagesFixture) -> Self {
+        let mut browser = Self::new(fixture);
+        let answer = browser.sign_in(fixture.first.key.reveal(), fixture.first.app.as_str()).await;
         assert_eq!((answer.status, answer.location.as_str()), (303, "/portal"), "{}", answer.html);
         browser
     }
@@ -51,7 +51,7 @@ impl<'a> Browser<'a> {
     async fn ask(&self, request: TestRequest) -> Answer {
         let request = request.insert_header(("accept", "text/html,*/*;q=0.8"));
         let request = self.cookie.iter().fold(request, |request, cookie| request.insert_header((COOKIE, cookie.as_str())));
-        let response = self.scene.ask(request).await;
+        let response = self.fixture.ask(request).await;
         let header = |name| response.headers().get(&name).map(|value| value.to_str().unwrap().to_owned());
         let headers = response.headers().iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
         let (status, location, cookie) = (response.status().as_u16(), header(LOCATION).unwrap_or_default(), header(SET_COOKIE));
@@ -86,8 +86,8 @@ impl<'a> Browser<'a> {
     }
 
     async fn balance(&self) -> u64 {
-        let store = &self.scene.shared.service.store;
-        store.balance(self.scene.first.client.clone()).await.unwrap().unwrap()
+        let store = &self.fixture.shared.service.store;
+        store.balance(self.fixture.first.client.clone()).await.unwrap().unwrap()
     }
 }
 

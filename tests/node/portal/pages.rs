@@ -1,6 +1,6 @@
 //! What every page has, and what is on those that only show something.
 
-use crate::scene::Scene;
+use crate::pages_fixture::PagesFixture;
 use sakshi_domain::ids::{AppId, EventId, TxnId};
 use sakshi_domain::tenancy::App;
 
@@ -8,8 +8,8 @@ use super::Browser;
 
 #[actix_rt::test]
 async fn no_page_is_stored_framed_indexed_or_larger_than_30_kilobytes_with_its_files() {
-    let scene = Scene::new().await;
-    let browser = Browser::signed_in(&scene).await;
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
     let files = browser.get("/assets/portal.css").await.html.len() + browser.get("/assets/portal.js").await.html.len();
     for path in
         ["/portal", "/portal/sign-in", "/portal/events", "/portal/events/new", "/portal/webhooks", "/portal/credits", "/portal/events/none"]
@@ -29,14 +29,14 @@ async fn no_page_is_stored_framed_indexed_or_larger_than_30_kilobytes_with_its_f
 
 #[actix_rt::test]
 async fn another_apps_transactions_and_events_are_not_there() {
-    let scene = Scene::new().await;
-    let pending = scene.open(|_| {}).await;
-    let event = scene.event(|_| {}).await;
-    let other = App { app_id: AppId::generate(), name: "Other".into(), ..scene.app.clone() };
-    assert!(scene.shared.service.store.create_app(other.clone()).await.unwrap());
-    let mut browser = Browser::new(&scene);
-    browser.sign_in(scene.first.key.reveal(), other.app_id.as_str()).await;
-    let partition = scene.app.client_id.partition();
+    let fixture = PagesFixture::new().await;
+    let pending = fixture.open(|_| {}).await;
+    let event = fixture.event(|_| {}).await;
+    let other = App { app_id: AppId::generate(), name: "Other".into(), ..fixture.app.clone() };
+    assert!(fixture.shared.service.store.create_app(other.clone()).await.unwrap());
+    let mut browser = Browser::new(&fixture);
+    browser.sign_in(fixture.first.key.reveal(), other.app_id.as_str()).await;
+    let partition = fixture.app.client_id.partition();
     for path in [
         format!("/portal/transactions/{}", pending.id),
         format!("/portal/transactions/{}", TxnId::generate(partition, 1)),
@@ -58,11 +58,11 @@ async fn another_apps_transactions_and_events_are_not_there() {
 
 #[actix_rt::test]
 async fn the_statement_has_the_newest_first_and_leads_to_its_transactions() {
-    let scene = Scene::new().await;
-    let browser = Browser::signed_in(&scene).await;
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
     let mut opened = Vec::new();
     for _ in 0..22 {
-        opened.push(scene.open(|_| {}).await.id.to_string());
+        opened.push(fixture.open(|_| {}).await.id.to_string());
     }
     let page = browser.get("/portal/credits").await;
     assert!(page.html.contains("<p class=\"big\">978</p>") && page.html.contains("Page 1 of 2"));
@@ -76,12 +76,12 @@ async fn the_statement_has_the_newest_first_and_leads_to_its_transactions() {
 
 #[actix_rt::test]
 async fn guests_of_an_event_are_listed_with_what_they_shared() {
-    let scene = Scene::new().await;
-    let browser = Browser::signed_in(&scene).await;
-    let event = scene.event(|_| {}).await;
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
+    let event = fixture.event(|_| {}).await;
     let started = browser.post(&format!("/e/{}/start", event.id), &[]).await;
-    let guest = scene.pending(started.location.rsplit('/').next().unwrap().parse().unwrap()).await;
-    scene.verify(&guest).await;
+    let guest = fixture.pending(started.location.rsplit('/').next().unwrap().parse().unwrap()).await;
+    fixture.verify(&guest).await;
     let page = browser.get(&format!("/portal/events/{}", event.id)).await;
     assert_eq!((page.shown("registrations"), page.shown("scans")), ("1".to_owned(), "1".to_owned()));
     assert!(page.html.contains(&format!("/portal/transactions/{}", guest.id)));
@@ -92,8 +92,8 @@ async fn guests_of_an_event_are_listed_with_what_they_shared() {
 
 #[actix_rt::test]
 async fn an_address_without_a_page_and_the_reload_of_a_form_are_no_dead_ends() {
-    let scene = Scene::new().await;
-    let browser = Browser::signed_in(&scene).await;
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
     let lost = browser.get("/portal/evnets").await;
     assert!(
         lost.status == 404 && lost.html.contains("There is nothing here") && lost.html.contains("<a href=\"/portal/credits\">Credits</a>")
@@ -102,13 +102,13 @@ async fn an_address_without_a_page_and_the_reload_of_a_form_are_no_dead_ends() {
         let back = browser.get(path).await;
         assert_eq!((back.status, back.location.as_str()), (303, "/portal"), "{path}");
     }
-    let stranger = Browser::new(&scene).get("/portal/evnets").await;
+    let stranger = Browser::new(&fixture).get("/portal/evnets").await;
     assert_eq!((stranger.status, stranger.location.as_str()), (303, "/portal/sign-in"));
 }
 
 #[actix_rt::test]
 async fn the_shell_gets_the_app_id_and_never_the_key() {
-    let scene = Scene::new().await;
-    let page = Browser::signed_in(&scene).await.get("/portal/credits").await;
-    assert!(page.html.contains(&format!("export APP={};", scene.first.app.as_str())) && !page.html.contains(scene.first.key.reveal()));
+    let fixture = PagesFixture::new().await;
+    let page = Browser::signed_in(&fixture).await.get("/portal/credits").await;
+    assert!(page.html.contains(&format!("export APP={};", fixture.first.app.as_str())) && !page.html.contains(fixture.first.key.reveal()));
 }

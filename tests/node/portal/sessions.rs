@@ -1,6 +1,6 @@
 //! Who gets in, for how long, and how it ends.
 
-use crate::scene::Scene;
+use crate::pages_fixture::PagesFixture;
 use sakshi::public::ROUTES;
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::ids::AppId;
@@ -15,8 +15,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 #[actix_rt::test]
 async fn without_a_session_every_page_leads_to_the_sign_in_and_every_form_is_dead() {
-    let scene = Scene::new().await;
-    let mut browser = Browser::new(&scene);
+    let fixture = PagesFixture::new().await;
+    let mut browser = Browser::new(&fixture);
     let portal = ROUTES.into_iter().flatten().filter(|row| row.audience == Audience::Developers && row.path.starts_with("/portal"));
     let closed: Vec<_> = portal.filter(|row| row.path != "/portal/sign-in").collect();
     assert!(closed.len() > 15);
@@ -31,10 +31,10 @@ async fn without_a_session_every_page_leads_to_the_sign_in_and_every_form_is_dea
 
 #[actix_rt::test]
 async fn a_key_and_its_app_sign_in_and_neither_page_nor_cookie_has_the_key() {
-    let scene = Scene::new().await;
-    let mut browser = Browser::new(&scene);
-    let key = scene.first.key.reveal();
-    let answer = browser.sign_in(key, scene.first.app.as_str()).await;
+    let fixture = PagesFixture::new().await;
+    let mut browser = Browser::new(&fixture);
+    let key = fixture.first.key.reveal();
+    let answer = browser.sign_in(key, fixture.first.app.as_str()).await;
     let cookie = answer.cookie.clone().unwrap();
     for attribute in ["HttpOnly", "SameSite=Strict", "Secure", "Path=/portal"] {
         assert!(cookie.contains(attribute), "{cookie}");
@@ -52,12 +52,12 @@ async fn a_key_and_its_app_sign_in_and_neither_page_nor_cookie_has_the_key() {
 
 #[actix_rt::test]
 async fn whatever_is_wrong_with_the_credentials_the_answer_is_one_and_nothing_of_them_is_shown() {
-    let scene = Scene::new().await;
-    let (key, app) = (scene.first.key.reveal().to_owned(), scene.first.app.as_str().to_owned());
+    let fixture = PagesFixture::new().await;
+    let (key, app) = (fixture.first.key.reveal().to_owned(), fixture.first.app.as_str().to_owned());
     let (unknown, _) = ApiKey::issue().unwrap();
     let mut pages = Vec::new();
     for (key, app) in [(unknown.reveal(), &*app), (&key, AppId::generate().as_str()), (&key[1..], &app), ("", ""), (&app, &key)] {
-        let mut browser = Browser::new(&scene);
+        let mut browser = Browser::new(&fixture);
         let answer = browser.sign_in(key, app).await;
         assert_eq!((answer.status, &answer.cookie), (401, &None));
         assert!(key.is_empty() || !answer.html.contains(key));
@@ -70,23 +70,23 @@ async fn whatever_is_wrong_with_the_credentials_the_answer_is_one_and_nothing_of
 
 #[actix_rt::test]
 async fn an_app_of_another_client_is_not_signed_in_to() {
-    let scene = Scene::new().await;
-    let store = &scene.shared.service.store;
-    let foreign = App { app_id: AppId::generate(), client_id: sakshi_domain::ids::ClientId::generate(), ..scene.app.clone() };
+    let fixture = PagesFixture::new().await;
+    let store = &fixture.shared.service.store;
+    let foreign = App { app_id: AppId::generate(), client_id: sakshi_domain::ids::ClientId::generate(), ..fixture.app.clone() };
     let client =
-        sakshi_domain::tenancy::Client { client_id: foreign.client_id.clone(), name: "Other".into(), created_at: scene.clock.now() };
+        sakshi_domain::tenancy::Client { client_id: foreign.client_id.clone(), name: "Other".into(), created_at: fixture.clock.now() };
     store.create_client(client).await.unwrap();
     assert!(store.create_app(foreign.clone()).await.unwrap());
-    let answer = Browser::new(&scene).sign_in(scene.first.key.reveal(), foreign.app_id.as_str()).await;
+    let answer = Browser::new(&fixture).sign_in(fixture.first.key.reveal(), foreign.app_id.as_str()).await;
     assert_eq!(answer.status, 401);
 }
 
 #[actix_rt::test]
 async fn signing_in_again_gives_a_new_session_and_ends_the_old_one() {
-    let scene = Scene::new().await;
-    let mut browser = Browser::signed_in(&scene).await;
+    let fixture = PagesFixture::new().await;
+    let mut browser = Browser::signed_in(&fixture).await;
     let old = browser.cookie.clone();
-    browser.sign_in(scene.first.key.reveal(), scene.first.app.as_str()).await;
+    browser.sign_in(fixture.first.key.reveal(), fixture.first.app.as_str()).await;
     assert_ne!(browser.cookie, old);
     assert_eq!(browser.get("/portal").await.status, 200);
     browser.cookie = old;
@@ -95,9 +95,9 @@ async fn signing_in_again_gives_a_new_session_and_ends_the_old_one() {
 
 #[actix_rt::test]
 async fn signing_out_ends_the_session_itself() {
-    let scene = Scene::new().await;
-    let browser = Browser::signed_in(&scene).await;
-    let other = Browser::signed_in(&scene).await;
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
+    let other = Browser::signed_in(&fixture).await;
     let answer = browser.send("/portal/sign-out", &[]).await;
     assert!(answer.leads_to_sign_in() && answer.cookie.unwrap().contains("Max-Age=0"));
     assert!(browser.get("/portal").await.leads_to_sign_in(), "although the cookie is sent");
@@ -106,42 +106,42 @@ async fn signing_out_ends_the_session_itself() {
 
 #[actix_rt::test]
 async fn a_session_ends_half_an_hour_after_its_last_use_and_eight_hours_after_its_begin() {
-    let scene = Scene::new().await;
-    let idle = Browser::signed_in(&scene).await;
-    let used = Browser::signed_in(&scene).await;
-    scene.clock.advance(29 * MINUTE);
+    let fixture = PagesFixture::new().await;
+    let idle = Browser::signed_in(&fixture).await;
+    let used = Browser::signed_in(&fixture).await;
+    fixture.clock.advance(29 * MINUTE);
     assert_eq!(used.get("/portal").await.status, 200);
-    scene.clock.advance(MINUTE);
+    fixture.clock.advance(MINUTE);
     assert!(idle.get("/portal").await.location.ends_with("?ended=1"));
     for _ in 0..22 {
-        scene.clock.advance(20 * MINUTE);
+        fixture.clock.advance(20 * MINUTE);
         assert_eq!(used.get("/portal").await.status, 200);
     }
-    scene.clock.advance(9 * MINUTE);
+    fixture.clock.advance(9 * MINUTE);
     assert_eq!(used.get("/portal").await.status, 200, "a minute before its end");
-    scene.clock.advance(MINUTE);
+    fixture.clock.advance(MINUTE);
     assert!(used.get("/portal").await.leads_to_sign_in(), "eight hours have passed");
 }
 
 #[actix_rt::test]
 async fn a_revoked_key_ends_its_sessions() {
-    let scene = Scene::new().await;
-    let browser = Browser::signed_in(&scene).await;
-    let store = &scene.shared.service.store;
-    let key = store.list_keys(scene.first.client.clone()).await.unwrap().remove(0).key_id;
-    store.retire_key(key, Some(scene.clock.now()), None).await.unwrap().unwrap();
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
+    let store = &fixture.shared.service.store;
+    let key = store.list_keys(fixture.first.client.clone()).await.unwrap().remove(0).key_id;
+    store.retire_key(key, Some(fixture.clock.now()), None).await.unwrap().unwrap();
     assert!(browser.get("/portal").await.leads_to_sign_in());
     assert!(browser.get("/portal/credits").await.leads_to_sign_in());
 }
 
 #[actix_rt::test]
 async fn attempts_to_sign_in_have_a_rate() {
-    let scene = Scene::set(&[("limits.sign_ins_per_minute_per_address", "2")]).await;
-    let mut browser = Browser::new(&scene);
+    let fixture = PagesFixture::set(&[("limits.sign_ins_per_minute_per_address", "2")]).await;
+    let mut browser = Browser::new(&fixture);
     for _ in 0..2 {
         assert_eq!(browser.sign_in("guess", "guess").await.status, 401);
     }
-    let refused = browser.sign_in(scene.first.key.reveal(), scene.first.app.as_str()).await;
+    let refused = browser.sign_in(fixture.first.key.reveal(), fixture.first.app.as_str()).await;
     assert_eq!((refused.status, &refused.cookie), (429, &None));
     assert!(refused.html.contains("Too many attempts"));
 }

@@ -1,14 +1,14 @@
-//! What a test of this crate owns: a real store in a directory of its own, a clock that it moves,
-//! and a service whose health it decides.
+//! A real embedded store in its own directory, a clock that the test moves, and the internal listener's
+//! dependencies with a health that the test decides.
 
 use futures_util::future::LocalBoxFuture;
-use sakshi_authority::intent::IntentKey;
 use sakshi_domain::clock::ManualClock;
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, KeyCase};
 use sakshi_domain::time::Timestamp;
+use sakshi_kit::node::intent_key;
 use sakshi_operator::{CreditDesk, FlowDesk, Health, InternalDeps};
 use sakshi_service::api_key::ApiKey;
 use sakshi_service::url_policy::UrlPolicy;
@@ -19,8 +19,8 @@ use sakshi_web::error::ApiError;
 use secrecy::SecretString;
 use serde_json::json;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub(crate) const TOKEN: &str = "an-admin-token-of-more-than-32-characters";
@@ -28,30 +28,29 @@ pub(crate) const CONNECTOR_TOKEN: &str = "a-connector-token-of-more-than-32-char
 /// How long the result of a flow can be fetched.
 pub(crate) const RESULT_TTL: Duration = Duration::from_secs(3_600);
 
-pub(crate) struct Universe {
+pub(crate) struct StoreFixture {
     pub(crate) store: EmbeddedStore,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) vault: Arc<Vault>,
-    pub(crate) fit: Arc<Fitness>,
+    pub(crate) health: Arc<HealthSwitch>,
     _directory: tempfile::TempDir,
 }
 
-/// Puts an intent key into a directory: the same for every test, because to make one costs more than to start a node.
+/// Writes the intent key of all tests into a directory.
 pub(crate) fn intent_key_in(directory: &Path) -> String {
-    static KEY: OnceLock<String> = OnceLock::new();
     let path = directory.join("intent.pem");
-    std::fs::write(&path, KEY.get_or_init(|| IntentKey::generate_rs256().unwrap().1)).unwrap();
+    std::fs::write(&path, intent_key()).unwrap();
     path.display().to_string()
 }
 
-/// Fit until the test says otherwise.
+/// Healthy until the test says otherwise.
 #[derive(Default)]
-pub(crate) struct Fitness {
+pub(crate) struct HealthSwitch {
     pub(crate) hung: AtomicBool,
     pub(crate) draining: AtomicBool,
 }
 
-impl Health for Fitness {
+impl Health for HealthSwitch {
     fn livez(&self) -> Result<(), String> {
         if self.hung.load(Ordering::SeqCst) { Err("arbiter 1 hangs".to_owned()) } else { Ok(()) }
     }
@@ -77,7 +76,7 @@ impl FlowDesk for Direct {
     }
 }
 
-impl Universe {
+impl StoreFixture {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_700_000_000_000)));
@@ -89,7 +88,7 @@ impl Universe {
             max_waiting: 64,
             max_pages: None,
         };
-        Self { store: EmbeddedStore::open(options).unwrap(), clock, vault, fit: Arc::default(), _directory: directory }
+        Self { store: EmbeddedStore::open(options).unwrap(), clock, vault, health: Arc::default(), _directory: directory }
     }
 
     pub(crate) fn shared_store(&self) -> Arc<dyn Store> {
@@ -103,7 +102,7 @@ impl Universe {
             credits: Arc::new(Direct(self.store.clone())),
             flows: Arc::new(Direct(self.store.clone())),
             memory: Memory::new(),
-            health: self.fit.clone(),
+            health: self.health.clone(),
             tree: Arc::new(|| json!({"name": "root", "kind": "root", "state": "running", "live": 1, "restarts": 0, "children": []})),
             metrics: Arc::new(String::new),
             admin_token: SecretString::from(TOKEN),

@@ -1,4 +1,4 @@
-//! The guests' phones: the identity app with freshly signed credentials.
+//! The identity app of every guest: signs credentials.
 //!
 //! Each credential is signed anew, with salts of its own, by threads that keep a stock of them ahead
 //! of the guests. What must name the transaction, the holder's key binding, is signed when it is
@@ -16,7 +16,7 @@ use sakshi_sandbox::issuer::{HolderKey, SandboxIssuer};
 use sakshi_sandbox::keys::KeyError;
 use sakshi_sandbox::residents::Resident;
 use thiserror::Error;
-use tokio::sync::Mutex as Turn;
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::Instant;
 
@@ -31,7 +31,7 @@ const SIGNERS: usize = 1;
 
 /// Why no credential can be signed.
 #[derive(Debug, Error)]
-pub enum PhoneError {
+pub enum SignerError {
     /// The key file.
     #[error("the sandbox issuer's key {0} cannot be read ({1}); it lies under the store.path of a sandbox node")]
     File(String, std::io::Error),
@@ -51,25 +51,25 @@ pub enum PhoneError {
 
 /// Signs for everybody.
 #[derive(Debug)]
-pub struct Phones {
-    stock: Turn<Receiver<Result<String, KeyError>>>,
+pub struct CredentialSigner {
+    stock: AsyncMutex<Receiver<Result<String, KeyError>>>,
     holder: Arc<HolderKey>,
     waits: Mutex<Latencies>,
 }
 
-impl Phones {
+impl CredentialSigner {
     /// Begins to sign ahead.
     ///
     /// # Errors
     /// Without a key, a resident or a thread.
-    pub fn new(issuer: &str, key: &Path, waits: Latencies) -> Result<Self, PhoneError> {
-        let bytes = std::fs::read(key).map_err(|error| PhoneError::File(key.display().to_string(), error))?;
+    pub fn new(issuer: &str, key: &Path, waits: Latencies) -> Result<Self, SignerError> {
+        let bytes = std::fs::read(key).map_err(|error| SignerError::File(key.display().to_string(), error))?;
         let issuer = Arc::new(SandboxIssuer::from_pkcs8(issuer, &bytes)?);
         let holder = Arc::new(HolderKey::generate()?);
-        let claims = ClaimSet::parse(&CLAIMS).map_err(|_| PhoneError::Nobody)?;
+        let claims = ClaimSet::parse(&CLAIMS).map_err(|_| SignerError::Nobody)?;
         let now = SystemClock.now();
         let has_all = |resident: &&'static Resident| claims.iter().all(|claim| resident.has(claim, now));
-        let resident = Resident::all().iter().find(has_all).ok_or(PhoneError::Nobody)?;
+        let resident = Resident::all().iter().find(has_all).ok_or(SignerError::Nobody)?;
         let (fill, stock) = mpsc::channel(STOCK);
         for _ in 0..SIGNERS {
             let (fill, issuer, holder) = (fill.clone(), Arc::clone(&issuer), Arc::clone(&holder));
@@ -77,16 +77,16 @@ impl Phones {
             let sign = move || while fill.blocking_send(issuer.issue(resident, claims, &holder, SystemClock.now())).is_ok() {};
             thread::Builder::new().name("signer".to_owned()).spawn(sign)?;
         }
-        Ok(Self { stock: Turn::new(stock), holder, waits: Mutex::new(waits) })
+        Ok(Self { stock: AsyncMutex::new(stock), holder, waits: Mutex::new(waits) })
     }
 
     /// A credential that was never used, bound to the intent's transaction.
     ///
     /// # Errors
     /// When it cannot be signed.
-    pub async fn credential(&self, intent: &IntentClaims) -> Result<String, PhoneError> {
+    pub async fn credential(&self, intent: &IntentClaims) -> Result<String, SignerError> {
         let began = Instant::now();
-        let bare = self.stock.lock().await.recv().await.ok_or(PhoneError::Ended)??;
+        let bare = self.stock.lock().await.recv().await.ok_or(SignerError::Ended)??;
         let bound = self.holder.bind(&bare, &intent.txn, &intent.aud, SystemClock.now())?;
         add(&mut self.waits.lock().unwrap_or_else(PoisonError::into_inner), began.elapsed());
         Ok(bound)

@@ -1,7 +1,6 @@
-//! What a test of the pages owns: the public app over a real tree and a real store, and a clock
-//! that it moves.
+//! The public app over a real tree of actors and a real store, with a clock that the test moves.
 
-use crate::universe::intent_key_in;
+use crate::store_fixture::intent_key_in;
 use actix_web::body::BoxBody;
 use actix_web::dev::ServiceResponse;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
@@ -43,7 +42,7 @@ pub(crate) const ANDROID: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) Chrom
 pub(crate) const IPHONE: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) Mobile/15E148 Safari/604.1";
 pub(crate) const DESKTOP: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/126.0 Safari/537.36";
 
-pub(crate) struct Scene {
+pub(crate) struct PagesFixture {
     pub(crate) shared: Shared,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) app: App,
@@ -52,7 +51,7 @@ pub(crate) struct Scene {
     _directory: tempfile::TempDir,
 }
 
-impl Scene {
+impl PagesFixture {
     pub(crate) async fn new() -> Self {
         Self::set(&[]).await
     }
@@ -242,7 +241,7 @@ impl Scene {
     }
 }
 
-impl Drop for Scene {
+impl Drop for PagesFixture {
     fn drop(&mut self) {
         self.tree.stop();
     }

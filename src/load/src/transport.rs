@@ -12,7 +12,7 @@ use crate::record::{Due, Outcome, Recorder, Step};
 
 /// Makes requests.
 #[derive(Clone, Debug)]
-pub struct Wire {
+pub struct Transport {
     http: Client,
     bases: Arc<[Url]>,
     recorder: Arc<Recorder>,
@@ -42,7 +42,7 @@ pub struct Exchange {
     pub answer: Option<Answer>,
 }
 
-impl Wire {
+impl Transport {
     /// To these listeners.
     #[must_use]
     pub fn new(http: Client, bases: Arc<[Url]>, recorder: Arc<Recorder>) -> Self {

@@ -1,33 +1,31 @@
-//! A whole node for a test: the sandbox profile in a directory of its own, on ports that the
-//! system chooses, with its first client.
+//! A whole node in the test's process: the sandbox profile with its own directory, free ports and the first client.
 
 use reqwest::{Client, Method, RequestBuilder};
+use sakshi_client::{API_KEY, APP_ID};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use serde_json::Value;
 use std::time::Duration;
 
-use crate::universe::intent_key_in;
+use crate::store_fixture::intent_key_in;
 use sakshi::node::Node;
 use sakshi::sandbox::first_client::{self, FirstClient};
 use sakshi::settings::{Sources, load};
+use sakshi_kit::connector::CONNECTOR_TOKEN;
+use sakshi_kit::operator::ADMIN_TOKEN;
 
-const ADMIN_TOKEN: &str = "sandbox-admin-token-never-in-production";
-
-const CONNECTOR_TOKEN: &str = "sandbox-connector-token-never-in-production";
-
-pub(crate) struct LiveNode {
+pub(crate) struct InProcessNode {
     pub(crate) node: Node,
     pub(crate) first: FirstClient,
     pub(crate) http: Client,
     _directory: tempfile::TempDir,
 }
 
-impl LiveNode {
+impl InProcessNode {
     pub(crate) async fn start() -> Self {
         Self::start_with(&[]).await
     }
 
-    /// With settings of the test's own besides.
+    /// With further settings.
     pub(crate) async fn start_with(more: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
@@ -44,8 +42,7 @@ impl LiveNode {
         let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;
         let node = Node::start(&settings, sakshi::telemetry::Figures::default()).await.unwrap();
         let first = first_client::ensure(&*node.store, SystemClock.now()).await.unwrap().unwrap();
-        let http = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
-        let http = http.timeout(Duration::from_secs(60)).build().unwrap();
+        let http = sakshi_client::http(Duration::from_secs(60), false).unwrap();
         Self { node, first, http, _directory: directory }
     }
 
@@ -68,7 +65,7 @@ impl LiveNode {
 
     /// Asks as the client for one of its apps; `null` for no body.
     pub(crate) async fn send(&self, method: Method, path: &str, app: &str, body: &Value) -> (u16, Value) {
-        let request = self.http.request(method, self.url(path)).header("X-API-KEY", self.first.key.reveal()).header("X-API-APP-ID", app);
+        let request = self.http.request(method, self.url(path)).header(API_KEY, self.first.key.reveal()).header(APP_ID, app);
         answer(if body.is_null() { request } else { request.json(body) }).await
     }
 
@@ -89,7 +86,7 @@ impl LiveNode {
     }
 
     pub(crate) fn signed(&self, request: RequestBuilder) -> RequestBuilder {
-        request.header("X-API-KEY", self.first.key.reveal()).header("X-API-APP-ID", self.first.app.as_str())
+        request.header(API_KEY, self.first.key.reveal()).header(APP_ID, self.first.app.as_str())
     }
 }
 
