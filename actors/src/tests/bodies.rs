@@ -85,7 +85,8 @@ fn twenty_receivers_that_hang_on_bodies_of_ten_megabytes_delay_no_healthy_one() 
             assert_eq!(receiver.wait_for(most, PATIENCE).await.len(), most);
         }
         assert_eq!(fixture.not_begun().await, 1, "what finds no room is not claimed");
-        assert_eq!(fixture.tree.attempts_in_flight(), 21, "and holds no place");
+        // The dispatcher takes a place for a moment to see whether an attempt can begin.
+        until("what finds no room holds no place", || fixture.tree.attempts_in_flight() == 21).await;
         let taken = fixture.tree.webhook_body_bytes();
         assert!((21 * BODY..21 * (BODY + 2_048)).contains(&taken), "{taken}");
 
