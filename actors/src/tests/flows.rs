@@ -98,7 +98,7 @@ fn a_flow_is_seen_by_its_app_alone_and_a_look_starts_no_actor() {
         let id = fixture.open_locker(NOWHERE).await;
         until("its actor has ended", || fixture.tree.live_flows() == 0).await;
         let record = fixture.flows.look(id, fixture.app.clone()).await.unwrap().unwrap();
-        assert!(matches!(record.standing, FlowState::DocLocker(_)));
+        assert!(matches!(record.state, FlowState::DocLocker(_)));
         assert_eq!(fixture.flows.look(id, AppId::generate()).await, Ok(None));
         let unknown = fixture.flows.new_id(&fixture.client);
         assert_eq!(fixture.flows.report(fixture.fetched(unknown, 3)).await, Ok(ReportFlowOutcome::NotFound));

@@ -16,10 +16,10 @@ use super::fields;
 pub(super) async fn deliveries(operator: Operator, path: web::Path<String>) -> Result<HttpResponse, ApiError> {
     let id: FlowId = fields::id(&path, "flow")?;
     let found = operator.0.store.flow_deliveries(id).await?.ok_or(ServiceError::NotFound("flow"))?;
-    let FlowDeliveries { standing, kept_until, deliveries } = found;
-    let opened = standing.header();
+    let FlowDeliveries { state, kept_until, deliveries } = found;
+    let opened = state.header();
     Ok(HttpResponse::Ok().json(json!({
-        "flow_id": id, "kind": standing.kind(), "state": standing.status(), "app_id": opened.app, "client_id": opened.client,
+        "flow_id": id, "kind": state.kind(), "state": state.status(), "app_id": opened.app, "client_id": opened.client,
         "request_id": opened.request_id, "opened_at": opened.opened_at, "kept_until": kept_until,
         "deliveries": deliveries.iter().map(row).collect::<Vec<_>>(),
     })))

@@ -25,14 +25,14 @@ pub trait Transactions {
     /// Ends a pending transaction that is in time by the store's clock, remembers its credential
     /// and queues its webhook if it has a URL. A guest who passed is registered if the event has a
     /// place *now*, and ends as refused otherwise; only a registration queues the event's webhook,
-    /// to its URL of the moment. Repeatable by transaction id and answer.
+    /// to its current URL. Repeatable by transaction id and answer.
     fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome>;
 
     /// The transaction, while it is retained.
     fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>>;
 
     /// As [`Transactions::load_transaction`], for a node that keeps a copy of a pending transaction:
-    /// [`Transactions::ended_elsewhere`] tells it when another node has ended it.
+    /// [`Transactions::ended_elsewhere`] notifies it when another node has ended the transaction.
     fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.load_transaction(id)
     }
@@ -121,6 +121,20 @@ impl GuestOutcomes {
             EventRefusal::Full => &self.full,
         }
     }
+}
+
+/// The stored number of a refusal.
+pub(crate) const fn refusal_number(refusal: EventRefusal) -> i64 {
+    match refusal {
+        EventRefusal::Disabled => 0,
+        EventRefusal::Expired => 1,
+        EventRefusal::Full => 2,
+    }
+}
+
+/// The refusal with this number.
+pub(crate) fn refusal(number: i64) -> Option<EventRefusal> {
+    [EventRefusal::Disabled, EventRefusal::Expired, EventRefusal::Full].into_iter().find(|refusal| refusal_number(*refusal) == number)
 }
 
 /// A credential, remembered so that it is recognised under another transaction.

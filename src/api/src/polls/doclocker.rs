@@ -36,7 +36,7 @@ pub async fn details(
 ) -> Result<HttpResponse, ApiError> {
     let (id, record) = flow_of(&caller, &service, &rates, &polls, &path).await?;
     let app = &caller.app;
-    match (record.standing, record.latest) {
+    match (record.state, record.latest) {
         (FlowState::DocLocker(DocLockerFlow::Ended { .. }), Some(sent)) => polls.answer(&service.vault, app, sent, Ok).await,
         (FlowState::DocLocker(DocLockerFlow::Pending { .. }), Some(latest)) => {
             let stub = move |latest: Vec<u8>| {

@@ -40,7 +40,7 @@ pub async fn status(
     let id = fields.finish(id)?;
     let (_, record) = flow_of(&caller, &service, &rates, &polls, &id).await?;
     let app = &caller.app;
-    match (record.standing, record.latest) {
+    match (record.state, record.latest) {
         (FlowState::ESign(EsignFlow::Ended(_)), Some(sent)) => polls.answer(&service.vault, app, sent, Ok).await,
         (FlowState::ESign(EsignFlow::Pending(_)), Some(latest)) => polls.answer(&service.vault, app, latest, |latest| stub(&latest)).await,
         _ => Err(ApiError::Service(ServiceError::NotFound(WHAT))),

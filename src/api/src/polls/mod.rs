@@ -60,7 +60,7 @@ impl Polls {
         latest: SealedPayload,
         write: impl FnOnce(Vec<u8>) -> Result<Vec<u8>, ApiError> + Send + 'static,
     ) -> Result<HttpResponse, ApiError> {
-        let room = self.answers.take(Owners::app(&app.client_id, &app.app_id), Stage::Leaving, latest.len())?;
+        let room = self.answers.take(Owners::app(&app.client_id, &app.app_id), Stage::Leaving, latest.size())?;
         let vault = Arc::clone(vault);
         let written = web::block(move || latest.open(&vault).map_err(ApiError::internal).and_then(write));
         let bytes = written.await.map_err(ApiError::internal)??;

@@ -7,132 +7,132 @@ use futures_util::future::join_all;
 use sakshi_domain::event::{EventCounts, EventName, EventPatch, EventRefusal};
 use sakshi_domain::ids::{AppId, ClientId, EventId};
 
-use super::World;
+use super::TestStore;
 use super::fixture::{EVENT, client_with, counts, created, event, kept, opened, patched, places, registered, scan, scanned, scope, url};
 use crate::{CreateEvent, CreateEventOutcome, OpenOutcome, Page, PageRequest, PatchEventOutcome};
 
-pub(crate) async fn an_event_is_created_once_and_read_as_it_is(world: &impl World) {
-    let client = client_with(world, 1).await;
-    let event = created(world, event(world, &client, 10)).await;
-    assert_eq!(world.store().load_event(event.id).await, Ok(Some(event.clone())));
-    scanned(world, &event).await;
-    created(world, event.clone()).await;
-    assert_eq!(counts(world, &event).await.scans, 1, "created again, it keeps what has happened");
-    assert_eq!(world.store().load_event(EventId::generate(client.partition(), 3)).await, Ok(None));
+pub(crate) async fn an_event_is_created_once_and_read_as_it_is(test: &impl TestStore) {
+    let client = client_with(test, 1).await;
+    let event = created(test, event(test, &client, 10)).await;
+    assert_eq!(test.store().load_event(event.id).await, Ok(Some(event.clone())));
+    scanned(test, &event).await;
+    created(test, event.clone()).await;
+    assert_eq!(counts(test, &event).await.scans, 1, "created again, it keeps what has happened");
+    assert_eq!(test.store().load_event(EventId::generate(client.partition(), 3)).await, Ok(None));
 }
 
-pub(crate) async fn an_event_needs_its_client(world: &impl World) {
-    let event = event(world, &ClientId::generate(), 10);
-    let outcome = world.store().create_event(CreateEvent { event: event.clone(), idempotency: None }).await;
+pub(crate) async fn an_event_needs_its_client(test: &impl TestStore) {
+    let event = event(test, &ClientId::generate(), 10);
+    let outcome = test.store().create_event(CreateEvent { event: event.clone(), idempotency: None }).await;
     assert_eq!(outcome, Ok(CreateEventOutcome::ClientNotFound));
-    assert_eq!(world.store().load_event(event.id).await, Ok(None));
+    assert_eq!(test.store().load_event(event.id).await, Ok(None));
 }
 
-pub(crate) async fn an_idempotency_key_creates_one_event(world: &impl World) {
-    let client = client_with(world, 0).await;
+pub(crate) async fn an_idempotency_key_creates_one_event(test: &impl TestStore) {
+    let client = client_with(test, 0).await;
     let app = AppId::generate();
     let asked = |request| {
-        let mut event = event(world, &client, 10);
+        let mut event = event(test, &client, 10);
         event.app = app.clone();
-        CreateEvent { event, idempotency: Some(kept(world, &client, 1, request)) }
+        CreateEvent { event, idempotency: Some(kept(test, &client, 1, request)) }
     };
     let first = asked(1);
-    let both = join_all([first.clone(), first].map(|create| world.store().create_event(create))).await;
+    let both = join_all([first.clone(), first].map(|create| test.store().create_event(create))).await;
     assert_eq!(both, [Ok(CreateEventOutcome::Created), Ok(CreateEventOutcome::Created)]);
-    let replayed = CreateEventOutcome::Replayed(kept(world, &client, 1, 1).answer);
-    assert_eq!(world.store().create_event(asked(1)).await, Ok(replayed));
-    assert_eq!(world.store().create_event(asked(2)).await, Ok(CreateEventOutcome::KeyReused));
-    assert_eq!(world.store().load_idempotent_answer(scope(&client, 1)).await, Ok(Some(kept(world, &client, 1, 1))));
-    assert_eq!(world.store().list_events(app, PageRequest { page: 1, page_size: 10 }).await.unwrap().total, 1);
+    let replayed = CreateEventOutcome::Replayed(kept(test, &client, 1, 1).answer);
+    assert_eq!(test.store().create_event(asked(1)).await, Ok(replayed));
+    assert_eq!(test.store().create_event(asked(2)).await, Ok(CreateEventOutcome::KeyReused));
+    assert_eq!(test.store().load_idempotent_answer(scope(&client, 1)).await, Ok(Some(kept(test, &client, 1, 1))));
+    assert_eq!(test.store().list_events(app, PageRequest { page: 1, page_size: 10 }).await.unwrap().total, 1);
 }
 
-pub(crate) async fn the_events_of_an_app_are_listed_by_creation_with_their_counts(world: &impl World) {
-    let client = client_with(world, 10).await;
+pub(crate) async fn the_events_of_an_app_are_listed_by_creation_with_their_counts(test: &impl TestStore) {
+    let client = client_with(test, 10).await;
     let app = AppId::generate();
     let mut expected = Vec::new();
     for number in 0..5 {
-        let mut event = event(world, &client, 10);
+        let mut event = event(test, &client, 10);
         event.app = app.clone();
-        expected.push(created(world, event).await.id);
+        expected.push(created(test, event).await.id);
         // The first two are of one moment.
-        world.advance(Duration::from_secs(number));
+        test.advance(Duration::from_secs(number));
     }
-    created(world, event(world, &client, 10)).await;
-    let all = world.store().list_events(app.clone(), PageRequest { page: 1, page_size: 100 }).await.unwrap().items;
-    scanned(world, &all[3]).await;
-    registered(world, &all[3]).await;
+    created(test, event(test, &client, 10)).await;
+    let all = test.store().list_events(app.clone(), PageRequest { page: 1, page_size: 100 }).await.unwrap().items;
+    scanned(test, &all[3]).await;
+    registered(test, &all[3]).await;
     let mut listed = Vec::new();
     for page in 1..=4 {
-        let Page { items, total } = world.store().list_events(app.clone(), PageRequest { page, page_size: 2 }).await.unwrap();
+        let Page { items, total } = test.store().list_events(app.clone(), PageRequest { page, page_size: 2 }).await.unwrap();
         assert_eq!(total, 5);
         listed.extend(items);
     }
     assert_eq!(listed.iter().map(|event| event.id).collect::<Vec<_>>(), expected);
     assert_eq!(listed[3].counts, EventCounts { registrations: 1, scans: 2, abandoned: 0 });
     let last = PageRequest { page: u32::MAX, page_size: u32::MAX };
-    assert_eq!(world.store().list_events(app, last).await, Ok(Page { items: vec![], total: 5 }));
-    let nobody = world.store().list_events(AppId::generate(), PageRequest { page: 1, page_size: 2 }).await;
+    assert_eq!(test.store().list_events(app, last).await, Ok(Page { items: vec![], total: 5 }));
+    let nobody = test.store().list_events(AppId::generate(), PageRequest { page: 1, page_size: 2 }).await;
     assert_eq!(nobody, Ok(Page { items: vec![], total: 0 }));
 }
 
-pub(crate) async fn a_patch_of_an_event_changes_what_it_names(world: &impl World) {
-    let client = client_with(world, 2).await;
-    let event = created(world, event(world, &client, 10)).await;
-    registered(world, &event).await;
+pub(crate) async fn a_patch_of_an_event_changes_what_it_names(test: &impl TestStore) {
+    let client = client_with(test, 2).await;
+    let event = created(test, event(test, &client, 10)).await;
+    registered(test, &event).await;
     let later = event.terms.expires_at + EVENT;
     let patch = EventPatch { expires_at: Some(later), name: Some(EventName::parse("Ball").unwrap()), ..EventPatch::default() };
-    let now = patched(world, &event, patch).await;
+    let now = patched(test, &event, patch).await;
     assert_eq!((now.terms.expires_at, now.terms.name.as_str(), now.counts.registrations), (later, "Ball", 1));
     assert_eq!((now.terms.max_guests, now.terms.webhook_url.as_ref()), (places(10), event.terms.webhook_url.as_ref()));
     let patch = EventPatch { webhook_url: Some(Some(url("https://new.example/"))), is_active: Some(false), ..EventPatch::default() };
-    let now = patched(world, &event, patch).await;
-    assert_eq!(world.store().load_event(event.id).await, Ok(Some(now.clone())));
+    let now = patched(test, &event, patch).await;
+    assert_eq!(test.store().load_event(event.id).await, Ok(Some(now.clone())));
     assert_eq!((now.terms.webhook_url, now.terms.is_active, now.terms.name.as_str()), (Some(url("https://new.example/")), false, "Ball"));
-    let without = patched(world, &event, EventPatch { webhook_url: Some(None), ..EventPatch::default() }).await;
+    let without = patched(test, &event, EventPatch { webhook_url: Some(None), ..EventPatch::default() }).await;
     assert_eq!(without.terms.webhook_url, None);
 }
 
-pub(crate) async fn a_patch_that_contradicts_what_has_happened_changes_nothing(world: &impl World) {
-    let client = client_with(world, 3).await;
-    let event = created(world, event(world, &client, 10)).await;
-    registered(world, &event).await;
-    registered(world, &event).await;
-    let before = world.store().load_event(event.id).await.unwrap();
-    let patch = EventPatch { max_guests: Some(places(1)), expires_at: Some(world.now()), is_active: Some(false), ..EventPatch::default() };
-    match world.store().patch_event(event.id, event.app.clone(), patch).await.unwrap() {
+pub(crate) async fn a_patch_that_contradicts_what_has_happened_changes_nothing(test: &impl TestStore) {
+    let client = client_with(test, 3).await;
+    let event = created(test, event(test, &client, 10)).await;
+    registered(test, &event).await;
+    registered(test, &event).await;
+    let before = test.store().load_event(event.id).await.unwrap();
+    let patch = EventPatch { max_guests: Some(places(1)), expires_at: Some(test.now()), is_active: Some(false), ..EventPatch::default() };
+    match test.store().patch_event(event.id, event.app.clone(), patch).await.unwrap() {
         PatchEventOutcome::Refused(invalid) => {
             let fields: Vec<_> = invalid.fields().iter().map(|problem| problem.field.as_str()).collect();
             assert_eq!(fields, ["max_guests", "expires_at"]);
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(world.store().load_event(event.id).await.unwrap(), before);
-    patched(world, &event, EventPatch { max_guests: Some(places(2)), ..EventPatch::default() }).await;
-    let full = world.store().open_transaction(scan(world, &event)).await;
+    assert_eq!(test.store().load_event(event.id).await.unwrap(), before);
+    patched(test, &event, EventPatch { max_guests: Some(places(2)), ..EventPatch::default() }).await;
+    let full = test.store().open_transaction(scan(test, &event)).await;
     assert_eq!(full, Ok(OpenOutcome::EventRefused(EventRefusal::Full)));
 }
 
-pub(crate) async fn an_event_of_another_app_cannot_be_changed(world: &impl World) {
-    let client = client_with(world, 1).await;
-    let event = created(world, event(world, &client, 10)).await;
+pub(crate) async fn an_event_of_another_app_cannot_be_changed(test: &impl TestStore) {
+    let client = client_with(test, 1).await;
+    let event = created(test, event(test, &client, 10)).await;
     let disable = EventPatch { is_active: Some(false), ..EventPatch::default() };
-    let outcome = world.store().patch_event(event.id, AppId::generate(), disable.clone()).await;
+    let outcome = test.store().patch_event(event.id, AppId::generate(), disable.clone()).await;
     assert_eq!(outcome, Ok(PatchEventOutcome::NotFound));
-    let unknown = world.store().patch_event(EventId::generate(client.partition(), 3), event.app.clone(), disable).await;
+    let unknown = test.store().patch_event(EventId::generate(client.partition(), 3), event.app.clone(), disable).await;
     assert_eq!(unknown, Ok(PatchEventOutcome::NotFound));
-    assert_eq!(world.store().load_event(event.id).await, Ok(Some(event)));
+    assert_eq!(test.store().load_event(event.id).await, Ok(Some(event)));
 }
 
-pub(crate) async fn transactions_without_an_event_do_not_touch_one(world: &impl World) {
-    let client = client_with(world, 2).await;
-    let event = created(world, event(world, &client, 10)).await;
-    let plain = opened(world, &client).await;
+pub(crate) async fn transactions_without_an_event_do_not_touch_one(test: &impl TestStore) {
+    let client = client_with(test, 2).await;
+    let event = created(test, event(test, &client, 10)).await;
+    let plain = opened(test, &client).await;
     let answer = super::fixture::passing(plain.id, 1);
-    match world.store().complete_transaction(answer.clone()).await.unwrap() {
+    match test.store().complete_transaction(answer.clone()).await.unwrap() {
         crate::CompleteOutcome::Completed { record, queued: Some(_), repeated: false } => {
             assert_eq!((record.passed, record.refused, record.outcome), (true, None, answer.outcome));
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(counts(world, &event).await, EventCounts::default());
+    assert_eq!(counts(test, &event).await, EventCounts::default());
 }

@@ -1,4 +1,4 @@
-//! Values that the properties start from.
+//! Values for the properties.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::{App, Client, KeyCase};
 use sakshi_domain::transaction::{AnswerDigest, OptionalTerms, Pending, Terms};
 
-use super::World;
+use super::TestStore;
 use crate::Sealed;
 use crate::{
     CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, GuestOutcomes, IdempotencyScope,
@@ -28,7 +28,7 @@ pub(crate) const RETENTION: Retention = Retention { expired: Duration::from_secs
 pub(crate) const HOOK: &str = "https://hooks.example/secret-path";
 
 pub(crate) const EVENT_HOOK: &str = "https://events.example/guest-list";
-/// How long the events of the properties last.
+/// How long the events last.
 pub(crate) const EVENT: Duration = Duration::from_secs(8 * 3_600);
 
 pub(crate) fn url(text: &str) -> WebhookUrl {
@@ -39,11 +39,11 @@ pub(crate) fn sealed(text: &str) -> Sealed {
     Sealed { key_id: [1; 4], nonce: [2; 12], ciphertext: text.as_bytes().to_vec() }
 }
 
-pub(crate) fn client(world: &impl World) -> Client {
-    Client { client_id: ClientId::generate(), name: "Bank of Testing".into(), created_at: world.now() }
+pub(crate) fn client(test: &impl TestStore) -> Client {
+    Client { client_id: ClientId::generate(), name: "Bank of Testing".into(), created_at: test.now() }
 }
 
-pub(crate) fn app(world: &impl World, client: &ClientId) -> App {
+pub(crate) fn app(test: &impl TestStore, client: &ClientId) -> App {
     App {
         app_id: AppId::generate(),
         client_id: client.clone(),
@@ -52,7 +52,7 @@ pub(crate) fn app(world: &impl World, client: &ClientId) -> App {
         consent_webhook_url: None,
         data_webhook_url: Some(url("https://data.example/in?key=1")),
         historical_webhook_url: None,
-        created_at: world.now(),
+        created_at: test.now(),
     }
 }
 
@@ -61,18 +61,18 @@ pub(crate) fn grant(amount: i64, reference: &str) -> CreditMove {
 }
 
 /// A client with credits.
-pub(crate) async fn client_with(world: &impl World, credits: i64) -> ClientId {
-    let client = client(world);
-    world.store().create_client(client.clone()).await.unwrap();
+pub(crate) async fn client_with(test: &impl TestStore, credits: i64) -> ClientId {
+    let client = client(test);
+    test.store().create_client(client.clone()).await.unwrap();
     if credits > 0 {
-        let moved = world.store().move_credits(client.client_id.clone(), grant(credits, "first")).await.unwrap();
+        let moved = test.store().move_credits(client.client_id.clone(), grant(credits, "first")).await.unwrap();
         assert!(matches!(moved, CreditOutcome::Moved(_)));
     }
     client.client_id
 }
 
 /// A transaction of the client, to be opened, with a webhook.
-pub(crate) fn opening(world: &impl World, client: &ClientId) -> OpenTransaction {
+pub(crate) fn opening(test: &impl TestStore, client: &ClientId) -> OpenTransaction {
     let extras = OptionalTerms { name_hint: Some("Asha Rao".into()), ..OptionalTerms::default() };
     let terms = Terms {
         claims: [Claim::Name, Claim::Dob].into_iter().collect(),
@@ -88,29 +88,29 @@ pub(crate) fn opening(world: &impl World, client: &ClientId) -> OpenTransaction 
         client: client.clone(),
         app: AppId::generate(),
         event: None,
-        opened_at: world.now(),
-        expires_at: world.now() + WINDOW,
+        opened_at: test.now(),
+        expires_at: test.now() + WINDOW,
         terms,
     });
     OpenTransaction { pending, cost: 1, idempotency: None }
 }
 
-pub(crate) fn opening_with_hook(world: &impl World, client: &ClientId, hook: Option<&str>) -> OpenTransaction {
-    let mut open = opening(world, client);
+pub(crate) fn opening_with_hook(test: &impl TestStore, client: &ClientId, hook: Option<&str>) -> OpenTransaction {
+    let mut open = opening(test, client);
     Arc::make_mut(&mut open.pending).terms.webhook_url = hook.map(url);
     open
 }
 
 /// Opens a transaction, which must succeed.
-pub(crate) async fn opened(world: &impl World, client: &ClientId) -> Pending {
-    let open = opening(world, client);
+pub(crate) async fn opened(test: &impl TestStore, client: &ClientId) -> Pending {
+    let open = opening(test, client);
     let pending = (*open.pending).clone();
-    let outcome = world.store().open_transaction(open).await.unwrap();
+    let outcome = test.store().open_transaction(open).await.unwrap();
     assert!(matches!(outcome, OpenOutcome::Opened { .. }), "{outcome:?}");
     pending
 }
 
-/// An answer of the identity app, told apart by a number.
+/// An answer of the identity app, identified by a number.
 pub(crate) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
     CompleteTransaction {
         id,
@@ -126,36 +126,36 @@ pub(crate) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
 }
 
 /// Opens a transaction and completes it, which must queue a delivery.
-pub(crate) async fn completed(world: &impl World, client: &ClientId) -> (Pending, sakshi_domain::delivery::DeliveryId) {
-    let pending = opened(world, client).await;
-    match world.store().complete_transaction(completing(pending.id, 1)).await.unwrap() {
+pub(crate) async fn completed(test: &impl TestStore, client: &ClientId) -> (Pending, sakshi_domain::delivery::DeliveryId) {
+    let pending = opened(test, client).await;
+    match test.store().complete_transaction(completing(pending.id, 1)).await.unwrap() {
         CompleteOutcome::Completed { queued: Some(delivery), repeated: false, .. } => (pending, delivery.id),
         other => panic!("{other:?}"),
     }
 }
 
-/// An idempotency key of the client, told apart by a number.
+/// An idempotency key of the client, identified by a number.
 pub(crate) fn scope(client: &ClientId, number: u8) -> IdempotencyScope {
     IdempotencyScope { partition: client.partition(), digest: [number; 32] }
 }
 
-/// What is kept for an idempotency key, told apart by numbers.
-pub(crate) fn kept(world: &impl World, client: &ClientId, number: u8, request: u8) -> IdempotentAnswer {
+/// What is kept for an idempotency key, identified by numbers.
+pub(crate) fn kept(test: &impl TestStore, client: &ClientId, number: u8, request: u8) -> IdempotentAnswer {
     IdempotentAnswer {
         scope: scope(client, number),
         request: [request; 32],
         answer: sealed(&format!("answer to {request}")),
-        until: world.now() + RESULT_TTL,
+        until: test.now() + RESULT_TTL,
     }
 }
 
-/// The balance, and the ledger's own account of it, which must agree.
-pub(crate) async fn audited_balance(world: &impl World, client: &ClientId) -> u64 {
-    let audits = world.store().audit().await.unwrap();
+/// The balance, which must agree with the ledger.
+pub(crate) async fn audited_balance(test: &impl TestStore, client: &ClientId) -> u64 {
+    let audits = test.store().audit().await.unwrap();
     for audit in &audits {
         assert!(audit.is_clean(), "{audit:?}");
     }
-    let balance = world.store().balance(client.clone()).await.unwrap().unwrap();
+    let balance = test.store().balance(client.clone()).await.unwrap().unwrap();
     assert!(audits.iter().any(|audit| audit.client == *client && audit.balance == balance));
     balance
 }
@@ -165,18 +165,18 @@ pub(crate) fn places(count: u64) -> MaxGuests {
 }
 
 /// An event of the client, to be created, with a webhook.
-pub(crate) fn event(world: &impl World, client: &ClientId, count: u64) -> Event {
+pub(crate) fn event(test: &impl TestStore, client: &ClientId, count: u64) -> Event {
     Event {
         id: EventId::generate(client.partition(), 3),
         client: client.clone(),
         app: AppId::generate(),
-        created_at: world.now(),
+        created_at: test.now(),
         terms: EventTerms {
             name: EventName::parse("Garden party").unwrap(),
             claims: [Claim::Name].into_iter().collect(),
             language: Language::ENGLISH,
             max_guests: places(count),
-            expires_at: world.now() + EVENT,
+            expires_at: test.now() + EVENT,
             webhook_url: Some(url(EVENT_HOOK)),
             is_active: true,
         },
@@ -185,23 +185,23 @@ pub(crate) fn event(world: &impl World, client: &ClientId, count: u64) -> Event 
 }
 
 /// Creates an event, which must succeed.
-pub(crate) async fn created(world: &impl World, event: Event) -> Event {
-    let outcome = world.store().create_event(CreateEvent { event: event.clone(), idempotency: None }).await;
+pub(crate) async fn created(test: &impl TestStore, event: Event) -> Event {
+    let outcome = test.store().create_event(CreateEvent { event: event.clone(), idempotency: None }).await;
     assert_eq!(outcome, Ok(CreateEventOutcome::Created));
     event
 }
 
 /// Changes an event, which must succeed.
-pub(crate) async fn patched(world: &impl World, event: &Event, patch: EventPatch) -> Event {
-    match world.store().patch_event(event.id, event.app.clone(), patch).await.unwrap() {
+pub(crate) async fn patched(test: &impl TestStore, event: &Event, patch: EventPatch) -> Event {
+    match test.store().patch_event(event.id, event.app.clone(), patch).await.unwrap() {
         PatchEventOutcome::Patched(event) => event,
         other => panic!("{other:?}"),
     }
 }
 
 /// A guest's transaction, to be opened; it has no webhook of its own.
-pub(crate) fn scan(world: &impl World, event: &Event) -> OpenTransaction {
-    let mut open = opening_with_hook(world, &event.client, None);
+pub(crate) fn scan(test: &impl TestStore, event: &Event) -> OpenTransaction {
+    let mut open = opening_with_hook(test, &event.client, None);
     let pending = Arc::make_mut(&mut open.pending);
     pending.id = TxnId::generate(event.client.partition(), 7);
     (pending.app, pending.event) = (event.app.clone(), Some(event.id));
@@ -209,10 +209,10 @@ pub(crate) fn scan(world: &impl World, event: &Event) -> OpenTransaction {
 }
 
 /// Opens a guest's transaction, which must succeed.
-pub(crate) async fn scanned(world: &impl World, event: &Event) -> TxnId {
-    let open = scan(world, event);
+pub(crate) async fn scanned(test: &impl TestStore, event: &Event) -> TxnId {
+    let open = scan(test, event);
     let id = open.pending.id;
-    let outcome = world.store().open_transaction(open).await.unwrap();
+    let outcome = test.store().open_transaction(open).await.unwrap();
     assert!(matches!(outcome, OpenOutcome::Opened { .. }), "{outcome:?}");
     id
 }
@@ -229,16 +229,16 @@ pub(crate) fn declining(id: TxnId, answer: u8) -> CompleteTransaction {
 }
 
 /// Scans and registers a guest, which must succeed.
-pub(crate) async fn registered(world: &impl World, event: &Event) -> TxnId {
-    let id = scanned(world, event).await;
-    match world.store().complete_transaction(passing(id, 1)).await.unwrap() {
+pub(crate) async fn registered(test: &impl TestStore, event: &Event) -> TxnId {
+    let id = scanned(test, event).await;
+    match test.store().complete_transaction(passing(id, 1)).await.unwrap() {
         CompleteOutcome::Completed { record, repeated: false, .. } => assert!(record.passed),
         other => panic!("{other:?}"),
     }
     id
 }
 
-/// What has happened at the event.
-pub(crate) async fn counts(world: &impl World, event: &Event) -> EventCounts {
-    world.store().load_event(event.id).await.unwrap().unwrap().counts
+/// The counts of the event.
+pub(crate) async fn counts(test: &impl TestStore, event: &Event) -> EventCounts {
+    test.store().load_event(event.id).await.unwrap().unwrap().counts
 }

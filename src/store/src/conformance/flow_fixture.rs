@@ -1,4 +1,4 @@
-//! Flows and reports that the properties start from.
+//! Flows and reports for the properties.
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::World;
+use super::TestStore;
 use super::fixture::{RESULT_TTL, app, client_with, url};
 use crate::{FlowRecord, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome};
 
-/// How long the flows of the properties wait, and their signers are invited.
+/// How long flows wait, and how long their signers are invited.
 pub(crate) const FLOW: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// A client with an app whose wealth-data URLs are set.
@@ -33,24 +33,24 @@ pub(crate) struct Party {
     pub(crate) app: AppId,
 }
 
-pub(crate) async fn party(world: &impl World) -> Party {
-    let client = client_with(world, 0).await;
+pub(crate) async fn party(test: &impl TestStore) -> Party {
+    let client = client_with(test, 0).await;
     let hook = |host: &str| Some(url(&format!("https://{host}.example/hook")));
     let app = App {
         consent_webhook_url: hook("consent"),
         data_webhook_url: hook("data"),
         historical_webhook_url: hook("historical"),
-        ..app(world, &client)
+        ..app(test, &client)
     };
-    assert!(world.store().create_app(app.clone()).await.unwrap());
+    assert!(test.store().create_app(app.clone()).await.unwrap());
     Party { client, app: app.app_id }
 }
 
 /// Registers a URL for every API type, at the same time.
-pub(crate) async fn registered(world: &impl World, party: &Party) {
+pub(crate) async fn registered(test: &impl TestStore, party: &Party) {
     let set = ApiType::ALL.iter().map(|api_type| {
         let address = url(&format!("https://{}.example/hook", api_type.as_str().to_lowercase()));
-        world.store().set_webhook_url(party.app.clone(), *api_type, Some(address))
+        test.store().set_webhook_url(party.app.clone(), *api_type, Some(address))
     });
     for urls in futures_util::future::join_all(set).await {
         assert!(urls.unwrap().is_some());
@@ -62,46 +62,46 @@ pub(crate) async fn registered(world: &impl World, party: &Party) {
 pub(crate) struct Flow {
     pub(crate) id: FlowId,
     pub(crate) app: AppId,
-    standing: FlowState,
+    state: FlowState,
     invited_until: Timestamp,
-    /// What is in the ids that its upstream gives.
+    /// The flow whose ids its upstream uses in reports.
     upstream: FlowId,
 }
 
 impl Flow {
-    /// The flow, of which its upstream speaks by the ids that it gave another.
-    pub(crate) const fn called_as(mut self, other: &Self) -> Self {
+    /// The flow, which its upstream reports under the ids of another one.
+    pub(crate) const fn with_upstream_ids_of(mut self, other: &Self) -> Self {
         self.upstream = other.upstream;
         self
     }
 
-    pub(crate) fn opening(&self, world: &impl World) -> OpenFlow {
-        let payload = matches!(self.standing, FlowState::ESign(_)).then(|| document_body(self, "Pending"));
-        OpenFlow { flow: self.standing.clone(), payload, until: world.now() + FLOW + RESULT_TTL, idempotency: None }
+    pub(crate) fn opening(&self, test: &impl TestStore) -> OpenFlow {
+        let payload = matches!(self.state, FlowState::ESign(_)).then(|| document_body(self, "Pending"));
+        OpenFlow { flow: self.state.clone(), payload, until: test.now() + FLOW + RESULT_TTL, idempotency: None }
     }
 }
 
-fn flow(world: &impl World, party: &Party, standing: impl FnOnce(FlowHeader) -> FlowState) -> Flow {
+fn flow(test: &impl TestStore, party: &Party, state: impl FnOnce(FlowHeader) -> FlowState) -> Flow {
     let id = FlowId::generate(party.client.partition(), 5);
     let (client, app, request_id) = (party.client.clone(), party.app.clone(), RequestId::mint());
-    let standing = standing(FlowHeader { id, client, app: app.clone(), opened_at: world.now(), request_id });
-    Flow { id, app, standing, invited_until: world.now() + FLOW, upstream: id }
+    let state = state(FlowHeader { id, client, app: app.clone(), opened_at: test.now(), request_id });
+    Flow { id, app, state, invited_until: test.now() + FLOW, upstream: id }
 }
 
-pub(crate) fn locker(world: &impl World, party: &Party) -> Flow {
-    flow(world, party, |opened| FlowState::DocLocker(DocLockerFlow::new(opened)))
+pub(crate) fn locker(test: &impl TestStore, party: &Party) -> Flow {
+    flow(test, party, |opened| FlowState::DocLocker(DocLockerFlow::new(opened)))
 }
 
-pub(crate) fn wealth(world: &impl World, party: &Party) -> Flow {
+pub(crate) fn wealth(test: &impl TestStore, party: &Party) -> Flow {
     let opened = |opened| WealthTerms { header: opened, consent_handle: "handle-1".parse().unwrap() };
-    flow(world, party, |asked| FlowState::Wealth(WealthConsent::Asked(opened(asked))))
+    flow(test, party, |asked| FlowState::Wealth(WealthConsent::Asked(opened(asked))))
 }
 
-pub(crate) fn document(world: &impl World, party: &Party, response_url: Option<&str>) -> Flow {
-    let mut made = locker(world, party);
-    let opened = EsignTerms { header: made.standing.header().clone(), reference: None, response_url: response_url.map(url) };
+pub(crate) fn document(test: &impl TestStore, party: &Party, response_url: Option<&str>) -> Flow {
+    let mut made = locker(test, party);
+    let opened = EsignTerms { header: made.state.header().clone(), reference: None, response_url: response_url.map(url) };
     let signers = document_body(&made, "Pending").signer_info;
-    made.standing = FlowState::ESign(EsignFlow::Pending(EsignPending::new(opened, &signers)));
+    made.state = FlowState::ESign(EsignFlow::Pending(EsignPending::new(opened, &signers)));
     made
 }
 
@@ -116,12 +116,12 @@ fn document_json(flow: &Flow, status: &str) -> Value {
     }]})
 }
 
-pub(crate) async fn opened(world: &impl World, flow: Flow) -> Flow {
-    assert_eq!(world.store().open_flow(flow.opening(world)).await, Ok(OpenFlowOutcome::Opened));
+pub(crate) async fn opened(test: &impl TestStore, flow: Flow) -> Flow {
+    assert_eq!(test.store().open_flow(flow.opening(test)).await, Ok(OpenFlowOutcome::Opened));
     flow
 }
 
-/// A report in short: of what, in which form, with which content.
+/// A report in short: its kind, its form, and its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     Locker(&'static str, u8),
@@ -180,14 +180,14 @@ fn locker_json(flow: &Flow, status: &str, content: u8) -> Value {
     }})
 }
 
-/// Reports what must be taken in; the delivery that it queued.
-pub(crate) async fn accepted(world: &impl World, flow: &Flow, report: Told) -> Option<QueuedDelivery> {
-    match world.store().report_flow(told(flow, report)).await.unwrap() {
+/// Makes a report that must be accepted; returns the delivery that it queued.
+pub(crate) async fn accepted(test: &impl TestStore, flow: &Flow, report: Told) -> Option<QueuedDelivery> {
+    match test.store().report_flow(told(flow, report)).await.unwrap() {
         ReportFlowOutcome::Accepted { queued, .. } => queued,
         other => panic!("{other:?}"),
     }
 }
 
-pub(crate) async fn loaded(world: &impl World, flow: &Flow) -> Option<FlowRecord> {
-    world.store().load_flow(flow.id, flow.app.clone()).await.unwrap()
+pub(crate) async fn loaded(test: &impl TestStore, flow: &Flow) -> Option<FlowRecord> {
+    test.store().load_flow(flow.id, flow.app.clone()).await.unwrap()
 }

@@ -12,177 +12,177 @@ use sakshi_domain::flow::transition::ReportRefusal;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::limits::FILE_BYTES_MAX;
 
-use super::World;
+use super::TestStore;
 use super::fixture::{RESULT_TTL, RETENTION, app, client, client_with, kept, url};
 use super::flow_fixture::{FLOW, Party, Told, accepted, document, loaded, locker, opened, party, registered, told, wealth};
 use crate::Swept;
 use crate::{LapseFlowOutcome, OpenFlowOutcome, ReportFlowOutcome};
 
-async fn swept(world: &impl World) {
-    while world.store().sweep(RETENTION, 3).await.unwrap() != Swept::default() {}
+async fn swept(test: &impl TestStore) {
+    while test.store().sweep(RETENTION, 3).await.unwrap() != Swept::default() {}
 }
 
 /// Deliveries that wait, by their subjects.
-async fn due(world: &impl World) -> Vec<Subject> {
-    world.store().due_deliveries(None, None, 100).await.unwrap().into_iter().map(|delivery| delivery.subject).collect()
+async fn due(test: &impl TestStore) -> Vec<Subject> {
+    test.store().due_deliveries(None, None, 100).await.unwrap().into_iter().map(|delivery| delivery.subject).collect()
 }
 
-pub(crate) async fn a_flow_opened_twice_is_opened_once(world: &impl World) {
-    let party = party(world).await;
-    let (first, second) = (wealth(world, &party), document(world, &party, None));
+pub(crate) async fn a_flow_opened_twice_is_opened_once(test: &impl TestStore) {
+    let party = party(test).await;
+    let (first, second) = (wealth(test, &party), document(test, &party, None));
     for _ in 0..2 {
-        assert_eq!(world.store().open_flow(first.opening(world)).await, Ok(OpenFlowOutcome::Opened));
-        assert_eq!(world.store().open_flow(second.opening(world)).await, Ok(OpenFlowOutcome::Opened));
+        assert_eq!(test.store().open_flow(first.opening(test)).await, Ok(OpenFlowOutcome::Opened));
+        assert_eq!(test.store().open_flow(second.opening(test)).await, Ok(OpenFlowOutcome::Opened));
     }
-    accepted(world, &first, Told::Consent("Accepted", 1)).await;
-    assert_eq!(world.store().open_flow(first.opening(world)).await, Ok(OpenFlowOutcome::Opened));
-    assert!(matches!(loaded(world, &first).await.unwrap().standing, FlowState::Wealth(consent) if consent.consent_id().is_some()));
-    let shown = loaded(world, &second).await.unwrap();
-    assert!(matches!(shown.standing, FlowState::ESign(_)) && shown.latest.is_some());
-    assert_eq!(due(world).await.len(), 1);
+    accepted(test, &first, Told::Consent("Accepted", 1)).await;
+    assert_eq!(test.store().open_flow(first.opening(test)).await, Ok(OpenFlowOutcome::Opened));
+    assert!(matches!(loaded(test, &first).await.unwrap().state, FlowState::Wealth(consent) if consent.consent_id().is_some()));
+    let shown = loaded(test, &second).await.unwrap();
+    assert!(matches!(shown.state, FlowState::ESign(_)) && shown.latest.is_some());
+    assert_eq!(due(test).await.len(), 1);
 }
 
-pub(crate) async fn an_idempotency_key_opens_one_flow_and_an_unknown_client_none(world: &impl World) {
-    let party = party(world).await;
-    let (first, second) = (locker(world, &party), locker(world, &party));
-    let mut open = first.opening(world);
-    open.idempotency = Some(kept(world, &party.client, 1, 1));
-    assert_eq!(world.store().open_flow(open).await, Ok(OpenFlowOutcome::Opened));
+pub(crate) async fn an_idempotency_key_opens_one_flow_and_an_unknown_client_none(test: &impl TestStore) {
+    let party = party(test).await;
+    let (first, second) = (locker(test, &party), locker(test, &party));
+    let mut open = first.opening(test);
+    open.idempotency = Some(kept(test, &party.client, 1, 1));
+    assert_eq!(test.store().open_flow(open).await, Ok(OpenFlowOutcome::Opened));
     for (request, expected) in [(1, None), (2, Some(OpenFlowOutcome::KeyReused))] {
-        let mut again = second.opening(world);
-        again.idempotency = Some(kept(world, &party.client, 1, request));
-        let replayed = OpenFlowOutcome::Replayed(kept(world, &party.client, 1, 1).answer);
-        assert_eq!(world.store().open_flow(again).await, Ok(expected.unwrap_or(replayed)));
+        let mut again = second.opening(test);
+        again.idempotency = Some(kept(test, &party.client, 1, request));
+        let replayed = OpenFlowOutcome::Replayed(kept(test, &party.client, 1, 1).answer);
+        assert_eq!(test.store().open_flow(again).await, Ok(expected.unwrap_or(replayed)));
     }
-    assert_eq!(loaded(world, &second).await, None);
-    let nobody = Party { client: client(world).client_id, app: party.app };
-    assert_eq!(world.store().open_flow(locker(world, &nobody).opening(world)).await, Ok(OpenFlowOutcome::ClientNotFound));
+    assert_eq!(loaded(test, &second).await, None);
+    let nobody = Party { client: client(test).client_id, app: party.app };
+    assert_eq!(test.store().open_flow(locker(test, &nobody).opening(test)).await, Ok(OpenFlowOutcome::ClientNotFound));
 }
 
-pub(crate) async fn three_identical_reports_queue_one_delivery(world: &impl World) {
-    let party = party(world).await;
-    registered(world, &party).await;
-    let flow = opened(world, locker(world, &party)).await;
-    let queued = accepted(world, &flow, Told::Locker("Fetched", 1)).await.unwrap();
+pub(crate) async fn three_identical_reports_queue_one_delivery(test: &impl TestStore) {
+    let party = party(test).await;
+    registered(test, &party).await;
+    let flow = opened(test, locker(test, &party)).await;
+    let queued = accepted(test, &flow, Told::Locker("Fetched", 1)).await.unwrap();
     assert_eq!(queued.url, url("https://doclocker.example/hook"));
     for _ in 0..2 {
-        assert_eq!(world.store().report_flow(told(&flow, Told::Locker("Fetched", 1))).await, Ok(ReportFlowOutcome::Repeated));
+        assert_eq!(test.store().report_flow(told(&flow, Told::Locker("Fetched", 1))).await, Ok(ReportFlowOutcome::Repeated));
     }
-    let refused = world.store().report_flow(told(&flow, Told::Locker("Fetched", 2))).await;
+    let refused = test.store().report_flow(told(&flow, Told::Locker("Fetched", 2))).await;
     assert_eq!(refused, Ok(ReportFlowOutcome::Refused(ReportRefusal::AlreadyEnded("Fetched"))));
-    let found = world.store().due_deliveries(None, None, 10).await.unwrap();
+    let found = test.store().due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(found, [queued]);
 }
 
-pub(crate) async fn raw_then_analysed_then_raw_again_queues_two(world: &impl World) {
-    let flow = opened(world, wealth(world, &party(world).await)).await;
-    assert!(accepted(world, &flow, Told::Data(1, "RAW", 1)).await.is_some());
-    assert!(accepted(world, &flow, Told::Data(1, "ANALYSED", 1)).await.is_some());
-    assert_eq!(world.store().report_flow(told(&flow, Told::Data(1, "RAW", 1))).await, Ok(ReportFlowOutcome::Repeated));
-    assert_eq!(due(world).await.len(), 2);
-    assert!(accepted(world, &flow, Told::Data(2, "RAW", 1)).await.is_some(), "another fetch has webhooks of its own");
-    assert!(accepted(world, &flow, Told::Historical(1, 1)).await.is_some());
-    assert_eq!(world.store().report_flow(told(&flow, Told::Historical(1, 1))).await, Ok(ReportFlowOutcome::Repeated));
-    assert_eq!(due(world).await.len(), 4);
+pub(crate) async fn raw_then_analysed_then_raw_again_queues_two(test: &impl TestStore) {
+    let flow = opened(test, wealth(test, &party(test).await)).await;
+    assert!(accepted(test, &flow, Told::Data(1, "RAW", 1)).await.is_some());
+    assert!(accepted(test, &flow, Told::Data(1, "ANALYSED", 1)).await.is_some());
+    assert_eq!(test.store().report_flow(told(&flow, Told::Data(1, "RAW", 1))).await, Ok(ReportFlowOutcome::Repeated));
+    assert_eq!(due(test).await.len(), 2);
+    assert!(accepted(test, &flow, Told::Data(2, "RAW", 1)).await.is_some(), "another fetch has webhooks of its own");
+    assert!(accepted(test, &flow, Told::Historical(1, 1)).await.is_some());
+    assert_eq!(test.store().report_flow(told(&flow, Told::Historical(1, 1))).await, Ok(ReportFlowOutcome::Repeated));
+    assert_eq!(due(test).await.len(), 4);
 }
 
-pub(crate) async fn accepted_accepted_revoked_queues_two_with_a_body_each(world: &impl World) {
-    let flow = opened(world, wealth(world, &party(world).await)).await;
-    accepted(world, &flow, Told::Consent("Accepted", 1)).await.unwrap();
-    assert_eq!(world.store().report_flow(told(&flow, Told::Consent("Accepted", 1))).await, Ok(ReportFlowOutcome::Repeated));
-    accepted(world, &flow, Told::Consent("Revoked", 1)).await.unwrap();
-    let found = world.store().due_deliveries(None, None, 10).await.unwrap();
+pub(crate) async fn accepted_accepted_revoked_queues_two_with_a_body_each(test: &impl TestStore) {
+    let flow = opened(test, wealth(test, &party(test).await)).await;
+    accepted(test, &flow, Told::Consent("Accepted", 1)).await.unwrap();
+    assert_eq!(test.store().report_flow(told(&flow, Told::Consent("Accepted", 1))).await, Ok(ReportFlowOutcome::Repeated));
+    accepted(test, &flow, Told::Consent("Revoked", 1)).await.unwrap();
+    let found = test.store().due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(found.len(), 2);
     for (delivery, status) in found.iter().zip(["Accepted", "Revoked"]) {
         let Subject::Flow { flow: id, webhook } = delivery.subject else { panic!("{delivery:?}") };
         assert_eq!((id, &delivery.url), (flow.id, &url("https://consent.example/hook")));
-        assert!(world.store().load_webhook(id, webhook).await.unwrap().is_some(), "{status}");
-        assert!(world.store().claim_delivery(delivery.id, delivery.subject).await.unwrap());
+        assert!(test.store().load_webhook(id, webhook).await.unwrap().is_some(), "{status}");
+        assert!(test.store().claim_delivery(delivery.id, delivery.subject).await.unwrap());
     }
 }
 
-pub(crate) async fn a_key_that_two_flows_of_an_app_report_has_one_webhook(world: &impl World) {
-    let party = party(world).await;
-    let first = opened(world, wealth(world, &party)).await;
-    let second = opened(world, wealth(world, &party).called_as(&first)).await;
+pub(crate) async fn a_key_that_two_flows_of_an_app_report_has_one_webhook(test: &impl TestStore) {
+    let party = party(test).await;
+    let first = opened(test, wealth(test, &party)).await;
+    let second = opened(test, wealth(test, &party).with_upstream_ids_of(&first)).await;
     for (number, report) in [Told::Consent("Accepted", 1), Told::Data(1, "RAW", 1), Told::Historical(1, 1)].into_iter().enumerate() {
-        let (one, other) = tokio::join!(world.store().report_flow(told(&first, report)), world.store().report_flow(told(&second, report)));
+        let (one, other) = tokio::join!(test.store().report_flow(told(&first, report)), test.store().report_flow(told(&second, report)));
         let (winner, loser) = if matches!(one, Ok(ReportFlowOutcome::Accepted { .. })) { (one, other) } else { (other, one) };
         assert!(matches!(winner, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })), "{winner:?}");
         assert_eq!(loser, Ok(ReportFlowOutcome::Refused(ReportRefusal::ReportedDifferently)));
-        assert_eq!(due(world).await.len(), number + 1);
+        assert_eq!(due(test).await.len(), number + 1);
     }
-    let elsewhere = wealth(world, &super::flow_fixture::party(world).await).called_as(&first);
-    let elsewhere = opened(world, elsewhere).await;
-    assert!(accepted(world, &elsewhere, Told::Consent("Accepted", 1)).await.is_some(), "a key is one of an app");
+    let elsewhere = wealth(test, &super::flow_fixture::party(test).await).with_upstream_ids_of(&first);
+    let elsewhere = opened(test, elsewhere).await;
+    assert!(accepted(test, &elsewhere, Told::Consent("Accepted", 1)).await.is_some(), "a key is one of an app");
 }
 
-pub(crate) async fn of_two_racing_contradicting_reports_one_wins(world: &impl World) {
-    let party = party(world).await;
-    registered(world, &party).await;
+pub(crate) async fn of_two_racing_contradicting_reports_one_wins(test: &impl TestStore) {
+    let party = party(test).await;
+    registered(test, &party).await;
     for _ in 0..5 {
-        let flow = opened(world, locker(world, &party)).await;
-        let before = due(world).await.len();
+        let flow = opened(test, locker(test, &party)).await;
+        let before = due(test).await.len();
         let reports = (0..8).map(|content| {
             let word = if content % 2 == 0 { "Fetched" } else { "Failed" };
-            world.store().report_flow(told(&flow, Told::Locker(word, content)))
+            test.store().report_flow(told(&flow, Told::Locker(word, content)))
         });
         let outcomes = join_all(reports).await;
         let accepted = outcomes.iter().filter(|outcome| matches!(outcome, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })));
         assert_eq!(accepted.count(), 1, "{outcomes:?}");
         let refused = outcomes.iter().filter(|outcome| matches!(outcome, Ok(ReportFlowOutcome::Refused(ReportRefusal::AlreadyEnded(_)))));
         assert_eq!(refused.count(), 7, "{outcomes:?}");
-        assert_eq!(due(world).await.len(), before + 1);
+        assert_eq!(due(test).await.len(), before + 1);
     }
 }
 
-pub(crate) async fn racing_reports_of_one_flow_are_all_taken_in(world: &impl World) {
-    let flow = opened(world, wealth(world, &party(world).await)).await;
-    let reports = (0..12).map(|fetch| world.store().report_flow(told(&flow, Told::Data(fetch, "RAW", 1))));
+pub(crate) async fn racing_reports_of_one_flow_are_all_taken_in(test: &impl TestStore) {
+    let flow = opened(test, wealth(test, &party(test).await)).await;
+    let reports = (0..12).map(|fetch| test.store().report_flow(told(&flow, Told::Data(fetch, "RAW", 1))));
     for outcome in join_all(reports).await {
         assert!(matches!(outcome, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })), "{outcome:?}");
     }
-    assert_eq!(due(world).await.len(), 12);
+    assert_eq!(due(test).await.len(), 12);
 }
 
-pub(crate) async fn without_a_url_a_flow_completes_silently_and_can_be_fetched(world: &impl World) {
-    let party = party(world).await;
-    let flow = opened(world, locker(world, &party)).await;
-    assert_eq!(loaded(world, &flow).await.unwrap().latest, None);
-    assert_eq!(accepted(world, &flow, Told::Locker("Pending", 1)).await, None);
-    assert!(!loaded(world, &flow).await.unwrap().standing.has_ended());
-    assert_eq!(accepted(world, &flow, Told::Locker("Fetched", 1)).await, None);
-    let found = loaded(world, &flow).await.unwrap();
-    assert!(found.standing.has_ended() && found.latest.is_some());
-    assert_eq!(found.kept_until, world.now() + RESULT_TTL);
-    assert_eq!(due(world).await, []);
-    world.advance(RESULT_TTL - Duration::from_millis(1));
-    swept(world).await;
-    assert!(loaded(world, &flow).await.unwrap().latest.is_some());
-    world.advance(Duration::from_millis(1));
+pub(crate) async fn without_a_url_a_flow_completes_silently_and_can_be_fetched(test: &impl TestStore) {
+    let party = party(test).await;
+    let flow = opened(test, locker(test, &party)).await;
+    assert_eq!(loaded(test, &flow).await.unwrap().latest, None);
+    assert_eq!(accepted(test, &flow, Told::Locker("Pending", 1)).await, None);
+    assert!(!loaded(test, &flow).await.unwrap().state.has_ended());
+    assert_eq!(accepted(test, &flow, Told::Locker("Fetched", 1)).await, None);
+    let found = loaded(test, &flow).await.unwrap();
+    assert!(found.state.has_ended() && found.latest.is_some());
+    assert_eq!(found.kept_until, test.now() + RESULT_TTL);
+    assert_eq!(due(test).await, []);
+    test.advance(RESULT_TTL - Duration::from_millis(1));
+    swept(test).await;
+    assert!(loaded(test, &flow).await.unwrap().latest.is_some());
+    test.advance(Duration::from_millis(1));
     for _ in 0..2 {
-        assert_eq!(loaded(world, &flow).await, None);
-        assert_eq!(world.store().report_flow(told(&flow, Told::Locker("Fetched", 1))).await, Ok(ReportFlowOutcome::NotFound));
-        swept(world).await;
+        assert_eq!(loaded(test, &flow).await, None);
+        assert_eq!(test.store().report_flow(told(&flow, Told::Locker("Fetched", 1))).await, Ok(ReportFlowOutcome::NotFound));
+        swept(test).await;
     }
 }
 
-pub(crate) async fn a_registered_url_holds_at_once_and_a_response_url_comes_first(world: &impl World) {
-    let party = party(world).await;
-    let store = world.store();
+pub(crate) async fn a_registered_url_holds_at_once_and_a_response_url_comes_first(test: &impl TestStore) {
+    let party = party(test).await;
+    let store = test.store();
     let set = |address: Option<&str>| store.set_webhook_url(party.app.clone(), ApiType::ESign, address.map(url));
-    let first = opened(world, document(world, &party, None)).await;
+    let first = opened(test, document(test, &party, None)).await;
     let urls = set(Some("https://first.example/a")).await.unwrap().unwrap();
     assert_eq!(store.webhook_urls(party.app.clone()).await, Ok(Some(urls)));
     set(Some("https://second.example/b")).await.unwrap();
-    let queued = accepted(world, &first, Told::Document("Rejected")).await.unwrap();
+    let queued = accepted(test, &first, Told::Document("Rejected")).await.unwrap();
     assert_eq!(queued.url, url("https://second.example/b"));
-    let own = opened(world, document(world, &party, Some("https://own.example/c"))).await;
-    assert_eq!(accepted(world, &own, Told::Document("Rejected")).await.unwrap().url, url("https://own.example/c"));
-    let last = opened(world, document(world, &party, None)).await;
+    let own = opened(test, document(test, &party, Some("https://own.example/c"))).await;
+    assert_eq!(accepted(test, &own, Told::Document("Rejected")).await.unwrap().url, url("https://own.example/c"));
+    let last = opened(test, document(test, &party, None)).await;
     set(None).await.unwrap();
     assert_eq!(store.webhook_urls(party.app.clone()).await.unwrap().unwrap().iter().count(), 0);
-    assert_eq!(accepted(world, &last, Told::Document("Rejected")).await, None);
+    assert_eq!(accepted(test, &last, Told::Document("Rejected")).await, None);
     let found = store.due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(found[0], queued, "what is queued goes where it was going");
     let nobody = AppId::generate();
@@ -190,76 +190,76 @@ pub(crate) async fn a_registered_url_holds_at_once_and_a_response_url_comes_firs
     assert_eq!(store.webhook_urls(nobody).await, Ok(None));
 }
 
-pub(crate) async fn racing_registrations_of_one_app_all_hold(world: &impl World) {
-    let party = party(world).await;
-    registered(world, &party).await;
-    let urls = world.store().webhook_urls(party.app).await.unwrap().unwrap();
+pub(crate) async fn racing_registrations_of_one_app_all_hold(test: &impl TestStore) {
+    let party = party(test).await;
+    registered(test, &party).await;
+    let urls = test.store().webhook_urls(party.app).await.unwrap().unwrap();
     assert_eq!(urls.iter().count(), ApiType::ALL.len());
 }
 
-pub(crate) async fn another_apps_flow_is_not_found(world: &impl World) {
-    let (owner, other) = (party(world).await, party(world).await);
-    let flow = opened(world, locker(world, &owner)).await;
-    assert_eq!(world.store().load_flow(flow.id, other.app.clone()).await, Ok(None));
+pub(crate) async fn another_apps_flow_is_not_found(test: &impl TestStore) {
+    let (owner, other) = (party(test).await, party(test).await);
+    let flow = opened(test, locker(test, &owner)).await;
+    assert_eq!(test.store().load_flow(flow.id, other.app.clone()).await, Ok(None));
     let mut foreign = flow.clone();
     foreign.app = other.app;
-    let outcome = world.store().report_flow(told(&foreign, Told::Locker("Fetched", 1))).await;
+    let outcome = test.store().report_flow(told(&foreign, Told::Locker("Fetched", 1))).await;
     assert_eq!(outcome, Ok(ReportFlowOutcome::NotFound));
     let mut misread = flow.clone();
-    misread.id = opened(world, wealth(world, &owner)).await.id;
-    let outcome = world.store().report_flow(told(&misread, Told::Locker("Fetched", 1))).await;
+    misread.id = opened(test, wealth(test, &owner)).await.id;
+    let outcome = test.store().report_flow(told(&misread, Told::Locker("Fetched", 1))).await;
     assert_eq!(outcome, Ok(ReportFlowOutcome::NotFound), "nor one of another kind");
-    assert!(!loaded(world, &flow).await.unwrap().standing.has_ended());
+    assert!(!loaded(test, &flow).await.unwrap().state.has_ended());
 }
 
-pub(crate) async fn a_flow_whose_delivery_has_not_ended_is_kept(world: &impl World) {
-    let party = party(world).await;
-    registered(world, &party).await;
-    let flow = opened(world, locker(world, &party)).await;
-    let queued = accepted(world, &flow, Told::Locker("Fetched", 1)).await.unwrap();
+pub(crate) async fn a_flow_whose_delivery_has_not_ended_is_kept(test: &impl TestStore) {
+    let party = party(test).await;
+    registered(test, &party).await;
+    let flow = opened(test, locker(test, &party)).await;
+    let queued = accepted(test, &flow, Told::Locker("Fetched", 1)).await.unwrap();
     let Subject::Flow { flow: id, webhook } = queued.subject else { panic!("{queued:?}") };
-    world.advance(RESULT_TTL * 3);
-    swept(world).await;
-    assert_eq!(loaded(world, &flow).await, None, "its result has had its time all the same");
-    assert_eq!(due(world).await, [queued.subject]);
-    assert!(world.store().load_webhook(id, webhook).await.unwrap().is_some());
-    assert!(world.store().claim_delivery(queued.id, queued.subject).await.unwrap());
-    assert!(!world.store().claim_delivery(queued.id, queued.subject).await.unwrap());
-    assert!(world.store().load_webhook(id, webhook).await.unwrap().is_some());
+    test.advance(RESULT_TTL * 3);
+    swept(test).await;
+    assert_eq!(loaded(test, &flow).await, None, "its result has had its time all the same");
+    assert_eq!(due(test).await, [queued.subject]);
+    assert!(test.store().load_webhook(id, webhook).await.unwrap().is_some());
+    assert!(test.store().claim_delivery(queued.id, queued.subject).await.unwrap());
+    assert!(!test.store().claim_delivery(queued.id, queued.subject).await.unwrap());
+    assert!(test.store().load_webhook(id, webhook).await.unwrap().is_some());
     let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(204), duration_ms: 3 };
-    world.store().settle_delivery(queued.id, queued.subject, attempt).await.unwrap();
-    swept(world).await;
-    assert_eq!(world.store().load_webhook(id, webhook).await, Ok(None));
-    assert_eq!(world.store().load_delivery(queued.subject).await, Ok(None));
+    test.store().settle_delivery(queued.id, queued.subject, attempt).await.unwrap();
+    swept(test).await;
+    assert_eq!(test.store().load_webhook(id, webhook).await, Ok(None));
+    assert_eq!(test.store().load_delivery(queued.subject).await, Ok(None));
 }
 
-pub(crate) async fn the_attempt_of_a_flow_is_recorded_as_that_of_a_transaction(world: &impl World) {
-    let flow = opened(world, wealth(world, &party(world).await)).await;
-    let begun = accepted(world, &flow, Told::Data(1, "RAW", 1)).await.unwrap();
-    let ended = accepted(world, &flow, Told::Data(1, "ANALYSED", 1)).await.unwrap();
+pub(crate) async fn the_attempt_of_a_flow_is_recorded_as_that_of_a_transaction(test: &impl TestStore) {
+    let flow = opened(test, wealth(test, &party(test).await)).await;
+    let begun = accepted(test, &flow, Told::Data(1, "RAW", 1)).await.unwrap();
+    let ended = accepted(test, &flow, Told::Data(1, "ANALYSED", 1)).await.unwrap();
     for delivery in [&begun, &ended] {
-        assert!(world.store().claim_delivery(delivery.id, delivery.subject).await.unwrap());
+        assert!(test.store().claim_delivery(delivery.id, delivery.subject).await.unwrap());
     }
     let attempt = Attempt { outcome: DeliveryOutcome::Rejected, status: Some(500), duration_ms: 7 };
-    world.store().settle_delivery(ended.id, ended.subject, attempt).await.unwrap();
-    assert_eq!(world.store().abandon_attempts().await, Ok(1));
-    let record = world.store().load_delivery(ended.subject).await.unwrap().unwrap();
+    test.store().settle_delivery(ended.id, ended.subject, attempt).await.unwrap();
+    assert_eq!(test.store().abandon_attempts().await, Ok(1));
+    let record = test.store().load_delivery(ended.subject).await.unwrap().unwrap();
     assert_eq!((record.id, record.origin.as_str(), record.attempt), (ended.id, "https://data.example", Some(attempt)));
-    let record = world.store().load_delivery(begun.subject).await.unwrap().unwrap();
-    assert_eq!((record.queued_at, record.attempt.unwrap().outcome), (world.now(), DeliveryOutcome::Unknown));
-    assert_eq!(due(world).await, []);
+    let record = test.store().load_delivery(begun.subject).await.unwrap().unwrap();
+    assert_eq!((record.queued_at, record.attempt.unwrap().outcome), (test.now(), DeliveryOutcome::Unknown));
+    assert_eq!(due(test).await, []);
 }
 
-pub(crate) async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_what_it_tells(world: &impl World) {
-    let party = party(world).await;
-    let store = world.store();
-    let (flow, silent) = (opened(world, wealth(world, &party)).await, opened(world, locker(world, &party)).await);
+pub(crate) async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_what_it_tells(test: &impl TestStore) {
+    let party = party(test).await;
+    let store = test.store();
+    let (flow, silent) = (opened(test, wealth(test, &party)).await, opened(test, locker(test, &party)).await);
     assert_eq!(store.flow_deliveries(flow.id).await.unwrap().unwrap().deliveries, []);
     let reports = [Told::Consent("Accepted", 1), Told::Data(1, "RAW", 1), Told::Data(1, "ANALYSED", 1), Told::Historical(1, 1)];
     let mut queued = Vec::new();
     for report in reports.into_iter().chain([Told::Consent("Expiring Soon", 1)]) {
-        queued.push(accepted(world, &flow, report).await.unwrap());
-        world.advance(Duration::from_millis(1));
+        queued.push(accepted(test, &flow, report).await.unwrap());
+        test.advance(Duration::from_millis(1));
     }
     let attempt = Attempt { outcome: DeliveryOutcome::Rejected, status: Some(500), duration_ms: 7 };
     for delivery in &queued[..2] {
@@ -267,7 +267,7 @@ pub(crate) async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_wha
     }
     store.settle_delivery(queued[1].id, queued[1].subject, attempt).await.unwrap();
     let seen = store.flow_deliveries(flow.id).await.unwrap().unwrap();
-    assert_eq!((seen.standing.kind(), seen.standing.status()), ("wealth", "Expiring Soon"));
+    assert_eq!((seen.state.kind(), seen.state.status()), ("wealth", "Expiring Soon"));
     let words: Vec<_> = seen.deliveries.iter().map(|delivery| delivery.tells.as_str()).collect();
     let historical = "wealth-historical HISTORICAL_DATA_FETCH_SUCCESS";
     let expected =
@@ -278,65 +278,65 @@ pub(crate) async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_wha
         assert_eq!(Some(&seen.delivery), store.load_delivery(queued.subject).await.unwrap().as_ref());
     }
     assert!(seen.deliveries[0].delivery.attempt.is_none() && seen.deliveries[1].delivery.attempt == Some(attempt));
-    accepted(world, &silent, Told::Locker("Fetched", 1)).await;
+    accepted(test, &silent, Told::Locker("Fetched", 1)).await;
     let seen = store.flow_deliveries(silent.id).await.unwrap().unwrap();
-    assert_eq!((seen.standing.kind(), seen.standing.status(), seen.deliveries), ("doclocker", "Fetched", vec![]), "nobody was to be told");
-    world.advance(RESULT_TTL);
-    swept(world).await;
+    assert_eq!((seen.state.kind(), seen.state.status(), seen.deliveries), ("doclocker", "Fetched", vec![]), "nobody was to be told");
+    test.advance(RESULT_TTL);
+    swept(test).await;
     assert_eq!(store.flow_deliveries(silent.id).await, Ok(None));
-    assert_eq!(store.flow_deliveries(locker(world, &party).id).await, Ok(None));
+    assert_eq!(store.flow_deliveries(locker(test, &party).id).await, Ok(None));
 }
 
-pub(crate) async fn a_document_lapses_by_the_clock_of_the_store_and_is_reported_once(world: &impl World) {
-    let party = party(world).await;
-    registered(world, &party).await;
-    let flow = opened(world, document(world, &party, None)).await;
-    let lapse = || world.store().lapse_flow(flow.id, RESULT_TTL);
-    world.advance(FLOW - Duration::from_millis(1));
-    assert_eq!((lapse().await, world.store().lapsed_flows(10).await), (Ok(LapseFlowOutcome::NotDue), Ok(vec![])));
-    world.advance(Duration::from_millis(1));
-    assert_eq!(world.store().lapsed_flows(10).await, Ok(vec![flow.id]));
+pub(crate) async fn a_document_lapses_by_the_clock_of_the_store_and_is_reported_once(test: &impl TestStore) {
+    let party = party(test).await;
+    registered(test, &party).await;
+    let flow = opened(test, document(test, &party, None)).await;
+    let lapse = || test.store().lapse_flow(flow.id, RESULT_TTL);
+    test.advance(FLOW - Duration::from_millis(1));
+    assert_eq!((lapse().await, test.store().lapsed_flows(10).await), (Ok(LapseFlowOutcome::NotDue), Ok(vec![])));
+    test.advance(Duration::from_millis(1));
+    assert_eq!(test.store().lapsed_flows(10).await, Ok(vec![flow.id]));
     let outcomes = join_all((0..4).map(|_| lapse())).await;
     let lapsed: Vec<_> =
         outcomes.iter().filter(|outcome| matches!(outcome, Ok(LapseFlowOutcome::Lapsed { queued: Some(_), .. }))).collect();
     assert_eq!(lapsed.len(), 1, "{outcomes:?}");
-    let FlowState::ESign(sakshi_domain::flow::esign::EsignFlow::Ended(ended)) = loaded(world, &flow).await.unwrap().standing else {
+    let FlowState::ESign(sakshi_domain::flow::esign::EsignFlow::Ended(ended)) = loaded(test, &flow).await.unwrap().state else {
         panic!("it has ended")
     };
     assert_eq!(ended.end.how, SigningStatus::Expired);
-    assert_eq!((due(world).await.len(), world.store().lapsed_flows(10).await), (1, Ok(vec![])));
-    world.advance(RESULT_TTL);
-    swept(world).await;
+    assert_eq!((due(test).await.len(), test.store().lapsed_flows(10).await), (1, Ok(vec![])));
+    test.advance(RESULT_TTL);
+    swept(test).await;
     assert_eq!(lapse().await, Ok(LapseFlowOutcome::NotFound));
 }
 
-pub(crate) async fn a_document_of_ten_mebibytes_is_kept_once_and_handed_out(world: &impl World) {
-    let party = party(world).await;
-    registered(world, &party).await;
-    let flow = opened(world, locker(world, &party)).await;
-    let queued = accepted(world, &flow, Told::Large(FILE_BYTES_MAX)).await.unwrap();
-    assert_eq!(world.store().report_flow(told(&flow, Told::Large(FILE_BYTES_MAX))).await, Ok(ReportFlowOutcome::Repeated));
-    assert_eq!(due(world).await, [queued.subject]);
+pub(crate) async fn a_document_of_ten_mebibytes_is_kept_once_and_handed_out(test: &impl TestStore) {
+    let party = party(test).await;
+    registered(test, &party).await;
+    let flow = opened(test, locker(test, &party)).await;
+    let queued = accepted(test, &flow, Told::Large(FILE_BYTES_MAX)).await.unwrap();
+    assert_eq!(test.store().report_flow(told(&flow, Told::Large(FILE_BYTES_MAX))).await, Ok(ReportFlowOutcome::Repeated));
+    assert_eq!(due(test).await, [queued.subject]);
     let Subject::Flow { flow: id, webhook } = queued.subject else { panic!("{queued:?}") };
-    let body = world.store().load_webhook(id, webhook).await.unwrap();
+    let body = test.store().load_webhook(id, webhook).await.unwrap();
     assert!(body.is_some());
-    assert_eq!(loaded(world, &flow).await.unwrap().latest, body, "polls show the same box");
+    assert_eq!(loaded(test, &flow).await.unwrap().latest, body, "polls show the same box");
 }
 
-pub(crate) async fn flows_and_transactions_wait_in_one_order(world: &impl World) {
-    let party = party(world).await;
-    let flow = opened(world, wealth(world, &party)).await;
-    let owner = client_with(world, 5).await;
-    assert!(world.store().create_app(app(world, &owner)).await.unwrap());
+pub(crate) async fn flows_and_transactions_wait_in_one_order(test: &impl TestStore) {
+    let party = party(test).await;
+    let flow = opened(test, wealth(test, &party)).await;
+    let owner = client_with(test, 5).await;
+    assert!(test.store().create_app(app(test, &owner)).await.unwrap());
     let mut expected = Vec::new();
     for fetch in 0..3 {
-        expected.push(accepted(world, &flow, Told::Data(fetch, "RAW", 1)).await.unwrap().subject);
-        world.advance(Duration::from_millis(1));
-        let (pending, _) = super::fixture::completed(world, &owner).await;
+        expected.push(accepted(test, &flow, Told::Data(fetch, "RAW", 1)).await.unwrap().subject);
+        test.advance(Duration::from_millis(1));
+        let (pending, _) = super::fixture::completed(test, &owner).await;
         expected.push(pending.id.into());
-        world.advance(Duration::from_millis(1));
+        test.advance(Duration::from_millis(1));
     }
-    assert_eq!(due(world).await, expected);
-    let of_data = world.store().due_deliveries(None, Some("https://data.example".into()), 10).await.unwrap();
+    assert_eq!(due(test).await, expected);
+    let of_data = test.store().due_deliveries(None, Some("https://data.example".into()), 10).await.unwrap();
     assert_eq!(of_data.len(), 3);
 }

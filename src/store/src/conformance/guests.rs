@@ -1,4 +1,4 @@
-//! Guests of an event: let in, registered, refused, counted.
+//! Guests of an event: admitted, registered, refused, counted.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use sakshi_domain::event::{Event, EventCounts, EventPatch, EventRefusal};
 use sakshi_domain::ids::{AppId, EventId, TxnId};
 use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity};
 
-use super::World;
+use super::TestStore;
 use super::fixture::{
     EVENT, HOOK, audited_balance, client_with, completing, counts, created, declining, event, passing, patched, places, registered, scan,
     scanned, sealed, url,
@@ -19,67 +19,67 @@ use crate::{CompletedRecord, Registration, TransactionRecord};
 
 pub(crate) const ALL: PageRequest = PageRequest { page: 1, page_size: 1_000 };
 
-pub(crate) async fn a_scan_costs_a_credit_and_takes_no_place(world: &impl World) {
-    let client = client_with(world, 5).await;
-    let event = created(world, event(world, &client, 1)).await;
-    let first = scan(world, &event);
+pub(crate) async fn a_scan_costs_a_credit_and_takes_no_place(test: &impl TestStore) {
+    let client = client_with(test, 5).await;
+    let event = created(test, event(test, &client, 1)).await;
+    let first = scan(test, &event);
     for _ in 0..3 {
-        assert_eq!(world.store().open_transaction(first.clone()).await, Ok(OpenOutcome::Opened { balance: 4 }));
+        assert_eq!(test.store().open_transaction(first.clone()).await, Ok(OpenOutcome::Opened { balance: 4 }));
     }
-    scanned(world, &event).await;
-    let loaded = world.store().load_transaction(first.pending.id).await;
+    scanned(test, &event).await;
+    let loaded = test.store().load_transaction(first.pending.id).await;
     assert_eq!(loaded, Ok(Some(TransactionRecord::Pending((*first.pending).clone()))));
-    assert_eq!(counts(world, &event).await, EventCounts { registrations: 0, scans: 2, abandoned: 0 });
-    assert_eq!(audited_balance(world, &client).await, 3);
+    assert_eq!(counts(test, &event).await, EventCounts { registrations: 0, scans: 2, abandoned: 0 });
+    assert_eq!(audited_balance(test, &client).await, 3);
 }
 
-pub(crate) async fn a_scan_is_refused_as_not_found_then_disabled_then_expired_then_full_then_unpaid(world: &impl World) {
-    let client = client_with(world, 1).await;
-    let event = created(world, event(world, &client, 1)).await;
-    registered(world, &event).await;
-    let asked = || world.store().open_transaction(scan(world, &event));
+pub(crate) async fn a_scan_is_refused_as_not_found_then_disabled_then_expired_then_full_then_unpaid(test: &impl TestStore) {
+    let client = client_with(test, 1).await;
+    let event = created(test, event(test, &client, 1)).await;
+    registered(test, &event).await;
+    let asked = || test.store().open_transaction(scan(test, &event));
     let refused = |refusal| Ok(OpenOutcome::EventRefused(refusal));
 
     assert_eq!(asked().await, refused(EventRefusal::Full), "and not for the lack of credits");
-    world.advance(EVENT);
+    test.advance(EVENT);
     assert_eq!(asked().await, refused(EventRefusal::Expired));
-    patched(world, &event, EventPatch { is_active: Some(false), ..EventPatch::default() }).await;
+    patched(test, &event, EventPatch { is_active: Some(false), ..EventPatch::default() }).await;
     assert_eq!(asked().await, refused(EventRefusal::Disabled));
 
-    let other = client_with(world, 1).await;
+    let other = client_with(test, 1).await;
     let strangers: [fn(&mut crate::OpenTransaction, &sakshi_domain::ids::ClientId); 3] = [
         |open, other| Arc::make_mut(&mut open.pending).event = Some(EventId::generate(other.partition(), 3)),
         |open, other| Arc::make_mut(&mut open.pending).client = other.clone(),
         |open, _| Arc::make_mut(&mut open.pending).app = AppId::generate(),
     ];
     for estrange in strangers {
-        let mut open = scan(world, &event);
+        let mut open = scan(test, &event);
         estrange(&mut open, &other);
-        assert_eq!(world.store().open_transaction(open).await, Ok(OpenOutcome::EventNotFound));
+        assert_eq!(test.store().open_transaction(open).await, Ok(OpenOutcome::EventNotFound));
     }
 
-    let end = Some(world.now() + EVENT);
+    let end = Some(test.now() + EVENT);
     let revived = EventPatch { is_active: Some(true), expires_at: end, max_guests: Some(places(2)), ..EventPatch::default() };
-    patched(world, &event, revived).await;
+    patched(test, &event, revived).await;
     assert_eq!(asked().await, Ok(OpenOutcome::InsufficientCredits));
-    assert_eq!(counts(world, &event).await, EventCounts { registrations: 1, scans: 1, abandoned: 0 }, "what is refused leaves no trace");
-    assert_eq!(audited_balance(world, &client).await + audited_balance(world, &other).await, 1);
+    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 1, abandoned: 0 }, "what is refused leaves no trace");
+    assert_eq!(audited_balance(test, &client).await + audited_balance(test, &other).await, 1);
 }
 
-pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_url_of_the_moment(world: &impl World) {
-    let client = client_with(world, 3).await;
-    let event = created(world, event(world, &client, 10)).await;
-    let open = scan(world, &event);
+pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_url_of_the_moment(test: &impl TestStore) {
+    let client = client_with(test, 3).await;
+    let event = created(test, event(test, &client, 10)).await;
+    let open = scan(test, &event);
     let (id, pending) = (open.pending.id, (*open.pending).clone());
-    world.store().open_transaction(open).await.unwrap();
-    let moved = |text: &str| patched(world, &event, EventPatch { webhook_url: Some(Some(url(text))), ..EventPatch::default() });
+    test.store().open_transaction(open).await.unwrap();
+    let moved = |text: &str| patched(test, &event, EventPatch { webhook_url: Some(Some(url(text))), ..EventPatch::default() });
     moved("https://second.example/in").await;
-    world.advance(Duration::from_secs(9));
-    let outcome = world.store().complete_transaction(passing(id, 1)).await.unwrap();
+    test.advance(Duration::from_secs(9));
+    let outcome = test.store().complete_transaction(passing(id, 1)).await.unwrap();
     let CompleteOutcome::Completed { record, queued: Some(delivery), repeated: false } = outcome else { panic!("{outcome:?}") };
     let expected = CompletedRecord {
         opened: pending,
-        verified_at: world.now(),
+        verified_at: test.now(),
         passed: true,
         refused: None,
         answer: AnswerDigest([1; 32]),
@@ -88,105 +88,105 @@ pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_url_of_
     assert_eq!(record, expected);
     assert_eq!((delivery.subject, &delivery.url), (id.into(), &url("https://second.example/in")));
     moved("https://third.example/in").await;
-    assert_eq!(world.store().due_deliveries(None, None, 10).await, Ok(vec![delivery.clone()]), "queued is frozen");
-    let of_origin = world.store().due_deliveries(None, Some("https://second.example".into()), 10).await;
+    assert_eq!(test.store().due_deliveries(None, None, 10).await, Ok(vec![delivery.clone()]), "queued is frozen");
+    let of_origin = test.store().due_deliveries(None, Some("https://second.example".into()), 10).await;
     assert_eq!(of_origin, Ok(vec![delivery]));
-    assert_eq!(world.store().load_transaction(id).await, Ok(Some(TransactionRecord::Completed(expected.clone()))));
+    assert_eq!(test.store().load_transaction(id).await, Ok(Some(TransactionRecord::Completed(expected.clone()))));
     let guest = Registration { txn: id, verified_at: expected.verified_at, outcome: expected.outcome.clone() };
-    assert_eq!(world.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![guest], total: 1 }));
-    match world.store().complete_transaction(passing(id, 1)).await.unwrap() {
+    assert_eq!(test.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![guest], total: 1 }));
+    match test.store().complete_transaction(passing(id, 1)).await.unwrap() {
         CompleteOutcome::Completed { record, queued: None, repeated: true } => assert_eq!(record, expected),
         other => panic!("{other:?}"),
     }
-    assert_eq!(counts(world, &event).await, EventCounts { registrations: 1, scans: 1, abandoned: 0 });
+    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 1, abandoned: 0 });
 }
 
-async fn scanned_with_its_own_url(world: &impl World, event: &Event) -> TxnId {
-    let mut open = scan(world, event);
+async fn scanned_with_its_own_url(test: &impl TestStore, event: &Event) -> TxnId {
+    let mut open = scan(test, event);
     Arc::make_mut(&mut open.pending).terms.webhook_url = Some(url(HOOK));
     let id = open.pending.id;
-    world.store().open_transaction(open).await.unwrap();
+    test.store().open_transaction(open).await.unwrap();
     id
 }
 
-pub(crate) async fn a_guest_is_reported_to_its_own_url_first_and_without_any_to_none(world: &impl World) {
-    let client = client_with(world, 3).await;
-    let event = created(world, event(world, &client, 10)).await;
+pub(crate) async fn a_guest_is_reported_to_its_own_url_first_and_without_any_to_none(test: &impl TestStore) {
+    let client = client_with(test, 3).await;
+    let event = created(test, event(test, &client, 10)).await;
     // Like that of any transaction, its own URL is told of a verification that did not pass, too.
     for answer in [passing, declining] {
-        let id = scanned_with_its_own_url(world, &event).await;
-        let outcome = world.store().complete_transaction(answer(id, 1)).await.unwrap();
+        let id = scanned_with_its_own_url(test, &event).await;
+        let outcome = test.store().complete_transaction(answer(id, 1)).await.unwrap();
         assert!(matches!(&outcome, CompleteOutcome::Completed { queued: Some(delivery), .. } if delivery.url == url(HOOK)), "{outcome:?}");
     }
-    patched(world, &event, EventPatch { webhook_url: Some(None), ..EventPatch::default() }).await;
-    let silent = scanned(world, &event).await;
-    let outcome = world.store().complete_transaction(passing(silent, 1)).await.unwrap();
+    patched(test, &event, EventPatch { webhook_url: Some(None), ..EventPatch::default() }).await;
+    let silent = scanned(test, &event).await;
+    let outcome = test.store().complete_transaction(passing(silent, 1)).await.unwrap();
     assert!(matches!(outcome, CompleteOutcome::Completed { queued: None, .. }));
-    assert_eq!(world.store().due_deliveries(None, None, 10).await.unwrap().len(), 2);
-    assert_eq!(counts(world, &event).await.registrations, 2);
+    assert_eq!(test.store().due_deliveries(None, None, 10).await.unwrap().len(), 2);
+    assert_eq!(counts(test, &event).await.registrations, 2);
 }
 
-pub(crate) async fn a_guest_who_does_not_pass_takes_no_place_and_is_not_reported(world: &impl World) {
-    let client = client_with(world, 1).await;
-    let event = created(world, event(world, &client, 1)).await;
-    let id = scanned(world, &event).await;
+pub(crate) async fn a_guest_who_does_not_pass_takes_no_place_and_is_not_reported(test: &impl TestStore) {
+    let client = client_with(test, 1).await;
+    let event = created(test, event(test, &client, 1)).await;
+    let id = scanned(test, &event).await;
     for repeated in [false, true] {
-        match world.store().complete_transaction(declining(id, 1)).await.unwrap() {
+        match test.store().complete_transaction(declining(id, 1)).await.unwrap() {
             CompleteOutcome::Completed { record, queued: None, repeated: now } => {
                 assert_eq!((record.passed, record.refused, record.outcome, now), (false, None, sealed("declined"), repeated));
             }
             other => panic!("{other:?}"),
         }
     }
-    world.advance(EVENT);
-    assert_eq!(counts(world, &event).await, EventCounts { registrations: 0, scans: 1, abandoned: 0 });
-    assert_eq!(world.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![], total: 0 }));
-    assert_eq!(world.store().due_deliveries(None, None, 10).await, Ok(vec![]));
+    test.advance(EVENT);
+    assert_eq!(counts(test, &event).await, EventCounts { registrations: 0, scans: 1, abandoned: 0 });
+    assert_eq!(test.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![], total: 0 }));
+    assert_eq!(test.store().due_deliveries(None, None, 10).await, Ok(vec![]));
 }
 
-async fn refused(world: &impl World, id: TxnId, refusal: EventRefusal, outcome: &str) {
+async fn refused(test: &impl TestStore, id: TxnId, refusal: EventRefusal, outcome: &str) {
     for repeated in [false, true] {
-        match world.store().complete_transaction(passing(id, 1)).await.unwrap() {
+        match test.store().complete_transaction(passing(id, 1)).await.unwrap() {
             CompleteOutcome::Completed { record, queued: None, repeated: now } => {
                 assert_eq!((record.passed, record.refused, now), (false, Some(refusal), repeated));
                 assert_eq!(record.outcome, sealed(outcome));
-                assert_eq!(world.store().load_transaction(id).await, Ok(Some(record.into())));
+                assert_eq!(test.store().load_transaction(id).await, Ok(Some(record.into())));
             }
             other => panic!("{other:?}"),
         }
     }
-    match world.store().complete_transaction(passing(id, 2)).await.unwrap() {
+    match test.store().complete_transaction(passing(id, 2)).await.unwrap() {
         CompleteOutcome::AlreadyCompleted(record) => assert_eq!(record.refused, Some(refusal)),
         other => panic!("{other:?}"),
     }
-    assert_eq!(world.store().load_delivery(id.into()).await, Ok(None));
+    assert_eq!(test.store().load_delivery(id.into()).await, Ok(None));
 }
 
-pub(crate) async fn a_guest_whose_answer_finds_no_place_ends_as_refused(world: &impl World) {
-    let client = client_with(world, 10).await;
-    let event = created(world, event(world, &client, 1)).await;
-    world.advance(EVENT - Duration::from_secs(60));
-    let full = scanned_with_its_own_url(world, &event).await;
-    let (disabled, both, expired) = (scanned(world, &event).await, scanned(world, &event).await, scanned(world, &event).await);
-    registered(world, &event).await;
-    refused(world, full, EventRefusal::Full, "full").await;
-    let active = |is_active| patched(world, &event, EventPatch { is_active: Some(is_active), ..EventPatch::default() });
+pub(crate) async fn a_guest_whose_answer_finds_no_place_ends_as_refused(test: &impl TestStore) {
+    let client = client_with(test, 10).await;
+    let event = created(test, event(test, &client, 1)).await;
+    test.advance(EVENT - Duration::from_secs(60));
+    let full = scanned_with_its_own_url(test, &event).await;
+    let (disabled, both, expired) = (scanned(test, &event).await, scanned(test, &event).await, scanned(test, &event).await);
+    registered(test, &event).await;
+    refused(test, full, EventRefusal::Full, "full").await;
+    let active = |is_active| patched(test, &event, EventPatch { is_active: Some(is_active), ..EventPatch::default() });
     active(false).await;
-    refused(world, disabled, EventRefusal::Disabled, "disabled").await;
-    world.advance(Duration::from_secs(60));
-    refused(world, both, EventRefusal::Disabled, "disabled").await;
+    refused(test, disabled, EventRefusal::Disabled, "disabled").await;
+    test.advance(Duration::from_secs(60));
+    refused(test, both, EventRefusal::Disabled, "disabled").await;
     active(true).await;
-    refused(world, expired, EventRefusal::Expired, "expired").await;
-    assert_eq!(counts(world, &event).await, EventCounts { registrations: 1, scans: 5, abandoned: 0 });
-    assert_eq!(world.store().list_registrations(event.id, ALL.into()).await.unwrap().items.len(), 1);
+    refused(test, expired, EventRefusal::Expired, "expired").await;
+    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 5, abandoned: 0 });
+    assert_eq!(test.store().list_registrations(event.id, ALL.into()).await.unwrap().items.len(), 1);
 }
 
-pub(crate) async fn a_guest_without_outcomes_to_be_refused_with_is_refused_with_its_own(world: &impl World) {
-    let client = client_with(world, 1).await;
-    let event = created(world, event(world, &client, 1)).await;
-    let id = scanned(world, &event).await;
-    patched(world, &event, EventPatch { is_active: Some(false), ..EventPatch::default() }).await;
-    match world.store().complete_transaction(completing(id, 4)).await.unwrap() {
+pub(crate) async fn a_guest_without_outcomes_to_be_refused_with_is_refused_with_its_own(test: &impl TestStore) {
+    let client = client_with(test, 1).await;
+    let event = created(test, event(test, &client, 1)).await;
+    let id = scanned(test, &event).await;
+    patched(test, &event, EventPatch { is_active: Some(false), ..EventPatch::default() }).await;
+    match test.store().complete_transaction(completing(id, 4)).await.unwrap() {
         CompleteOutcome::Completed { record, queued: None, .. } => {
             assert_eq!((record.passed, record.refused), (false, Some(EventRefusal::Disabled)));
             assert_eq!(record.outcome, sealed("outcome 4"));
@@ -195,12 +195,12 @@ pub(crate) async fn a_guest_without_outcomes_to_be_refused_with_is_refused_with_
     }
 }
 
-pub(crate) async fn forty_guests_racing_for_ten_places_are_ten_registered_and_thirty_refused(world: &impl World) {
-    let client = client_with(world, 100).await;
-    let event = created(world, event(world, &client, 10)).await;
-    let ids = join_all((0..40).map(|_| scanned(world, &event))).await;
+pub(crate) async fn forty_guests_racing_for_ten_places_are_ten_registered_and_thirty_refused(test: &impl TestStore) {
+    let client = client_with(test, 100).await;
+    let event = created(test, event(test, &client, 10)).await;
+    let ids = join_all((0..40).map(|_| scanned(test, &event))).await;
     // Each guest's answer is delivered twice.
-    let answers = ids.iter().flat_map(|id| [*id, *id]).map(|id| world.store().complete_transaction(passing(id, 1)));
+    let answers = ids.iter().flat_map(|id| [*id, *id]).map(|id| test.store().complete_transaction(passing(id, 1)));
     let (mut places_taken, mut full, mut webhooks) = (0, 0, 0);
     for outcome in join_all(answers).await {
         let CompleteOutcome::Completed { record, queued, repeated } = outcome.unwrap() else { panic!("all were in time") };
@@ -210,42 +210,42 @@ pub(crate) async fn forty_guests_racing_for_ten_places_are_ten_registered_and_th
         full += u32::from(!repeated && record.refused == Some(EventRefusal::Full));
     }
     assert_eq!((places_taken, full, webhooks), (10, 30, 10));
-    assert_eq!(world.store().due_deliveries(None, None, 100).await.unwrap().len(), 10);
-    assert_eq!(counts(world, &event).await, EventCounts { registrations: 10, scans: 40, abandoned: 0 });
-    assert_eq!(audited_balance(world, &client).await, 60);
+    assert_eq!(test.store().due_deliveries(None, None, 100).await.unwrap().len(), 10);
+    assert_eq!(counts(test, &event).await, EventCounts { registrations: 10, scans: 40, abandoned: 0 });
+    assert_eq!(audited_balance(test, &client).await, 60);
 
-    let asked = || world.store().open_transaction(scan(world, &event));
+    let asked = || test.store().open_transaction(scan(test, &event));
     assert_eq!(asked().await, Ok(OpenOutcome::EventRefused(EventRefusal::Full)));
-    patched(world, &event, EventPatch { max_guests: Some(places(12)), ..EventPatch::default() }).await;
-    registered(world, &event).await;
-    patched(world, &event, EventPatch { is_active: Some(false), ..EventPatch::default() }).await;
+    patched(test, &event, EventPatch { max_guests: Some(places(12)), ..EventPatch::default() }).await;
+    registered(test, &event).await;
+    patched(test, &event, EventPatch { is_active: Some(false), ..EventPatch::default() }).await;
     assert_eq!(asked().await, Ok(OpenOutcome::EventRefused(EventRefusal::Disabled)));
-    assert_eq!(counts(world, &event).await.registrations, 11);
+    assert_eq!(counts(test, &event).await.registrations, 11);
 }
 
-pub(crate) async fn a_credential_used_elsewhere_takes_no_place(world: &impl World) {
-    let client = client_with(world, 2).await;
-    let event = created(world, event(world, &client, 5)).await;
+pub(crate) async fn a_credential_used_elsewhere_takes_no_place(test: &impl TestStore) {
+    let client = client_with(test, 2).await;
+    let event = created(test, event(test, &client, 5)).await;
     let presenting = |id| CompleteTransaction {
         credential: Some(PresentedCredential { digest: CredentialIdentity([9; 32]), holder_bound: false }),
         ..passing(id, 1)
     };
-    let (first, second) = (scanned(world, &event).await, scanned(world, &event).await);
-    world.store().complete_transaction(presenting(first)).await.unwrap();
-    assert_eq!(world.store().complete_transaction(presenting(second)).await, Ok(CompleteOutcome::CredentialReplayed));
-    assert_eq!(counts(world, &event).await.registrations, 1);
+    let (first, second) = (scanned(test, &event).await, scanned(test, &event).await);
+    test.store().complete_transaction(presenting(first)).await.unwrap();
+    assert_eq!(test.store().complete_transaction(presenting(second)).await, Ok(CompleteOutcome::CredentialReplayed));
+    assert_eq!(counts(test, &event).await.registrations, 1);
 }
 
-pub(crate) async fn registrations_are_listed_in_order_and_pages_are_stable(world: &impl World) {
-    let client = client_with(world, 20).await;
-    let (event, other) = (created(world, event(world, &client, 10)).await, created(world, event(world, &client, 10)).await);
-    let ids = join_all((0..7).map(|_| scanned(world, &event))).await;
-    let page = |page| world.store().list_registrations(event.id, PageRequest { page, page_size: 2 }.into());
+pub(crate) async fn registrations_are_listed_in_order_and_pages_are_stable(test: &impl TestStore) {
+    let client = client_with(test, 20).await;
+    let (event, other) = (created(test, event(test, &client, 10)).await, created(test, event(test, &client, 10)).await);
+    let ids = join_all((0..7).map(|_| scanned(test, &event))).await;
+    let page = |page| test.store().list_registrations(event.id, PageRequest { page, page_size: 2 }.into());
     let mut first_page = None;
     // They are registered in another order than they came in.
     for id in ids.iter().rev() {
-        world.store().complete_transaction(passing(*id, 1)).await.unwrap();
-        registered(world, &other).await;
+        test.store().complete_transaction(passing(*id, 1)).await.unwrap();
+        registered(test, &other).await;
         let first = page(1).await.unwrap().items;
         if first.len() == 2 {
             assert_eq!(*first_page.get_or_insert(first.clone()), first);
@@ -258,14 +258,14 @@ pub(crate) async fn registrations_are_listed_in_order_and_pages_are_stable(world
         listed.extend(items.into_iter().map(|registration| registration.txn));
     }
     assert!(listed.iter().eq(ids.iter().rev()), "{listed:?}");
-    // Of large ones no more come than there is room for, and one in any case.
-    let some = |after, bytes| world.store().list_registrations(event.id, Rows { after, most: 6, bytes });
+    // Of large ones no more are returned than there is room for, and one in any case.
+    let some = |after, bytes| test.store().list_registrations(event.id, Rows { after, most: 6, bytes });
     let size = some(0, 1).await.unwrap().items[0].outcome.to_bytes().len();
     for (after, bytes, expected) in [(0, 0, 1), (0, 1, 1), (0, size * 3 / 2, 2), (5, 3 * size, 2), (0, usize::MAX, 6), (7, 1, 0)] {
         let Page { items, total } = some(after, bytes).await.unwrap();
         let there = ids.iter().rev().skip(usize::try_from(after).unwrap()).take(items.len());
         assert!(items.len() == expected && total == 7 && items.iter().map(|one| &one.txn).eq(there), "{after} {bytes}: {}", items.len());
     }
-    let nobody = world.store().list_registrations(EventId::generate(client.partition(), 3), ALL.into()).await;
+    let nobody = test.store().list_registrations(EventId::generate(client.partition(), 3), ALL.into()).await;
     assert_eq!(nobody, Ok(Page { items: vec![], total: 0 }));
 }

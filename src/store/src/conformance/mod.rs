@@ -1,8 +1,8 @@
 //! What every store must do, as properties that run against any [`Store`].
 //!
 //! [`store_conformance!`](crate::store_conformance) makes one test of each property; the store
-//! under test comes from an expression that makes a fresh [`World`] for each of them. Properties
-//! speak of outcomes only, never of how a store keeps its data.
+//! under test comes from an expression that makes a fresh [`TestStore`] for each of them. Properties
+//! check outcomes only, never how a store keeps its data.
 // These are tests, in a library so that every implementation can run them: a broken expectation
 // must end the test.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -26,8 +26,8 @@ use sakshi_domain::time::Timestamp;
 
 use crate::Store;
 
-/// A fresh store, and the clock by which it decides.
-pub(crate) trait World {
+/// A fresh store and its clock.
+pub(crate) trait TestStore {
     /// The store under test.
     fn store(&self) -> &dyn Store;
     /// The store's clock.
@@ -44,15 +44,15 @@ pub(crate) fn run(property: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(property);
 }
 
-/// One `#[test]` for each property, on the fresh [`World`] that the expression makes; or one test for
-/// all of them, on worlds that share a ground which takes long to start.
+/// One `#[test]` for each property, on the fresh [`TestStore`] that the expression makes; or one test for
+/// all of them, on stores that share servers which take long to start.
 #[macro_export]
 macro_rules! store_conformance {
-    ($name:ident: $ground:ident = $start:expr => $world:expr) => {
-        $crate::store_conformance! { @properties (@all $name, $ground, $start, $world) }
+    ($name:ident: $servers:ident = $start:expr => $test:expr) => {
+        $crate::store_conformance! { @properties (@all $name, $servers, $start, $test) }
     };
-    ($world:expr) => {
-        $crate::store_conformance! { @properties (@each $world) }
+    ($test:expr) => {
+        $crate::store_conformance! { @properties (@each $test) }
     };
     (@properties ($($how:tt)+)) => {
         $crate::store_conformance! { $($how)+;
@@ -147,22 +147,22 @@ macro_rules! store_conformance {
             upkeep::a_working_store_says_that_a_write_would_succeed,
         }
     };
-    (@each $world:expr; $($topic:ident::$property:ident),+ $(,)?) => {
+    (@each $test:expr; $($topic:ident::$property:ident),+ $(,)?) => {
         $(
             #[test]
             fn $property() {
-                let world = $world;
-                $crate::conformance::run($crate::conformance::$topic::$property(&world));
+                let test = $test;
+                $crate::conformance::run($crate::conformance::$topic::$property(&test));
             }
         )+
     };
-    (@all $name:ident, $ground:ident, $start:expr, $world:expr; $($topic:ident::$property:ident),+ $(,)?) => {
+    (@all $name:ident, $servers:ident, $start:expr, $test:expr; $($topic:ident::$property:ident),+ $(,)?) => {
         #[test]
         fn $name() {
-            let $ground = $start;
+            let $servers = $start;
             $(
-                let world = $world;
-                $crate::conformance::run($crate::conformance::$topic::$property(&world));
+                let test = $test;
+                $crate::conformance::run($crate::conformance::$topic::$property(&test));
             )+
         }
     };

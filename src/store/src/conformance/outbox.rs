@@ -1,4 +1,4 @@
-//! The outbox: one attempt, ever.
+//! The outbox: at most one attempt at each delivery.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
 use std::time::Duration;
@@ -7,39 +7,39 @@ use futures_util::future::join_all;
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome};
 use sakshi_domain::ids::TxnId;
 
-use super::World;
+use super::TestStore;
 use super::fixture::{client_with, completed, completing, opening_with_hook};
 
 fn attempt(outcome: DeliveryOutcome, status: Option<u16>) -> Attempt {
     Attempt { outcome, status, duration_ms: 42 }
 }
 
-pub(crate) async fn a_delivery_is_claimed_at_most_once(world: &impl World) {
-    let client = client_with(world, 10).await;
+pub(crate) async fn a_delivery_is_claimed_at_most_once(test: &impl TestStore) {
+    let client = client_with(test, 10).await;
     for _ in 0..10 {
-        let (pending, id) = completed(world, &client).await;
-        let claims = join_all((0..16).map(|_| world.store().claim_delivery(id, pending.id.into()))).await;
+        let (pending, id) = completed(test, &client).await;
+        let claims = join_all((0..16).map(|_| test.store().claim_delivery(id, pending.id.into()))).await;
         assert_eq!(claims.into_iter().filter(|taken| *taken == Ok(true)).count(), 1);
-        let kept = world.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
-        assert_eq!((kept.claimed_at, kept.attempt), (Some(world.now()), None));
+        let kept = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
+        assert_eq!((kept.claimed_at, kept.attempt), (Some(test.now()), None));
     }
-    assert_eq!(world.store().due_deliveries(None, None, 100).await, Ok(vec![]));
-    assert_eq!(world.store().claim_delivery(DeliveryId(u64::MAX), TxnId::generate(client.partition(), 0).into()).await, Ok(false));
+    assert_eq!(test.store().due_deliveries(None, None, 100).await, Ok(vec![]));
+    assert_eq!(test.store().claim_delivery(DeliveryId(u64::MAX), TxnId::generate(client.partition(), 0).into()).await, Ok(false));
 }
 
-pub(crate) async fn due_deliveries_come_in_order_after_a_position_and_of_one_origin(world: &impl World) {
-    let client = client_with(world, 9).await;
+pub(crate) async fn due_deliveries_come_in_order_after_a_position_and_of_one_origin(test: &impl TestStore) {
+    let client = client_with(test, 9).await;
     let (mut queued, mut txns) = (Vec::new(), Vec::new());
     for n in 0..9 {
-        let open = opening_with_hook(world, &client, Some(&format!("https://host{}.example/{n}", n % 3)));
+        let open = opening_with_hook(test, &client, Some(&format!("https://host{}.example/{n}", n % 3)));
         let id = open.pending.id;
-        world.store().open_transaction(open).await.unwrap();
-        world.store().complete_transaction(completing(id, 1)).await.unwrap();
-        queued.push(world.store().load_delivery(id.into()).await.unwrap().unwrap().id);
+        test.store().open_transaction(open).await.unwrap();
+        test.store().complete_transaction(completing(id, 1)).await.unwrap();
+        queued.push(test.store().load_delivery(id.into()).await.unwrap().unwrap().id);
         txns.push(id);
     }
     let due = |after, origin: Option<&str>, limit| {
-        let found = world.store().due_deliveries(after, origin.map(str::to_owned), limit);
+        let found = test.store().due_deliveries(after, origin.map(str::to_owned), limit);
         async { found.await.unwrap().into_iter().map(|delivery| delivery.id).collect::<Vec<_>>() }
     };
     assert!(queued.is_sorted());
@@ -48,62 +48,62 @@ pub(crate) async fn due_deliveries_come_in_order_after_a_position_and_of_one_ori
     assert_eq!(due(None, Some("https://host1.example"), 100).await, [queued[1], queued[4], queued[7]]);
     assert_eq!(due(Some(queued[1]), Some("https://host1.example"), 1).await, [queued[4]]);
     assert_eq!(due(None, Some("https://host1.example:444"), 100).await, []);
-    assert!(world.store().claim_delivery(queued[4], txns[4].into()).await.unwrap());
+    assert!(test.store().claim_delivery(queued[4], txns[4].into()).await.unwrap());
     assert_eq!(due(None, Some("https://host1.example"), 100).await, [queued[1], queued[7]]);
 }
 
-pub(crate) async fn the_first_record_of_an_attempt_stands(world: &impl World) {
-    let client = client_with(world, 1).await;
-    let (pending, id) = completed(world, &client).await;
-    assert!(world.store().claim_delivery(id, pending.id.into()).await.unwrap());
+pub(crate) async fn the_first_record_of_an_attempt_stands(test: &impl TestStore) {
+    let client = client_with(test, 1).await;
+    let (pending, id) = completed(test, &client).await;
+    assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
     let first = attempt(DeliveryOutcome::Rejected, Some(503));
-    world.store().settle_delivery(id, pending.id.into(), first).await.unwrap();
-    world.store().settle_delivery(id, pending.id.into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
-    let kept = world.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
+    test.store().settle_delivery(id, pending.id.into(), first).await.unwrap();
+    test.store().settle_delivery(id, pending.id.into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
+    let kept = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
     assert_eq!(kept.attempt, Some(first));
-    assert_eq!(world.store().abandon_attempts().await, Ok(0));
-    assert_eq!(world.store().claim_delivery(id, pending.id.into()).await, Ok(false));
+    assert_eq!(test.store().abandon_attempts().await, Ok(0));
+    assert_eq!(test.store().claim_delivery(id, pending.id.into()).await, Ok(false));
 }
 
-pub(crate) async fn a_delivery_that_was_not_claimed_cannot_be_settled(world: &impl World) {
-    let client = client_with(world, 1).await;
-    let (pending, id) = completed(world, &client).await;
-    world.store().settle_delivery(id, pending.id.into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
-    assert_eq!(world.store().load_delivery(pending.id.into()).await.unwrap().unwrap().attempt, None);
-    assert!(world.store().claim_delivery(id, pending.id.into()).await.unwrap());
+pub(crate) async fn a_delivery_that_was_not_claimed_cannot_be_settled(test: &impl TestStore) {
+    let client = client_with(test, 1).await;
+    let (pending, id) = completed(test, &client).await;
+    test.store().settle_delivery(id, pending.id.into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
+    assert_eq!(test.store().load_delivery(pending.id.into()).await.unwrap().unwrap().attempt, None);
+    assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
 }
 
-pub(crate) async fn abandoned_attempts_are_unknown_and_never_due_again(world: &impl World) {
-    let client = client_with(world, 3).await;
-    let (begun, begun_id) = completed(world, &client).await;
-    let (waiting, waiting_id) = completed(world, &client).await;
-    let (ended, ended_id) = completed(world, &client).await;
-    assert!(world.store().claim_delivery(begun_id, begun.id.into()).await.unwrap());
-    assert!(world.store().claim_delivery(ended_id, ended.id.into()).await.unwrap());
+pub(crate) async fn abandoned_attempts_are_unknown_and_never_due_again(test: &impl TestStore) {
+    let client = client_with(test, 3).await;
+    let (begun, begun_id) = completed(test, &client).await;
+    let (waiting, waiting_id) = completed(test, &client).await;
+    let (ended, ended_id) = completed(test, &client).await;
+    assert!(test.store().claim_delivery(begun_id, begun.id.into()).await.unwrap());
+    assert!(test.store().claim_delivery(ended_id, ended.id.into()).await.unwrap());
     let delivered = attempt(DeliveryOutcome::Delivered, Some(204));
-    world.store().settle_delivery(ended_id, ended.id.into(), delivered).await.unwrap();
-    world.advance(Duration::from_secs(1));
-    assert_eq!(world.store().abandon_attempts().await, Ok(1));
+    test.store().settle_delivery(ended_id, ended.id.into(), delivered).await.unwrap();
+    test.advance(Duration::from_secs(1));
+    assert_eq!(test.store().abandon_attempts().await, Ok(1));
     let outcome = |txn: TxnId| {
-        let found = world.store().load_delivery(txn.into());
+        let found = test.store().load_delivery(txn.into());
         async { found.await.unwrap().unwrap().attempt.map(|attempt| attempt.outcome) }
     };
     assert_eq!(outcome(begun.id).await, Some(DeliveryOutcome::Unknown));
     assert_eq!(outcome(waiting.id).await, None);
     assert_eq!(outcome(ended.id).await, Some(DeliveryOutcome::Delivered));
-    assert_eq!(world.store().claim_delivery(begun_id, begun.id.into()).await, Ok(false));
-    assert!(world.store().claim_delivery(waiting_id, waiting.id.into()).await.unwrap());
+    assert_eq!(test.store().claim_delivery(begun_id, begun.id.into()).await, Ok(false));
+    assert!(test.store().claim_delivery(waiting_id, waiting.id.into()).await.unwrap());
 }
 
-pub(crate) async fn who_made_an_attempt_that_was_given_up_may_still_say_how_it_ended(world: &impl World) {
-    let client = client_with(world, 1).await;
-    let (pending, id) = completed(world, &client).await;
-    assert!(world.store().claim_delivery(id, pending.id.into()).await.unwrap());
-    assert_eq!(world.store().abandon_attempts().await, Ok(1));
+pub(crate) async fn who_made_an_attempt_that_was_given_up_may_still_say_how_it_ended(test: &impl TestStore) {
+    let client = client_with(test, 1).await;
+    let (pending, id) = completed(test, &client).await;
+    assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
+    assert_eq!(test.store().abandon_attempts().await, Ok(1));
     for outcome in [DeliveryOutcome::Delivered, DeliveryOutcome::Rejected] {
-        world.store().settle_delivery(id, pending.id.into(), attempt(outcome, Some(200))).await.unwrap();
-        let kept = world.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
+        test.store().settle_delivery(id, pending.id.into(), attempt(outcome, Some(200))).await.unwrap();
+        let kept = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
         assert_eq!(kept.attempt, Some(attempt(DeliveryOutcome::Delivered, Some(200))));
     }
-    assert_eq!(world.store().abandon_attempts().await, Ok(0));
+    assert_eq!(test.store().abandon_attempts().await, Ok(0));
 }

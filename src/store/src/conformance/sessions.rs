@@ -6,7 +6,7 @@ use std::time::Duration;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::tenancy::KeyDigest;
 
-use super::World;
+use super::TestStore;
 use super::fixture::RETENTION;
 use crate::Swept;
 use crate::{SessionDigest, SessionRecord};
@@ -15,69 +15,69 @@ const IDLE: Duration = Duration::from_secs(1_800);
 const LIFETIME: Duration = Duration::from_secs(4_000);
 const MOMENT: Duration = Duration::from_millis(1);
 
-fn session(world: &impl World, number: u8) -> SessionRecord {
+fn session(test: &impl TestStore, number: u8) -> SessionRecord {
     SessionRecord {
         digest: SessionDigest([number; 32]),
         key: KeyDigest([number + 100; 32]),
         app: AppId::generate(),
-        idle_until: world.now() + IDLE,
-        ends_at: world.now() + LIFETIME,
+        idle_until: test.now() + IDLE,
+        ends_at: test.now() + LIFETIME,
     }
 }
 
-pub(crate) async fn a_session_is_kept_once_under_its_digest_and_no_other(world: &impl World) {
-    let (one, other) = (session(world, 1), session(world, 2));
+pub(crate) async fn a_session_is_kept_once_under_its_digest_and_no_other(test: &impl TestStore) {
+    let (one, other) = (session(test, 1), session(test, 2));
     for opened in [&one, &other, &one] {
-        world.store().open_session(opened.clone()).await.unwrap();
+        test.store().open_session(opened.clone()).await.unwrap();
     }
-    assert_eq!(world.store().load_session(one.digest).await, Ok(Some(one.clone())));
-    assert_eq!(world.store().load_session(other.digest).await, Ok(Some(other.clone())));
-    assert_eq!(world.store().load_session(SessionDigest([3; 32])).await, Ok(None));
+    assert_eq!(test.store().load_session(one.digest).await, Ok(Some(one.clone())));
+    assert_eq!(test.store().load_session(other.digest).await, Ok(Some(other.clone())));
+    assert_eq!(test.store().load_session(SessionDigest([3; 32])).await, Ok(None));
     let changed = SessionRecord { app: AppId::generate(), ..one.clone() };
-    world.store().open_session(changed).await.unwrap();
-    assert_eq!(world.store().load_session(one.digest).await, Ok(Some(one)), "what it stands for never changes");
+    test.store().open_session(changed).await.unwrap();
+    assert_eq!(test.store().load_session(one.digest).await, Ok(Some(one)), "what it stands for never changes");
 }
 
-pub(crate) async fn a_session_ends_when_it_was_idle_for_too_long_and_is_not_brought_back(world: &impl World) {
-    let one = session(world, 1);
-    world.store().open_session(one.clone()).await.unwrap();
-    world.advance(IDLE - MOMENT);
-    assert!(world.store().load_session(one.digest).await.unwrap().is_some());
-    world.advance(MOMENT);
+pub(crate) async fn a_session_ends_when_it_was_idle_for_too_long_and_is_not_brought_back(test: &impl TestStore) {
+    let one = session(test, 1);
+    test.store().open_session(one.clone()).await.unwrap();
+    test.advance(IDLE - MOMENT);
+    assert!(test.store().load_session(one.digest).await.unwrap().is_some());
+    test.advance(MOMENT);
     for _ in 0..2 {
-        assert_eq!(world.store().load_session(one.digest).await, Ok(None));
-        assert_eq!(world.store().prolong_session(one.digest, world.now() + IDLE).await, Ok(false));
-        while world.store().sweep(RETENTION, 1).await.unwrap() != Swept::default() {}
+        assert_eq!(test.store().load_session(one.digest).await, Ok(None));
+        assert_eq!(test.store().prolong_session(one.digest, test.now() + IDLE).await, Ok(false));
+        while test.store().sweep(RETENTION, 1).await.unwrap() != Swept::default() {}
     }
 }
 
-pub(crate) async fn use_prolongs_a_session_and_never_beyond_its_end(world: &impl World) {
-    let one = session(world, 1);
-    world.store().open_session(one.clone()).await.unwrap();
+pub(crate) async fn use_prolongs_a_session_and_never_beyond_its_end(test: &impl TestStore) {
+    let one = session(test, 1);
+    test.store().open_session(one.clone()).await.unwrap();
     let until = |loaded: Option<SessionRecord>| loaded.map(|session| session.idle_until);
-    world.advance(IDLE - MOMENT);
-    assert_eq!(world.store().prolong_session(one.digest, world.now() + IDLE).await, Ok(true));
-    let prolonged = world.now() + IDLE;
-    assert_eq!(until(world.store().load_session(one.digest).await.unwrap()), Some(prolonged));
-    assert_eq!(world.store().prolong_session(one.digest, world.now()).await, Ok(true));
-    assert_eq!(until(world.store().load_session(one.digest).await.unwrap()), Some(prolonged), "nothing shortens it");
-    world.advance(IDLE - MOMENT);
-    assert_eq!(world.store().prolong_session(one.digest, world.now() + IDLE).await, Ok(true));
-    let last = world.store().load_session(one.digest).await.unwrap().unwrap();
+    test.advance(IDLE - MOMENT);
+    assert_eq!(test.store().prolong_session(one.digest, test.now() + IDLE).await, Ok(true));
+    let prolonged = test.now() + IDLE;
+    assert_eq!(until(test.store().load_session(one.digest).await.unwrap()), Some(prolonged));
+    assert_eq!(test.store().prolong_session(one.digest, test.now()).await, Ok(true));
+    assert_eq!(until(test.store().load_session(one.digest).await.unwrap()), Some(prolonged), "nothing shortens it");
+    test.advance(IDLE - MOMENT);
+    assert_eq!(test.store().prolong_session(one.digest, test.now() + IDLE).await, Ok(true));
+    let last = test.store().load_session(one.digest).await.unwrap().unwrap();
     assert_eq!((last.idle_until, last.ends_at), (one.ends_at, one.ends_at));
-    world.advance(one.ends_at.since(world.now()));
-    assert_eq!(world.store().load_session(one.digest).await, Ok(None));
-    assert_eq!(world.store().prolong_session(SessionDigest([9; 32]), prolonged).await, Ok(false));
+    test.advance(one.ends_at.since(test.now()));
+    assert_eq!(test.store().load_session(one.digest).await, Ok(None));
+    assert_eq!(test.store().prolong_session(SessionDigest([9; 32]), prolonged).await, Ok(false));
 }
 
-pub(crate) async fn a_session_that_was_ended_is_gone_at_once(world: &impl World) {
-    let (one, other) = (session(world, 1), session(world, 2));
-    world.store().open_session(one.clone()).await.unwrap();
-    world.store().open_session(other.clone()).await.unwrap();
+pub(crate) async fn a_session_that_was_ended_is_gone_at_once(test: &impl TestStore) {
+    let (one, other) = (session(test, 1), session(test, 2));
+    test.store().open_session(one.clone()).await.unwrap();
+    test.store().open_session(other.clone()).await.unwrap();
     for _ in 0..2 {
-        world.store().end_session(one.digest).await.unwrap();
-        assert_eq!(world.store().load_session(one.digest).await, Ok(None));
-        assert_eq!(world.store().prolong_session(one.digest, world.now() + IDLE).await, Ok(false));
+        test.store().end_session(one.digest).await.unwrap();
+        assert_eq!(test.store().load_session(one.digest).await, Ok(None));
+        assert_eq!(test.store().prolong_session(one.digest, test.now() + IDLE).await, Ok(false));
     }
-    assert!(world.store().load_session(other.digest).await.unwrap().is_some());
+    assert!(test.store().load_session(other.digest).await.unwrap().is_some());
 }

@@ -81,7 +81,7 @@ impl Flows for EmbeddedStore {
 }
 
 fn open(db: &Database<'_>, opening: &Opening) -> rusqlite::Result<OpenFlowOutcome> {
-    let Opening { id, client, app, standing, payload, until, lapses_at, idempotency } = opening;
+    let Opening { id, client, app, state, payload, until, lapses_at, idempotency } = opening;
     if db.any(KNOWN, [id.as_bytes()])? {
         return Ok(OpenFlowOutcome::Opened);
     }
@@ -94,7 +94,7 @@ fn open(db: &Database<'_>, opening: &Opening) -> rusqlite::Result<OpenFlowOutcom
     let Some(client) = account(db, client)? else { return Ok(OpenFlowOutcome::ClientNotFound) };
     let (until, lapses_at) = (until.millis(), lapses_at.map(Timestamp::millis));
     let latest = payload.as_ref().map(|_| PROGRESS.0);
-    db.change(OPEN, params![id.as_bytes(), client.row, app.as_str(), until, lapses_at, latest, standing])?;
+    db.change(OPEN, params![id.as_bytes(), client.row, app.as_str(), until, lapses_at, latest, state])?;
     if let Some(payload) = payload {
         db.first(REPORT, params![id.as_bytes(), PROGRESS.0, until, payload], |_| Ok(()))?;
     }
@@ -106,7 +106,7 @@ fn find(db: &Database<'_>, id: FlowId, fetch: Option<DedupDigest>) -> rusqlite::
     let now = db.now();
     let read = |row: &Row<'_>| {
         Ok(StoredFlow {
-            standing: row.get(0)?,
+            state: row.get(0)?,
             fetch: row.get(1)?,
             version: unsigned(row, 2)?,
             until: time(row, 3)?,
@@ -129,18 +129,18 @@ fn commit(db: &Database<'_>, commit: &Commit) -> rusqlite::Result<CommitOutcome>
         return Ok(CommitOutcome::KeyTaken);
     }
     match change {
-        Change::Flow(standing) => {
-            let row = params![id, version, until, lapses_at.map(Timestamp::millis), name.0, standing, now.millis()];
+        Change::Flow(state) => {
+            let row = params![id, version, until, lapses_at.map(Timestamp::millis), name.0, state, now.millis()];
             if db.change(CHANGE_FLOW, row)? == 0 {
                 return Ok(CommitOutcome::Conflict);
             }
             // Polls show the new payload instead of this one.
             db.change(FORGET, params![id, PROGRESS.0])?;
         }
-        Change::Fetch(fetch, standing) => {
+        Change::Fetch(fetch, state) => {
             let found = db.first(CHANGE_FETCH, params![id, version, until, now.millis()], |row| row.get::<_, i64>(0))?;
             let Some(flow) = found else { return Ok(CommitOutcome::Conflict) };
-            db.change(FETCH, params![flow, fetch.0, standing])?;
+            db.change(FETCH, params![flow, fetch.0, state])?;
         }
     }
     if webhook {

@@ -76,7 +76,7 @@ pub(crate) struct Conclusion {
     pub(crate) refused: Option<EventRefusal>,
     /// The row of the guest's registration.
     pub(crate) registration: Option<i64>,
-    /// Where the registration is reported at this moment.
+    /// Where the registration is reported.
     pub(crate) address: Option<Target>,
 }
 
@@ -128,24 +128,4 @@ pub(crate) fn list(db: &Database<'_>, id: EventId, rows: Rows) -> rusqlite::Resu
         items.push(Registration { txn: TxnId::from_bytes(row.get(0)?), verified_at: time(row, 1)?, outcome });
     }
     Ok(Page { items, total: total.into() })
-}
-
-/// The stored number of a refusal.
-pub(crate) const fn refusal_number(refusal: EventRefusal) -> i64 {
-    match refusal {
-        EventRefusal::Disabled => 0,
-        EventRefusal::Expired => 1,
-        EventRefusal::Full => 2,
-    }
-}
-
-/// The refusal in a column, if there is one.
-pub(crate) fn refusal(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<EventRefusal>> {
-    Ok(match row.get::<_, Option<i64>>(index)? {
-        None => None,
-        Some(0) => Some(EventRefusal::Disabled),
-        Some(1) => Some(EventRefusal::Expired),
-        Some(2) => Some(EventRefusal::Full),
-        Some(_) => return Err(unreadable("a refusal is of no known kind")),
-    })
 }

@@ -75,7 +75,7 @@ pub(crate) struct Opening {
     pub(crate) id: FlowId,
     pub(crate) client: ClientId,
     pub(crate) app: AppId,
-    pub(crate) standing: Vec<u8>,
+    pub(crate) state: Vec<u8>,
     pub(crate) payload: Option<Vec<u8>>,
     pub(crate) until: Timestamp,
     pub(crate) lapses_at: Option<Timestamp>,
@@ -91,14 +91,14 @@ impl Opening {
             sealed(vault, opened.id, PROGRESS, &payload, length)
         };
         let payload = payload.map(seal).transpose()?;
-        let standing = seal_of_flow(vault, opened.id, &flow)?;
+        let state = seal_of_flow(vault, opened.id, &flow)?;
         let (client, app, lapses_at) = (opened.client.clone(), opened.app.clone(), flow.deadline());
-        Ok(Self { id: opened.id, client, app, standing, payload, until, lapses_at, idempotency })
+        Ok(Self { id: opened.id, client, app, state, payload, until, lapses_at, idempotency })
     }
 
     /// Bytes to be written, roughly.
     pub(crate) fn weight(&self) -> usize {
-        self.standing.len() + self.payload.as_ref().map_or(0, Vec::len) + weight(self.idempotency.as_ref())
+        self.state.len() + self.payload.as_ref().map_or(0, Vec::len) + weight(self.idempotency.as_ref())
     }
 }
 

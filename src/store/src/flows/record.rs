@@ -14,7 +14,7 @@ use crate::vault::{Vault, VaultError};
 #[derive(Debug, PartialEq)]
 pub struct FlowRecord {
     /// Its state.
-    pub standing: FlowState,
+    pub state: FlowState,
     /// Until when it is kept.
     pub kept_until: Timestamp,
     /// The latest report of the flow itself; for a document to be signed, what it was opened with
@@ -26,7 +26,7 @@ pub struct FlowRecord {
 #[derive(Debug, PartialEq)]
 pub struct FlowDeliveries {
     /// Its state.
-    pub standing: FlowState,
+    pub state: FlowState,
     /// Until when it is kept.
     pub kept_until: Timestamp,
     /// Its deliveries, in the order in which they were queued.
@@ -48,14 +48,8 @@ impl SealedPayload {
 
     /// Bytes of the ciphertext, a few more than of the payload.
     #[must_use]
-    pub const fn len(&self) -> usize {
+    pub const fn size(&self) -> usize {
         self.bytes.len()
-    }
-
-    /// Whether there is no ciphertext.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
     }
 
     /// The JSON, byte for byte as it is sent.

@@ -45,7 +45,7 @@ pub(crate) trait FlowStorage: Send + Sync + 'static {
 
 /// A flow as it was read.
 pub(crate) struct StoredFlow {
-    pub(crate) standing: Vec<u8>,
+    pub(crate) state: Vec<u8>,
     pub(crate) fetch: Option<Vec<u8>>,
     /// Rises with every change.
     pub(crate) version: u64,
@@ -114,7 +114,7 @@ pub(crate) async fn report<S: FlowStorage>(storage: Arc<S>, report: ReportFlow) 
     let (id, app, fetch) = (report.flow(), report.app().clone(), report.fetch_key().map(|name| digest_of(&name)));
     for _ in 0..ATTEMPTS {
         let Some(stored) = storage.find(id, fetch).await? else { return Ok(ReportFlowOutcome::NotFound) };
-        let flow: FlowState = open_of_flow(storage.vault(), id, &stored.standing)?;
+        let flow: FlowState = open_of_flow(storage.vault(), id, &stored.state)?;
         let admitted = match report.admit(&flow) {
             Ok(admitted) => admitted,
             Err(refusal) => return Ok(refused(refusal)),
@@ -140,7 +140,7 @@ const fn refused(refusal: ReportRefusal) -> ReportFlowOutcome {
 pub(crate) async fn lapse<S: FlowStorage>(storage: Arc<S>, id: FlowId, result_ttl: Duration) -> Result<LapseFlowOutcome, StoreError> {
     for _ in 0..ATTEMPTS {
         let Some(stored) = storage.find(id, None).await? else { return Ok(LapseFlowOutcome::NotFound) };
-        let flow: FlowState = open_of_flow(storage.vault(), id, &stored.standing)?;
+        let flow: FlowState = open_of_flow(storage.vault(), id, &stored.state)?;
         let due = flow.deadline().is_some_and(|deadline| deadline <= stored.now);
         let (true, Some(latest), FlowState::ESign(document)) = (due, stored.latest, &flow) else { return Ok(LapseFlowOutcome::NotDue) };
         // It is missing when it was replaced after the flow was read: the flow has changed.
@@ -162,8 +162,8 @@ pub(crate) async fn lapse<S: FlowStorage>(storage: Arc<S>, id: FlowId, result_tt
 pub(crate) async fn load<S: FlowStorage>(storage: Arc<S>, id: FlowId, app: AppId) -> Result<Option<FlowRecord>, StoreError> {
     for _ in 0..ATTEMPTS {
         let Some(stored) = storage.find(id, None).await? else { return Ok(None) };
-        let standing: FlowState = open_of_flow(storage.vault(), id, &stored.standing)?;
-        if standing.header().app != app {
+        let state: FlowState = open_of_flow(storage.vault(), id, &stored.state)?;
+        if state.header().app != app {
             return Ok(None);
         }
         let latest = match stored.latest {
@@ -175,7 +175,7 @@ pub(crate) async fn load<S: FlowStorage>(storage: Arc<S>, id: FlowId, app: AppId
                 None => None,
             },
         };
-        return Ok(Some(FlowRecord { standing, kept_until: stored.until, latest }));
+        return Ok(Some(FlowRecord { state, kept_until: stored.until, latest }));
     }
     Err(StoreError::Overloaded)
 }
@@ -183,10 +183,10 @@ pub(crate) async fn load<S: FlowStorage>(storage: Arc<S>, id: FlowId, app: AppId
 /// A flow with its deliveries.
 pub(crate) async fn deliveries<S: FlowStorage>(storage: Arc<S>, id: FlowId) -> Result<Option<FlowDeliveries>, StoreError> {
     let Some(stored) = storage.find(id, None).await? else { return Ok(None) };
-    let standing = open_of_flow(storage.vault(), id, &stored.standing)?;
+    let state = open_of_flow(storage.vault(), id, &stored.state)?;
     let mut deliveries = storage.deliveries(id).await?;
     deliveries.sort_unstable_by_key(|queued| queued.delivery.id);
-    Ok(Some(FlowDeliveries { standing, kept_until: stored.until, deliveries }))
+    Ok(Some(FlowDeliveries { state, kept_until: stored.until, deliveries }))
 }
 
 /// Lets the domain decide, and writes what follows.
@@ -239,7 +239,7 @@ async fn write<S: FlowStorage>(
     Ok(Attempt::Accepted { flow: Box::new(flow), queued })
 }
 
-/// Where a webhook goes at this moment.
+/// The current URL of a webhook.
 async fn address<S: FlowStorage>(storage: &S, target: WebhookTarget<'_>, app: AppId) -> Result<Option<WebhookUrl>, StoreError> {
     if let WebhookTarget::ESign { response_url: Some(own) } = target {
         return Ok(Some(own.clone()));

@@ -10,8 +10,8 @@ use sakshi_domain::event::{Event, EventCounts, EventPatch, EventRefusal};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 
-use super::{Habits, Words, answers};
-use crate::conformance::World;
+use super::{AnswerFuture, Behaviour, answers};
+use crate::conformance::TestStore;
 use crate::conformance::fixture::{
     EVENT, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, created, declining, event, grant, passing, places, scan,
 };
@@ -51,7 +51,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
 /// The answer to a scan: whether the guest passed, was registered, and until when it can be read.
 type Answer = (bool, bool, Timestamp);
 
-/// What a store must answer, in as few words as possible.
+/// The model of what a store must answer.
 struct Model {
     credits: u64,
     spent: u64,
@@ -75,8 +75,8 @@ impl Model {
         }
     }
 
-    fn expect(&mut self, habits: Habits, step: &Step, now: Timestamp) -> String {
-        if habits.expires {
+    fn expect(&mut self, behaviour: Behaviour, step: &Step, now: Timestamp) -> String {
+        if behaviour.expires {
             self.sweep(now);
         }
         let refusal = self.refusal(now);
@@ -134,10 +134,10 @@ impl Model {
     }
 }
 
-/// Hands the step to the store at once; its answer in the words of the model.
-fn carry_out(world: &impl World, event: &Event, ids: &[TxnId], number: usize, step: &Step) -> Words {
-    let store = world.store();
-    let patched = |patch| -> Words {
+/// Calls the store with a step; the answer is in the terms of the model.
+fn execute(test: &impl TestStore, event: &Event, ids: &[TxnId], number: usize, step: &Step) -> AnswerFuture {
+    let store = test.store();
+    let patched = |patch| -> AnswerFuture {
         let patched = store.patch_event(event.id, event.app.clone(), patch);
         Box::pin(async move {
             match patched.await.unwrap() {
@@ -149,7 +149,7 @@ fn carry_out(world: &impl World, event: &Event, ids: &[TxnId], number: usize, st
     };
     match *step {
         Step::Scan { slot } => {
-            let mut open = scan(world, event);
+            let mut open = scan(test, event);
             Arc::make_mut(&mut open.pending).id = ids[slot];
             let opened = store.open_transaction(open);
             Box::pin(async move { words_of_scan(&opened.await.unwrap()) })
@@ -162,7 +162,7 @@ fn carry_out(world: &impl World, event: &Event, ids: &[TxnId], number: usize, st
         Step::Cap { places: count } => patched(EventPatch { max_guests: Some(places(count.into())), ..EventPatch::default() }),
         Step::Enable { active } => patched(EventPatch { is_active: Some(active), ..EventPatch::default() }),
         Step::Extend { minutes } => {
-            let end = world.now() + Duration::from_secs(minutes * 60);
+            let end = test.now() + Duration::from_secs(minutes * 60);
             patched(EventPatch { expires_at: Some(end), ..EventPatch::default() })
         }
         Step::Grant { credits } => {
@@ -200,40 +200,40 @@ fn words_of_answer(outcome: &CompleteOutcome) -> String {
     }
 }
 
-async fn agree(world: &impl World, event: &Event, ids: &[TxnId], model: &Model) {
-    let now = world.store().load_event(event.id).await.unwrap().unwrap();
-    assert_eq!(now.counts, model.counts(world.now()));
+async fn agree(test: &impl TestStore, event: &Event, ids: &[TxnId], model: &Model) {
+    let now = test.store().load_event(event.id).await.unwrap().unwrap();
+    assert_eq!(now.counts, model.counts(test.now()));
     assert!(now.counts.registrations <= now.terms.max_guests.get());
-    let listed = world.store().list_registrations(event.id, ALL.into()).await.unwrap();
+    let listed = test.store().list_registrations(event.id, ALL.into()).await.unwrap();
     let expected: Vec<TxnId> = model.registered.iter().map(|slot| ids[*slot]).collect();
     assert_eq!(listed.items.iter().map(|guest| guest.txn).collect::<Vec<_>>(), expected);
     let subjects: Vec<Subject> = expected.into_iter().map(Into::into).collect();
-    let due = world.store().due_deliveries(None, None, 10_000).await.unwrap();
+    let due = test.store().due_deliveries(None, None, 10_000).await.unwrap();
     assert_eq!(due.into_iter().map(|delivery| delivery.subject).collect::<Vec<_>>(), subjects, "one webhook for each registration");
-    assert_eq!(audited_balance(world, &event.client).await, model.credits);
-    let audit = world.store().audit().await.unwrap().remove(0);
+    assert_eq!(audited_balance(test, &event.client).await, model.credits);
+    let audit = test.store().audit().await.unwrap().remove(0);
     assert_eq!(audit.entries, model.spent + model.granted, "one credit for each scan");
 }
 
-/// Carries the steps out on a fresh store that keeps events as [`KEPT`] says, and compares each answer
+/// Executes the steps on a fresh store that keeps events as [`KEPT`] says, and compares each answer
 /// with the model's.
-pub(crate) async fn compare(world: &impl World, habits: Habits, steps: Vec<Step>) {
-    let client = client_with(world, 6).await;
-    let event = created(world, event(world, &client, 3)).await;
+pub(crate) async fn compare(test: &impl TestStore, behaviour: Behaviour, steps: Vec<Step>) {
+    let client = client_with(test, 6).await;
+    let event = created(test, event(test, &client, 3)).await;
     let ids: Vec<TxnId> = (0..SLOTS).map(|_| TxnId::generate(client.partition(), 7)).collect();
-    let end = world.now() + EVENT;
+    let end = test.now() + EVENT;
     let (scans, registered) = (BTreeMap::new(), Vec::new());
     let mut model = Model { credits: 6, spent: 0, granted: 1, active: true, end, cap: 3, scans, abandoned_and_gone: 0, registered };
     let mut number = 0;
     for group in steps.split_inclusive(|step| matches!(step, Step::Advance { .. })) {
-        let expected: Vec<String> = group.iter().map(|step| model.expect(habits, step, world.now())).collect();
-        let calls = group.iter().zip(number..).map(|(step, at)| carry_out(world, &event, &ids, at, step));
-        assert_eq!(answers(habits, calls).await, expected, "{group:?}");
-        agree(world, &event, &ids, &model).await;
+        let expected: Vec<String> = group.iter().map(|step| model.expect(behaviour, step, test.now())).collect();
+        let calls = group.iter().zip(number..).map(|(step, at)| execute(test, &event, &ids, at, step));
+        assert_eq!(answers(behaviour, calls).await, expected, "{group:?}");
+        agree(test, &event, &ids, &model).await;
         number += group.len();
         if let Some(Step::Advance { seconds }) = group.last() {
-            world.advance(Duration::from_secs(*seconds));
-            agree(world, &event, &ids, &model).await;
+            test.advance(Duration::from_secs(*seconds));
+            agree(test, &event, &ids, &model).await;
         }
     }
 }

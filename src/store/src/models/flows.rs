@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{Habits, Words, answers};
+use super::{AnswerFuture, Behaviour, answers};
 use crate::ReportFlowOutcome;
-use crate::conformance::World;
+use crate::conformance::TestStore;
 use crate::conformance::flow_fixture::{Flow, Told, locker, opened, party, registered, told, wealth};
 
 /// A report of the locker flow or the wealth-data flow.
@@ -21,7 +21,7 @@ pub(crate) fn step() -> impl Strategy<Value = Told> {
     ]
 }
 
-/// What was taken in under each key, and what the locker's poll shows.
+/// What was accepted under each key, and what the locker's poll shows.
 #[derive(Default)]
 struct Model {
     sent: BTreeMap<String, (&'static str, u8)>,
@@ -59,9 +59,9 @@ fn moves(from: Option<&str>, to: &str) -> bool {
     }
 }
 
-fn carry_out(world: &impl World, locker: &Flow, wealth: &Flow, report: Told) -> Words {
+fn execute(test: &impl TestStore, locker: &Flow, wealth: &Flow, report: Told) -> AnswerFuture {
     let flow = if matches!(report, Told::Locker(..)) { locker } else { wealth };
-    let reported = world.store().report_flow(told(flow, report));
+    let reported = test.store().report_flow(told(flow, report));
     Box::pin(async move {
         match reported.await.unwrap() {
             ReportFlowOutcome::Accepted { queued: Some(_), .. } => "queued",
@@ -75,31 +75,31 @@ fn carry_out(world: &impl World, locker: &Flow, wealth: &Flow, report: Told) -> 
 }
 
 /// Makes the reports one after the other and compares each answer with the model's.
-pub(crate) async fn compare(world: &impl World, steps: Vec<Told>) {
-    let party = party(world).await;
-    registered(world, &party).await;
-    let (locker, wealth) = (opened(world, locker(world, &party)).await, opened(world, wealth(world, &party)).await);
+pub(crate) async fn compare(test: &impl TestStore, steps: Vec<Told>) {
+    let party = party(test).await;
+    registered(test, &party).await;
+    let (locker, wealth) = (opened(test, locker(test, &party)).await, opened(test, wealth(test, &party)).await);
     let mut model = Model::default();
     let expected: Vec<_> = steps.iter().map(|report| model.expect(*report)).collect();
-    let one_by_one = Habits { in_order: false, expires: true };
-    let calls = steps.iter().map(|report| carry_out(world, &locker, &wealth, *report));
+    let one_by_one = Behaviour { in_order: false, expires: true };
+    let calls = steps.iter().map(|report| execute(test, &locker, &wealth, *report));
     assert_eq!(answers(one_by_one, calls).await, expected, "{steps:?}");
-    let due = world.store().due_deliveries(None, None, 1_000).await.unwrap();
+    let due = test.store().due_deliveries(None, None, 1_000).await.unwrap();
     let subjects: BTreeSet<_> = due.iter().map(|delivery| delivery.subject).collect();
     assert_eq!((due.len(), subjects.len()), (model.sent.len(), model.sent.len()));
 }
 
 /// Makes the reports all at once: whatever wins, each key has one delivery at most.
-pub(crate) async fn race(world: &impl World, steps: Vec<Told>) {
-    let party = party(world).await;
-    registered(world, &party).await;
-    let (locker, wealth) = (opened(world, locker(world, &party)).await, opened(world, wealth(world, &party)).await);
-    let calls: Vec<_> = steps.iter().map(|report| carry_out(world, &locker, &wealth, *report)).collect();
+pub(crate) async fn race(test: &impl TestStore, steps: Vec<Told>) {
+    let party = party(test).await;
+    registered(test, &party).await;
+    let (locker, wealth) = (opened(test, locker(test, &party)).await, opened(test, wealth(test, &party)).await);
+    let calls: Vec<_> = steps.iter().map(|report| execute(test, &locker, &wealth, *report)).collect();
     let answered = futures_util::future::join_all(calls).await;
     let queued: Vec<_> = steps.iter().zip(&answered).filter(|(_, answer)| *answer == "queued").map(|(report, _)| key(*report)).collect();
     let keys: BTreeSet<_> = queued.iter().collect();
     assert_eq!(keys.len(), queued.len(), "{steps:?} {answered:?}");
-    assert_eq!(world.store().due_deliveries(None, None, 1_000).await.unwrap().len(), queued.len());
+    assert_eq!(test.store().due_deliveries(None, None, 1_000).await.unwrap().len(), queued.len());
 }
 
 fn key(report: Told) -> String {

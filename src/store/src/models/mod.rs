@@ -9,20 +9,20 @@ use std::pin::Pin;
 
 use futures_util::future::join_all;
 
-/// What a store under test does otherwise than another, within what the trait allows.
+/// Where stores differ, within what the trait allows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Habits {
-    /// Calls that are made together are carried out in the order in which they were made.
+pub(crate) struct Behaviour {
+    /// Calls that are made together are executed in the order in which they were made.
     pub(crate) in_order: bool,
-    /// Records go by themselves when their time has passed, and leave nothing to sweep.
+    /// Records expire by themselves when their time has passed, and leave nothing to sweep.
     pub(crate) expires: bool,
 }
 
-type Words = Pin<Box<dyn Future<Output = String>>>;
+type AnswerFuture = Pin<Box<dyn Future<Output = String>>>;
 
-/// Makes calls together where their order is kept, else one after the other; their answers.
-async fn answers(habits: Habits, calls: impl Iterator<Item = Words>) -> Vec<String> {
-    if habits.in_order {
+/// Makes calls together where their order is kept, otherwise one after the other; returns their answers.
+async fn answers(behaviour: Behaviour, calls: impl Iterator<Item = AnswerFuture>) -> Vec<String> {
+    if behaviour.in_order {
         return join_all(calls).await;
     }
     let mut answers = Vec::new();

@@ -9,8 +9,8 @@ use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::time::Timestamp;
 
-use super::{Habits, Words, answers};
-use crate::conformance::World;
+use super::{AnswerFuture, Behaviour, answers};
+use crate::conformance::TestStore;
 use crate::conformance::fixture::{RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completing, opening_with_hook};
 use crate::{CompleteOutcome, CreditOutcome, OpenOutcome};
 
@@ -34,7 +34,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a store must answer, in as few words as possible.
+/// The model of what a store must answer.
 #[derive(Default)]
 struct Model {
     balance: i64,
@@ -45,8 +45,8 @@ struct Model {
 }
 
 impl Model {
-    fn expect(&mut self, habits: Habits, step: &Step, now: Timestamp) -> String {
-        if habits.expires {
+    fn expect(&mut self, behaviour: Behaviour, step: &Step, now: Timestamp) -> String {
+        if behaviour.expires {
             self.sweep(now);
         }
         match *step {
@@ -98,16 +98,16 @@ const fn has_hook(slot: usize) -> bool {
     slot.is_multiple_of(2)
 }
 
-/// Hands the step to the store at once; its answer in the words of the model.
-fn carry_out(world: &impl World, client: &ClientId, ids: &[TxnId], step: &Step) -> Words {
-    let store = world.store();
+/// Calls the store with a step; the answer is in the terms of the model.
+fn execute(test: &impl TestStore, client: &ClientId, ids: &[TxnId], step: &Step) -> AnswerFuture {
+    let store = test.store();
     match *step {
         Step::Move { kind, amount, reference } => {
             let moved = store.move_credits(client.clone(), CreditMove { kind, amount, reference: reference.to_string() });
             Box::pin(async move { words_of_move(&moved.await.unwrap()) })
         }
         Step::Open { slot } => {
-            let mut open = opening_with_hook(world, client, has_hook(slot).then_some("https://a.example/"));
+            let mut open = opening_with_hook(test, client, has_hook(slot).then_some("https://a.example/"));
             Arc::make_mut(&mut open.pending).id = ids[slot];
             let opened = store.open_transaction(open);
             Box::pin(async move { words_of_open(&opened.await.unwrap()) })
@@ -154,22 +154,22 @@ fn words_of_completion(outcome: &CompleteOutcome) -> String {
     }
 }
 
-/// Carries the steps out on a fresh store and compares each answer with the model's.
-pub(crate) async fn compare(world: &impl World, habits: Habits, steps: Vec<Step>) {
-    let client = client_with(world, 0).await;
+/// Executes the steps on a fresh store and compares each answer with the model's.
+pub(crate) async fn compare(test: &impl TestStore, behaviour: Behaviour, steps: Vec<Step>) {
+    let client = client_with(test, 0).await;
     let ids: Vec<TxnId> = (0..12).map(|lane| TxnId::generate(client.partition(), lane)).collect();
     let mut model = Model::default();
     for group in steps.split_inclusive(|step| matches!(step, Step::Advance { .. })) {
-        let expected: Vec<String> = group.iter().map(|step| model.expect(habits, step, world.now())).collect();
-        let answered = answers(habits, group.iter().map(|step| carry_out(world, &client, &ids, step))).await;
+        let expected: Vec<String> = group.iter().map(|step| model.expect(behaviour, step, test.now())).collect();
+        let answered = answers(behaviour, group.iter().map(|step| execute(test, &client, &ids, step))).await;
         assert_eq!(answered, expected, "{group:?}");
-        assert_eq!(audited_balance(world, &client).await, u64::try_from(model.balance).unwrap());
+        assert_eq!(audited_balance(test, &client).await, u64::try_from(model.balance).unwrap());
         if let Some(Step::Advance { minutes }) = group.last() {
-            world.advance(Duration::from_secs(minutes * 60));
+            test.advance(Duration::from_secs(minutes * 60));
         }
     }
-    let audit = world.store().audit().await.unwrap().remove(0);
+    let audit = test.store().audit().await.unwrap().remove(0);
     assert_eq!(audit.entries, model.debits + model.moved.len() as u64);
-    let due = world.store().due_deliveries(None, None, 10_000).await.unwrap();
+    let due = test.store().due_deliveries(None, None, 10_000).await.unwrap();
     assert_eq!(due.len() as u64, model.queued);
 }

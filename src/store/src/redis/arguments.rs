@@ -9,64 +9,36 @@ pub(crate) trait Argument {
     fn argument(self) -> Vec<u8>;
 }
 
-impl Argument for Vec<u8> {
-    fn argument(self) -> Vec<u8> {
-        self
-    }
-}
-
-impl Argument for String {
-    fn argument(self) -> Vec<u8> {
-        self.into_bytes()
-    }
-}
-
-impl Argument for &str {
-    fn argument(self) -> Vec<u8> {
-        self.as_bytes().to_vec()
-    }
-}
-
-impl Argument for &[u8] {
-    fn argument(self) -> Vec<u8> {
-        self.to_vec()
-    }
-}
-
-impl<const N: usize> Argument for &[u8; N] {
-    fn argument(self) -> Vec<u8> {
-        self.to_vec()
-    }
-}
-
-impl Argument for bool {
-    fn argument(self) -> Vec<u8> {
-        vec![if self { b'1' } else { b'0' }]
-    }
-}
-
-macro_rules! number_arguments {
-    ($($number:ty),+) => {
-        $(impl Argument for $number {
+macro_rules! arguments_from {
+    ($($type:ty: $to_bytes:expr;)+) => {
+        $(impl Argument for $type {
             fn argument(self) -> Vec<u8> {
-                self.to_string().into_bytes()
+                let to_bytes: fn($type) -> Vec<u8> = $to_bytes;
+                to_bytes(self)
             }
         })+
     };
 }
 
-number_arguments!(i64, u64, u32, u16, usize);
-
-impl Argument for Timestamp {
-    fn argument(self) -> Vec<u8> {
-        self.millis().argument()
-    }
+arguments_from! {
+    Vec<u8>: |bytes| bytes;
+    &[u8]: <[u8]>::to_vec;
+    String: String::into_bytes;
+    &str: |text| text.as_bytes().to_vec();
+    bool: |yes| vec![if yes { b'1' } else { b'0' }];
+    i64: |number| number.to_string().into_bytes();
+    u64: |number| number.to_string().into_bytes();
+    u32: |number| number.to_string().into_bytes();
+    u16: |number| number.to_string().into_bytes();
+    usize: |number| number.to_string().into_bytes();
+    // Both are milliseconds.
+    Timestamp: |at| at.millis().argument();
+    Duration: |span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX).argument();
 }
 
-/// Milliseconds.
-impl Argument for Duration {
+impl<const N: usize> Argument for &[u8; N] {
     fn argument(self) -> Vec<u8> {
-        u64::try_from(self.as_millis()).unwrap_or(u64::MAX).argument()
+        self.to_vec()
     }
 }
 

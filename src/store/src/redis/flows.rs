@@ -37,14 +37,14 @@ fn listed(lapses_at: Option<Timestamp>) -> Option<Timestamp> {
 impl Flows for RedisStore {
     fn open_flow(&self, open: OpenFlow) -> StoreFuture<OpenFlowOutcome> {
         self.run(|store| async move {
-            let Opening { id, client, app, standing, payload, until, lapses_at, idempotency } = Opening::of(&store.vault, open)?;
+            let Opening { id, client, app, state, payload, until, lapses_at, idempotency } = Opening::of(&store.vault, open)?;
             let partition = id.partition();
             let kept = keys::idempotency(partition, idempotency.as_ref().map(|kept| &kept.scope.digest));
             let progress = keys::report(id, PROGRESS);
             let keys = vec![keys::flow(id), keys::client(partition, &client), kept, progress, keys::lapsing(partition)];
             let [request, answer, ends] = asked(idempotency.as_ref());
             let (app, lapses_at) = (app.as_str(), listed(lapses_at));
-            let args = arguments![id.as_bytes(), app, standing, payload, &PROGRESS.0, until, lapses_at, request, answer, ends];
+            let args = arguments![id.as_bytes(), app, state, payload, &PROGRESS.0, until, lapses_at, request, answer, ends];
             let mut answer = Fields::of("the answer to an opening", store.call(&OPEN_FLOW, keys, args).await?)?;
             Ok(match answer.text()?.as_str() {
                 "opened" => OpenFlowOutcome::Opened,
@@ -126,10 +126,10 @@ impl FlowStorage for Shared {
         let fetch = fetch.map(|name| name.0.to_vec());
         let answer = self.call(&LOAD_FLOW, vec![keys::flow(id)], arguments![fetch]).await?;
         let Some(mut fields) = Fields::maybe("a flow", answer)? else { return self.absent(None).await };
-        let (standing, fetch, version, until) = (fields.bytes()?, fields.optional()?, fields.parsed()?, fields.time()?);
+        let (state, fetch, version, until) = (fields.bytes()?, fields.optional()?, fields.parsed()?, fields.time()?);
         let name = |bytes: Vec<u8>| bytes.try_into().map(DedupDigest).map_err(|_| unreadable("a flow"));
         let latest = fields.optional()?.map(name).transpose()?;
-        Ok(Some(StoredFlow { standing, fetch, version, until, latest, now: fields.time()? }))
+        Ok(Some(StoredFlow { state, fetch, version, until, latest, now: fields.time()? }))
     }
 
     async fn payload(&self, id: FlowId, name: DedupDigest) -> Result<Option<Vec<u8>>, StoreError> {
@@ -150,9 +150,9 @@ impl FlowStorage for Shared {
         let (report, progress) = (keys::report(id, name), keys::report(id, PROGRESS));
         let keys =
             vec![keys::flow(id), report, progress, keys::outbox(partition), keys::lapsing(partition), keys::webhook(partition, name)];
-        let (standing, fetch, fetched) = match change {
-            Change::Flow(standing) => (Some(standing), None, None),
-            Change::Fetch(name, standing) => (None, Some(name.0.to_vec()), Some(standing)),
+        let (state, fetch, fetched) = match change {
+            Change::Flow(state) => (Some(state), None, None),
+            Change::Fetch(name, state) => (None, Some(name.0.to_vec()), Some(state)),
         };
         let (origin, address) = target.map(|target| (target.origin, target.address)).unzip();
         let (call, node) = (Uuid::new_v4(), self.node.to_string());
@@ -162,7 +162,7 @@ impl FlowStorage for Shared {
             call.as_bytes(),
             until,
             listed(lapses_at),
-            standing,
+            state,
             fetch,
             fetched,
             &name.0,

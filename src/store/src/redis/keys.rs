@@ -16,7 +16,7 @@ use crate::sessions::SessionDigest;
 
 /// Every partition.
 pub(crate) fn partitions() -> impl Iterator<Item = Partition> {
-    // The number stands in the six leading bits of an id.
+    // The number is in the six leading bits of an id.
     (0..PARTITIONS).map(|number| {
         let mut bytes = [0; 12];
         bytes[0] = number << 2;

@@ -11,7 +11,7 @@ use crate::upkeep::Retention;
 use crate::vault::Vault;
 
 /// A running node. Each start of a node gets a new id: when a node ends, other nodes take over its
-/// deliveries, whatever is started in its place.
+/// deliveries, even if it is started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NodeId(Uuid);
 

@@ -199,7 +199,7 @@ impl Tenancy for RedisStore {
 }
 
 impl Shared {
-    /// The ids of clients by creation, from one place to another.
+    /// The ids of clients by creation time, from one place in the list to another.
     pub(crate) async fn client_ids(&self, first: u64, last: u64) -> Result<Vec<ClientId>, StoreError> {
         let found = self.link.read(cmd("ZRANGE").arg(keys::clients()).arg(first).arg(last).to_owned()).await?;
         let id = |value| text("a client", value)?.and_then(|text| text.parse().ok()).ok_or_else(|| unreadable("a client"));

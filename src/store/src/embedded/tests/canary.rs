@@ -6,10 +6,10 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use zeroize::Zeroizing;
 
-use super::{options, universe};
+use super::{options, test_store};
 use crate::StoreError;
 use crate::Vault;
-use crate::conformance::World;
+use crate::conformance::TestStore;
 use crate::conformance::fixture::{app, client_with, completed, created, event, opening};
 use crate::embedded::{EmbeddedStore, exists};
 use crate::{Credits as _, Tenancy as _, Transactions as _};
@@ -35,11 +35,11 @@ pub(super) fn set_back(directory: &Path) {
 
 #[tokio::test]
 async fn a_store_is_refused_under_keys_that_did_not_write_it_and_nothing_changes() {
-    let universe = universe();
-    let client = client_with(&universe, 5).await;
-    let (pending, _) = completed(&universe, &client).await;
-    universe.store.close();
-    let directory = universe.directory.path();
+    let test = test_store();
+    let client = client_with(&test, 5).await;
+    let (pending, _) = completed(&test, &client).await;
+    test.store.close();
+    let directory = test.directory.path();
     let file = || std::fs::read(directory.join("store/sakshi.db")).unwrap();
     let before = file();
     for keys in [&[8][..], &[8, 9]] {
@@ -52,21 +52,21 @@ async fn a_store_is_refused_under_keys_that_did_not_write_it_and_nothing_changes
 
 #[tokio::test]
 async fn even_a_store_without_a_record_is_refused_under_another_key() {
-    let universe = universe();
-    universe.store.close();
-    assert_eq!(open(universe.directory.path(), &[8]).unwrap_err(), StoreError::WrongKey);
+    let test = test_store();
+    test.store.close();
+    assert_eq!(open(test.directory.path(), &[8]).unwrap_err(), StoreError::WrongKey);
     assert!(StoreError::WrongKey.to_string().contains("store.encryption_key"));
 }
 
 #[tokio::test]
 async fn keys_are_changed_by_keeping_the_old_one_beside_the_new_one() {
-    let universe = universe();
-    let client = client_with(&universe, 5).await;
-    let (old, _) = completed(&universe, &client).await;
-    universe.store.close();
-    let directory = universe.directory.path();
+    let test = test_store();
+    let client = client_with(&test, 5).await;
+    let (old, _) = completed(&test, &client).await;
+    test.store.close();
+    let directory = test.directory.path();
     let store = open(directory, &[8, 7]).unwrap();
-    let new = opening(&universe, &client);
+    let new = opening(&test, &client);
     let id = new.pending.id;
     store.open_transaction(new).await.unwrap();
     assert!(store.load_transaction(old.id).await.unwrap().is_some());
@@ -76,26 +76,26 @@ async fn keys_are_changed_by_keeping_the_old_one_beside_the_new_one() {
     assert!(store.load_transaction(old.id).await.unwrap().is_some());
     assert!(store.load_transaction(id).await.unwrap().is_some());
     store.close();
-    // Whoever takes the old keys away loses what they sealed, and nothing else.
+    // Without the old keys only what they sealed is lost.
     let store = open(directory, &[9]).unwrap();
     assert!(matches!(store.load_transaction(old.id).await, Err(StoreError::Corrupt(_))));
     assert!(store.balance(client).await.unwrap().is_some());
-    assert!(universe.now() >= super::START);
+    assert!(test.now() >= super::START);
 }
 
 #[tokio::test]
 async fn a_store_from_before_the_canary_is_known_by_any_record_that_it_holds() {
     for kind in ["transaction", "event", "app", "none"] {
-        let universe = universe();
-        let client = client_with(&universe, 5).await;
+        let test = test_store();
+        let client = client_with(&test, 5).await;
         match kind {
-            "transaction" => drop(universe.store.open_transaction(opening(&universe, &client)).await.unwrap()),
-            "event" => drop(created(&universe, event(&universe, &client, 5)).await),
-            "app" => assert!(universe.store.create_app(app(&universe, &client)).await.unwrap()),
+            "transaction" => drop(test.store.open_transaction(opening(&test, &client)).await.unwrap()),
+            "event" => drop(created(&test, event(&test, &client, 5)).await),
+            "app" => assert!(test.store.create_app(app(&test, &client)).await.unwrap()),
             _ => {}
         }
-        universe.store.close();
-        let directory = universe.directory.path();
+        test.store.close();
+        let directory = test.directory.path();
         set_back(directory);
         if kind != "none" {
             assert_eq!(open(directory, &[8]).unwrap_err(), StoreError::WrongKey, "{kind}");

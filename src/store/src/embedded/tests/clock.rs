@@ -8,9 +8,9 @@ use sakshi_domain::clock::Clock;
 use sakshi_domain::event::EventCounts;
 use sakshi_domain::time::Timestamp;
 
-use super::{START, options, universe};
+use super::{START, options, test_store};
 use crate::CompleteOutcome;
-use crate::conformance::World;
+use crate::conformance::TestStore;
 use crate::conformance::fixture::{WINDOW, client_with, counts, created, declining, event, registered, scanned};
 use crate::embedded::EmbeddedStore;
 use crate::{Store, Transactions as _};
@@ -30,7 +30,7 @@ struct Adjusted {
     _directory: tempfile::TempDir,
 }
 
-impl World for Adjusted {
+impl TestStore for Adjusted {
     fn store(&self) -> &dyn Store {
         &self.store
     }
@@ -48,7 +48,7 @@ impl Adjusted {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let clock = Arc::new(Settable(AtomicI64::new(START.millis())));
-        let options = crate::embedded::EmbeddedOptions { clock: clock.clone(), ..options(directory.path(), universe().clock) };
+        let options = crate::embedded::EmbeddedOptions { clock: clock.clone(), ..options(directory.path(), test_store().clock) };
         Self { store: EmbeddedStore::open(options).unwrap(), clock, _directory: directory }
     }
 
@@ -59,18 +59,18 @@ impl Adjusted {
 
 #[tokio::test]
 async fn a_scan_that_was_counted_as_abandoned_and_is_answered_after_all_is_abandoned_no_more() {
-    let world = Adjusted::new();
-    let client = client_with(&world, 10).await;
-    let event = created(&world, event(&world, &client, 10)).await;
-    let (first, second) = (scanned(&world, &event).await, scanned(&world, &event).await);
-    world.advance(WINDOW);
-    scanned(&world, &event).await;
-    assert_eq!(counts(&world, &event).await, EventCounts { registrations: 0, scans: 3, abandoned: 2 });
-    world.set(START);
-    let answer = world.store.complete_transaction(declining(first, 1)).await;
+    let test = Adjusted::new();
+    let client = client_with(&test, 10).await;
+    let event = created(&test, event(&test, &client, 10)).await;
+    let (first, second) = (scanned(&test, &event).await, scanned(&test, &event).await);
+    test.advance(WINDOW);
+    scanned(&test, &event).await;
+    assert_eq!(counts(&test, &event).await, EventCounts { registrations: 0, scans: 3, abandoned: 2 });
+    test.set(START);
+    let answer = test.store.complete_transaction(declining(first, 1)).await;
     assert!(matches!(answer, Ok(CompleteOutcome::Completed { .. })));
-    registered(&world, &event).await;
-    world.advance(WINDOW * 3);
-    assert_eq!(counts(&world, &event).await, EventCounts { registrations: 1, scans: 4, abandoned: 2 });
-    assert_eq!(world.store.complete_transaction(declining(second, 1)).await, Ok(CompleteOutcome::Expired));
+    registered(&test, &event).await;
+    test.advance(WINDOW * 3);
+    assert_eq!(counts(&test, &event).await, EventCounts { registrations: 1, scans: 4, abandoned: 2 });
+    assert_eq!(test.store.complete_transaction(declining(second, 1)).await, Ok(CompleteOutcome::Expired));
 }

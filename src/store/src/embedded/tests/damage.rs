@@ -1,29 +1,29 @@
-//! Files that are damaged, foreign, newer or gone: said clearly, and left as they are.
+//! Files that are damaged, not a store's, newer or missing: reported clearly, and left as they are.
 
 use std::fs;
 use std::path::PathBuf;
 
-use super::{Universe, open, universe};
+use super::{EmbeddedTestStore, open, test_store};
 use crate::StoreError;
 use crate::conformance::fixture::{audited_balance, client_with, opened};
 use crate::{Credits as _, Upkeep as _};
 
 /// The database file of a store that was used and closed.
-async fn closed() -> (Universe, PathBuf) {
-    let universe = universe();
-    let client = client_with(&universe, 500).await;
+async fn closed() -> (EmbeddedTestStore, PathBuf) {
+    let test = test_store();
+    let client = client_with(&test, 500).await;
     for _ in 0..400 {
-        opened(&universe, &client).await;
+        opened(&test, &client).await;
     }
-    universe.store.close();
-    let path = universe.directory.path().join("store/sakshi.db");
-    (universe, path)
+    test.store.close();
+    let path = test.directory.path().join("store/sakshi.db");
+    (test, path)
 }
 
 /// Opening answers that the store is corrupt and changes nothing.
-fn refused(universe: &Universe, path: &PathBuf) -> String {
+fn refused(test: &EmbeddedTestStore, path: &PathBuf) -> String {
     let before = fs::read(path).ok();
-    let error = open(universe.directory.path()).unwrap_err();
+    let error = open(test.directory.path()).unwrap_err();
     assert_eq!(fs::read(path).ok(), before, "the file was changed");
     match error {
         StoreError::Corrupt(why) | StoreError::Unavailable(why) => why,
@@ -33,24 +33,24 @@ fn refused(universe: &Universe, path: &PathBuf) -> String {
 
 #[tokio::test]
 async fn a_truncated_file_is_refused() {
-    let (universe, path) = closed().await;
+    let (test, path) = closed().await;
     let whole = fs::read(&path).unwrap();
     for length in [whole.len() - 4_096, whole.len() / 2, 4_096, 1_000, 10] {
         fs::write(&path, &whole[..length]).unwrap();
-        refused(&universe, &path);
+        refused(&test, &path);
     }
     fs::write(&path, &whole).unwrap();
-    let store = open(universe.directory.path()).unwrap();
+    let store = open(test.directory.path()).unwrap();
     assert!(store.audit().await.unwrap()[0].is_clean());
 }
 
 #[tokio::test]
 async fn a_file_that_was_emptied_or_removed_is_not_made_anew() {
-    let (universe, path) = closed().await;
+    let (test, path) = closed().await;
     fs::write(&path, b"").unwrap();
-    assert!(refused(&universe, &path).contains("missing or empty"));
+    assert!(refused(&test, &path).contains("missing or empty"));
     fs::remove_file(&path).unwrap();
-    assert!(refused(&universe, &path).contains("missing or empty"));
+    assert!(refused(&test, &path).contains("missing or empty"));
     assert!(!path.exists());
 }
 
@@ -81,20 +81,20 @@ async fn a_foreign_file_is_refused() {
 
 #[tokio::test]
 async fn a_file_of_a_newer_program_is_refused() {
-    let (universe, path) = closed().await;
+    let (test, path) = closed().await;
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
-    assert!(refused(&universe, &path).contains("newer program"));
+    assert!(refused(&test, &path).contains("newer program"));
 }
 
 #[tokio::test]
 async fn damage_that_shows_later_stops_the_store_and_is_said_from_then_on() {
-    let (universe, path) = closed().await;
+    let (test, path) = closed().await;
     let number = |sql: &str| -> u32 { rusqlite::Connection::open(&path).unwrap().query_row(sql, [], |row| row.get(0)).unwrap() };
     let first = (number("SELECT rootpage FROM sqlite_schema WHERE name = 'ledger'") as usize - 1) * 4_096;
     let mut bytes = fs::read(&path).unwrap();
     bytes[first..first + 4_096].fill(0xA5);
     fs::write(&path, &bytes).unwrap();
-    let store = open(universe.directory.path()).unwrap();
+    let store = open(test.directory.path()).unwrap();
     assert_eq!(store.check().await, Ok(()), "the damage is not seen yet");
     let seen = store.audit().await.unwrap_err();
     assert!(matches!(seen, StoreError::Corrupt(_)), "{seen:?}");
@@ -106,10 +106,10 @@ async fn damage_that_shows_later_stops_the_store_and_is_said_from_then_on() {
 
 #[tokio::test]
 async fn a_store_that_is_opened_again_has_everything() {
-    let (universe, _) = closed().await;
-    let store = open(universe.directory.path()).unwrap();
+    let (test, _) = closed().await;
+    let store = open(test.directory.path()).unwrap();
     let client = store.audit().await.unwrap()[0].client.clone();
-    let again = Universe { store, clock: universe.clock.clone(), directory: tempfile::tempdir().unwrap() };
+    let again = EmbeddedTestStore { store, clock: test.clock.clone(), directory: tempfile::tempdir().unwrap() };
     assert_eq!(audited_balance(&again, &client).await, 100);
     opened(&again, &client).await;
     assert_eq!(audited_balance(&again, &client).await, 99);

@@ -1,4 +1,4 @@
-//! A process that is killed: whatever it had answered is there afterwards.
+//! A process that is killed: whatever it had answered is still stored.
 //!
 //! The process is this test binary once more, running only the test named [`CHILD`], which works
 //! for as long as it lives and prints every answer it got.
@@ -13,7 +13,7 @@ use sakshi_domain::delivery::{DeliveryId, Subject};
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::{EventId, TxnId};
 
-use super::{Universe, open, universe};
+use super::{EmbeddedTestStore, open, test_store};
 use crate::TransactionRecord;
 use crate::conformance::fixture::{audited_balance, client_with, completing, created, event, opening, passing, scanned};
 use crate::conformance::flow_fixture::{self, Told};
@@ -42,30 +42,30 @@ fn say(words: &str, what: &dyn std::fmt::Display) {
 }
 
 /// Opens, completes, claims, registers and reports, and says so after each answer.
-async fn work(universe: &Universe, event: &Event) {
-    let party = flow_fixture::party(universe).await;
+async fn work(test: &EmbeddedTestStore, event: &Event) {
+    let party = flow_fixture::party(test).await;
     for round in 0_u64.. {
-        let guest = scanned(universe, event).await;
+        let guest = scanned(test, event).await;
         say("opened", &guest);
-        let outcome = universe.store.complete_transaction(passing(guest, 1)).await.unwrap();
+        let outcome = test.store.complete_transaction(passing(guest, 1)).await.unwrap();
         assert!(matches!(outcome, CompleteOutcome::Completed { queued: Some(_), .. }), "{outcome:?}");
         say("registered", &guest);
-        let flow = flow_fixture::opened(universe, flow_fixture::wealth(universe, &party)).await;
-        let reported = flow_fixture::accepted(universe, &flow, Told::Data(1, "RAW", 1)).await.unwrap();
+        let flow = flow_fixture::opened(test, flow_fixture::wealth(test, &party)).await;
+        let reported = flow_fixture::accepted(test, &flow, Told::Data(1, "RAW", 1)).await.unwrap();
         say("reported", &reported.id);
-        let open = opening(universe, &event.client);
+        let open = opening(test, &event.client);
         let id = open.pending.id;
-        let outcome = universe.store.open_transaction(open).await.unwrap();
+        let outcome = test.store.open_transaction(open).await.unwrap();
         assert!(matches!(outcome, OpenOutcome::Opened { .. }));
         say("opened", &id);
         if round % 3 == 0 {
             continue;
         }
-        let outcome = universe.store.complete_transaction(completing(id, 1)).await.unwrap();
+        let outcome = test.store.complete_transaction(completing(id, 1)).await.unwrap();
         let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
         say("completed", &id);
         if round % 3 == 1 {
-            assert!(universe.store.claim_delivery(delivery.id, id.into()).await.unwrap());
+            assert!(test.store.claim_delivery(delivery.id, id.into()).await.unwrap());
             say("claimed", &delivery.id);
         }
     }
@@ -81,10 +81,10 @@ fn the_child_works_until_it_is_killed() {
     let Ok(event) = std::env::var(EVENT) else { return };
     let event: EventId = event.parse().unwrap();
     let clock = std::sync::Arc::new(sakshi_domain::clock::ManualClock::starting_at(super::START));
-    let universe = Universe { store, clock, directory: tempfile::tempdir().unwrap() };
+    let test = EmbeddedTestStore { store, clock, directory: tempfile::tempdir().unwrap() };
     crate::conformance::run(async {
-        let event = universe.store.load_event(event).await.unwrap().unwrap();
-        drop(join_all((0..24).map(|_| work(&universe, &event))).await);
+        let event = test.store.load_event(event).await.unwrap().unwrap();
+        drop(join_all((0..24).map(|_| work(&test, &event))).await);
     });
 }
 
@@ -112,7 +112,7 @@ fn answers_until_killed(directory: &Path, event: EventId, wanted: usize) -> Vec<
 
 #[test]
 fn whatever_was_answered_before_a_kill_is_there_after_it() {
-    let first = universe();
+    let first = test_store();
     let directory = &first.directory;
     let mut party = None;
     crate::conformance::run(async {
@@ -126,51 +126,51 @@ fn whatever_was_answered_before_a_kill_is_there_after_it() {
         let answers = answers_until_killed(directory.path(), party.id, wanted);
         assert!(answers.len() >= wanted, "the child worked");
         let store = open(directory.path()).unwrap();
-        let universe = Universe { store, clock: first.clock.clone(), directory: tempfile::tempdir().unwrap() };
+        let test = EmbeddedTestStore { store, clock: first.clock.clone(), directory: tempfile::tempdir().unwrap() };
         crate::conformance::run(async {
             for (word, what) in &answers {
-                check(&universe, word, what, &mut claimed_before).await;
+                check(&test, word, what, &mut claimed_before).await;
             }
-            check_event(&universe, &party, &answers).await;
-            let spent = 1_000_000 - audited_balance(&universe, &party.client).await;
+            check_event(&test, &party, &answers).await;
+            let spent = 1_000_000 - audited_balance(&test, &party.client).await;
             assert!(spent >= answers.iter().filter(|(word, _)| word == "opened").count() as u64);
-            universe.store.abandon_attempts().await.unwrap();
+            test.store.abandon_attempts().await.unwrap();
         });
-        universe.store.close();
+        test.store.close();
     }
 }
 
-async fn check(universe: &Universe, word: &str, what: &str, claimed_before: &mut HashSet<u64>) {
+async fn check(test: &EmbeddedTestStore, word: &str, what: &str, claimed_before: &mut HashSet<u64>) {
     if word == "claimed" {
         let id: u64 = what.parse().unwrap();
         assert!(claimed_before.insert(id), "no position is used twice");
-        assert_eq!(universe.store.claim_delivery(DeliveryId(id), TxnId::from_uuid(uuid::Uuid::nil()).into()).await, Ok(false));
+        assert_eq!(test.store.claim_delivery(DeliveryId(id), TxnId::from_uuid(uuid::Uuid::nil()).into()).await, Ok(false));
         return;
     }
     if word == "reported" {
         let id: u64 = what.parse().unwrap();
-        let due = universe.store.due_deliveries(Some(DeliveryId(id - 1)), None, 1).await.unwrap().remove(0);
+        let due = test.store.due_deliveries(Some(DeliveryId(id - 1)), None, 1).await.unwrap().remove(0);
         let Subject::Flow { flow, webhook } = due.subject else { panic!("{due:?}") };
         assert_eq!(due.id, DeliveryId(id), "it waits for its attempt");
-        assert!(universe.store.load_webhook(flow, webhook).await.unwrap().is_some());
+        assert!(test.store.load_webhook(flow, webhook).await.unwrap().is_some());
         return;
     }
     let id: TxnId = what.parse().unwrap();
-    let record = universe.store.load_transaction(id).await.unwrap();
+    let record = test.store.load_transaction(id).await.unwrap();
     match word {
         "completed" | "registered" => assert!(matches!(record, Some(TransactionRecord::Completed(_)))),
         _ => assert!(record.is_some()),
     }
-    let delivery = universe.store.load_delivery(id.into()).await.unwrap();
+    let delivery = test.store.load_delivery(id.into()).await.unwrap();
     assert_eq!(delivery.is_some(), matches!(record, Some(TransactionRecord::Completed(_))));
 }
 
 /// Every guest who was told so is on the list, and the event counts what there is.
-async fn check_event(universe: &Universe, event: &Event, answers: &[(String, String)]) {
-    let listed = universe.store.list_registrations(event.id, ALL.into()).await.unwrap();
+async fn check_event(test: &EmbeddedTestStore, event: &Event, answers: &[(String, String)]) {
+    let listed = test.store.list_registrations(event.id, ALL.into()).await.unwrap();
     let listed: HashSet<String> = listed.items.iter().map(|guest| guest.txn.to_string()).collect();
     assert!(answers.iter().filter(|(word, _)| word == "registered").all(|(_, guest)| listed.contains(guest)));
-    let counts = universe.store.load_event(event.id).await.unwrap().unwrap().counts;
+    let counts = test.store.load_event(event.id).await.unwrap().unwrap().counts;
     assert_eq!(counts.registrations as usize, listed.len());
     assert!(counts.scans >= counts.registrations.into() && counts.scans <= u64::from(counts.registrations) + 24 * 4);
 }

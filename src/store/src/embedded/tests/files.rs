@@ -1,10 +1,10 @@
-//! Who may have the files, and what of them can be read by whom.
+//! Who can open the files, and what can be read in them.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use super::durability::run_child;
-use super::{open, universe};
+use super::{open, test_store};
 use crate::CompleteTransaction;
 use crate::StoreError;
 use crate::conformance::fixture::{app, client_with, completed, completing, opened, sealed};
@@ -12,35 +12,35 @@ use crate::{Tenancy as _, Transactions as _};
 
 #[test]
 fn a_second_handle_and_a_second_process_are_told_that_the_store_is_in_use() {
-    let universe = universe();
-    let path = universe.directory.path().join("store");
+    let test = test_store();
+    let path = test.directory.path().join("store");
     let in_use = StoreError::InUse(path.display().to_string());
-    assert_eq!(open(universe.directory.path()).unwrap_err(), in_use);
-    let told = run_child(&mut Command::new(std::env::current_exe().unwrap()), universe.directory.path(), None)
+    assert_eq!(open(test.directory.path()).unwrap_err(), in_use);
+    let told = run_child(&mut Command::new(std::env::current_exe().unwrap()), test.directory.path(), None)
         .stdout(Stdio::piped())
         .output()
         .unwrap();
     let told = String::from_utf8(told.stdout).unwrap();
     assert!(told.contains(&format!("refused {in_use}\n")), "{told}");
-    universe.store.close();
-    open(universe.directory.path()).unwrap();
+    test.store.close();
+    open(test.directory.path()).unwrap();
 }
 
 #[test]
 fn a_store_that_is_dropped_can_be_opened_at_once() {
-    let universe = universe();
-    let clone = universe.store.clone();
-    drop(universe.store);
-    assert!(open(universe.directory.path()).is_err(), "a clone still has it");
+    let test = test_store();
+    let clone = test.store.clone();
+    drop(test.store);
+    assert!(open(test.directory.path()).is_err(), "a clone still has it");
     drop(clone);
-    open(universe.directory.path()).unwrap();
+    open(test.directory.path()).unwrap();
 }
 
 #[tokio::test]
 async fn the_files_are_for_their_owner_alone() {
-    let universe = universe();
-    client_with(&universe, 1).await;
-    let directory = universe.directory.path().join("store");
+    let test = test_store();
+    client_with(&test, 1).await;
+    let directory = test.directory.path().join("store");
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&directory), 0o700);
     let mut names = Vec::new();
@@ -56,15 +56,15 @@ async fn the_files_are_for_their_owner_alone() {
 #[tokio::test]
 async fn a_log_is_copied_as_it_grows_and_begins_anew() {
     const OUTCOME: usize = 512 * 1_024;
-    // It is copied beside the writes, so how far it grows depends on the machine; without an end it would grow to all of them.
+    // It is copied while writes go on, so how far it grows depends on the machine; without a limit it would hold all of them.
     const MOST: usize = 1_000;
-    let universe = universe();
-    let client = client_with(&universe, MOST.try_into().unwrap()).await;
-    let log = universe.directory.path().join("store/sakshi.db-wal");
+    let test = test_store();
+    let client = client_with(&test, MOST.try_into().unwrap()).await;
+    let log = test.directory.path().join("store/sakshi.db-wal");
     for round in 1..=MOST {
-        let id = opened(&universe, &client).await.id;
+        let id = opened(&test, &client).await.id;
         let complete = CompleteTransaction { outcome: sealed(&"x".repeat(OUTCOME)), ..completing(id, 1) };
-        universe.store.complete_transaction(complete).await.unwrap();
+        test.store.complete_transaction(complete).await.unwrap();
         if log.metadata().unwrap().len() < (round * OUTCOME / 2).try_into().unwrap() {
             return;
         }
@@ -74,11 +74,11 @@ async fn a_log_is_copied_as_it_grows_and_begins_anew() {
 
 #[tokio::test]
 async fn names_and_secret_addresses_are_sealed_in_every_file() {
-    let universe = universe();
-    let client = client_with(&universe, 2).await;
-    universe.store.create_app(app(&universe, &client)).await.unwrap();
-    completed(&universe, &client).await;
-    let directory = universe.directory.path().join("store");
+    let test = test_store();
+    let client = client_with(&test, 2).await;
+    test.store.create_app(app(&test, &client)).await.unwrap();
+    completed(&test, &client).await;
+    let directory = test.directory.path().join("store");
     let holds = |needle: &str| {
         let bytes: Vec<u8> = directory.read_dir().unwrap().flat_map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect();
         bytes.windows(needle.len()).any(|window| window == needle.as_bytes())
@@ -87,7 +87,7 @@ async fn names_and_secret_addresses_are_sealed_in_every_file() {
     for secret in ["Asha Rao", "secret-path", "data.example"] {
         assert!(!holds(secret), "{secret}");
     }
-    universe.store.close();
+    test.store.close();
     assert!(!directory.join("sakshi.db-wal").exists(), "closing leaves no log");
     assert!(holds("https://hooks.example") && !holds("Asha Rao"));
 }

@@ -1,4 +1,4 @@
-//! Files that an earlier version of the schema wrote: brought to this one with all they hold.
+//! Files that an earlier version of the schema wrote: migrated with all their records.
 
 use std::fs::create_dir;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use sakshi_domain::time::Timestamp;
 use tempfile::TempDir;
 
 use super::canary::set_back;
-use super::{START, Universe, open, options};
+use super::{EmbeddedTestStore, START, open, options};
 use crate::TransactionRecord;
-use crate::conformance::World;
+use crate::conformance::TestStore;
 use crate::conformance::fixture::{
     HOOK, RESULT_TTL, RETENTION, audited_balance, client, client_with, completed, completing, created, event, grant, kept, opening,
     registered, sealed, url,
@@ -39,11 +39,11 @@ fn millis(at: Timestamp) -> i64 {
 }
 
 async fn version_1() -> Old {
-    // Another store lends its clock and its shapes; its file is not looked at.
-    let world = super::universe();
-    let owner = client_with(&world, 1).await;
-    let (mut pending, completed) = (opening(&world, &owner), opening(&world, &owner));
-    pending.idempotency = Some(kept(&world, &owner, 1, 1));
+    // Another store provides the clock and the values; its file is not used.
+    let test = super::test_store();
+    let owner = client_with(&test, 1).await;
+    let (mut pending, completed) = (opening(&test, &owner), opening(&test, &owner));
+    pending.idempotency = Some(kept(&test, &owner, 1, 1));
 
     let directory = tempfile::tempdir().unwrap();
     create_dir(directory.path().join("store")).unwrap();
@@ -55,7 +55,7 @@ async fn version_1() -> Old {
     put("INSERT INTO clients VALUES (4, ?1, 'Bank of Testing', ?2, 18, 3)", params![owner.as_str(), millis(START)]);
     let entry = "INSERT INTO ledger VALUES (4, ?1, ?2, ?3, ?4, ?5, ?6)";
     put(entry, params![1, 0, 20, 20, "first", millis(START)]);
-    let vault = options(directory.path(), world.clock.clone()).vault;
+    let vault = options(directory.path(), test.clock.clone()).vault;
     for (row, open) in [(1, &pending), (2, &completed)] {
         let id = open.pending.id.as_bytes();
         put(entry, params![row + 1, 1, 1, 20 - row, id, millis(START)]);
@@ -67,86 +67,86 @@ async fn version_1() -> Old {
     let (until, outcome) = (millis(START + RESULT_TTL), sealed("outcome 1").to_bytes());
     put("INSERT INTO results VALUES (2, ?1, ?2, 1, ?3, ?4)", params![millis(START), until, [1_u8; 32], outcome]);
     put("INSERT INTO deliveries VALUES (7, 2, 'https://hooks.example', ?1, NULL, NULL, NULL, NULL)", params![millis(START)]);
-    let answer = kept(&world, &owner, 1, 1);
+    let answer = kept(&test, &owner, 1, 1);
     let row = params![answer.scope.digest, answer.request, pending.pending.id.as_bytes(), until, answer.answer.to_bytes()];
     put("INSERT INTO idempotency VALUES (1, ?1, ?2, ?3, ?4, ?5)", row);
     Old { directory, pending, completed }
 }
 
 /// Today's store on the file.
-fn opened_now(directory: TempDir) -> Universe {
+fn opened_now(directory: TempDir) -> EmbeddedTestStore {
     let clock = Arc::new(ManualClock::starting_at(START));
-    Universe { store: EmbeddedStore::open(options(directory.path(), Arc::clone(&clock))).unwrap(), clock, directory }
+    EmbeddedTestStore { store: EmbeddedStore::open(options(directory.path(), Arc::clone(&clock))).unwrap(), clock, directory }
 }
 
 #[tokio::test]
 async fn a_file_of_version_1_is_migrated_with_everything_it_holds() {
     let Old { directory, pending, completed: ended } = version_1().await;
-    let universe = opened_now(directory);
+    let test = opened_now(directory);
     let owner = pending.pending.client.clone();
-    assert_eq!(audited_balance(&universe, &owner).await, 18);
-    let statement = universe.store.statement(owner.clone(), PageRequest { page: 1, page_size: 10 }).await.unwrap();
+    assert_eq!(audited_balance(&test, &owner).await, 18);
+    let statement = test.store.statement(owner.clone(), PageRequest { page: 1, page_size: 10 }).await.unwrap();
     let kinds: Vec<_> = statement.items.iter().map(|entry| entry.kind).collect();
     assert_eq!(kinds, [EntryKind::Grant, EntryKind::Debit, EntryKind::Debit]);
 
-    assert_eq!(universe.store.open_transaction(pending.clone()).await, Ok(OpenOutcome::Opened { balance: 18 }));
-    let mut another = opening(&universe, &owner);
-    another.idempotency = Some(kept(&universe, &owner, 1, 1));
-    assert_eq!(universe.store.open_transaction(another).await, Ok(OpenOutcome::Replayed(kept(&universe, &owner, 1, 1).answer)));
+    assert_eq!(test.store.open_transaction(pending.clone()).await, Ok(OpenOutcome::Opened { balance: 18 }));
+    let mut another = opening(&test, &owner);
+    another.idempotency = Some(kept(&test, &owner, 1, 1));
+    assert_eq!(test.store.open_transaction(another).await, Ok(OpenOutcome::Replayed(kept(&test, &owner, 1, 1).answer)));
 
-    let due = universe.store.due_deliveries(None, None, 10).await.unwrap();
+    let due = test.store.due_deliveries(None, None, 10).await.unwrap();
     assert_eq!((due.len(), due[0].id, &due[0].url), (1, DeliveryId(7), &url(HOOK)));
-    let Ok(Some(TransactionRecord::Completed(record))) = universe.store.load_transaction(ended.pending.id).await else {
+    let Ok(Some(TransactionRecord::Completed(record))) = test.store.load_transaction(ended.pending.id).await else {
         panic!("the completed transaction is there")
     };
     assert_eq!((record.opened, record.outcome, record.passed, record.refused), ((*ended.pending).clone(), sealed("outcome 1"), true, None));
 
-    let outcome = universe.store.complete_transaction(completing(pending.pending.id, 5)).await.unwrap();
+    let outcome = test.store.complete_transaction(completing(pending.pending.id, 5)).await.unwrap();
     let CompleteOutcome::Completed { record, queued: Some(delivery), repeated: false } = outcome else { panic!("{outcome:?}") };
     assert_eq!((record.opened, delivery.url), ((*pending.pending).clone(), url(HOOK)));
     assert!(delivery.id > DeliveryId(7), "no position is used twice");
-    assert!(universe.store.claim_delivery(DeliveryId(7), due[0].subject).await.unwrap());
+    assert!(test.store.claim_delivery(DeliveryId(7), due[0].subject).await.unwrap());
 
-    let party = created(&universe, event(&universe, &owner, 10)).await;
-    registered(&universe, &party).await;
-    assert_eq!(universe.store.load_event(party.id).await.unwrap().unwrap().counts.registrations, 1);
-    let consent = party_of_flows(&universe).await;
-    let flow = flow_opened(&universe, wealth(&universe, &consent)).await;
-    let reported = accepted(&universe, &flow, Told::Data(1, "RAW", 1)).await.unwrap();
+    let party = created(&test, event(&test, &owner, 10)).await;
+    registered(&test, &party).await;
+    assert_eq!(test.store.load_event(party.id).await.unwrap().unwrap().counts.registrations, 1);
+    let consent = party_of_flows(&test).await;
+    let flow = flow_opened(&test, wealth(&test, &consent)).await;
+    let reported = accepted(&test, &flow, Told::Data(1, "RAW", 1)).await.unwrap();
     assert!(reported.id > delivery.id, "flows queue behind what was there");
-    universe.advance(RESULT_TTL);
-    assert_eq!(universe.store.sweep(RETENTION, 10).await.unwrap().idempotency, 1);
-    universe.store.close();
-    let again = open(universe.directory.path()).unwrap();
+    test.advance(RESULT_TTL);
+    assert_eq!(test.store.sweep(RETENTION, 10).await.unwrap().idempotency, 1);
+    test.store.close();
+    let again = open(test.directory.path()).unwrap();
     assert!(again.load_event(party.id).await.unwrap().is_some(), "and is opened again as it is");
 }
 
 #[tokio::test]
 async fn a_migrated_file_serves_new_clients() {
     let old = version_1().await;
-    let universe = opened_now(old.directory);
-    universe.store.create_client(client(&universe)).await.unwrap();
+    let test = opened_now(old.directory);
+    test.store.create_client(client(&test)).await.unwrap();
     let owner = old.completed.pending.client.clone();
-    universe.store.move_credits(owner.clone(), grant(1, "second")).await.unwrap();
-    completed(&universe, &owner).await;
-    assert_eq!(audited_balance(&universe, &owner).await, 18);
+    test.store.move_credits(owner.clone(), grant(1, "second")).await.unwrap();
+    completed(&test, &owner).await;
+    assert_eq!(audited_balance(&test, &owner).await, 18);
 }
 
 #[tokio::test]
 async fn a_long_list_of_events_is_as_it_was_after_a_migration() {
-    let world = super::universe();
-    let owner = client_with(&world, 1).await;
-    let (app, mut left) = long_list(&world, &owner).await;
-    created(&world, event(&world, &owner, 1)).await;
-    let now = world.now();
-    world.store.close();
-    set_back(world.directory.path());
+    let test = super::test_store();
+    let owner = client_with(&test, 1).await;
+    let (app, mut left) = long_list(&test, &owner).await;
+    created(&test, event(&test, &owner, 1)).await;
+    let now = test.now();
+    test.store.close();
+    set_back(test.directory.path());
     let clock = Arc::new(ManualClock::starting_at(now));
-    let store = EmbeddedStore::open(options(world.directory.path(), Arc::clone(&clock))).unwrap();
-    let universe = Universe { store, clock, directory: world.directory };
-    pages_have(&universe, &app, &left).await;
-    let mut another = event(&universe, &owner, 1);
+    let store = EmbeddedStore::open(options(test.directory.path(), Arc::clone(&clock))).unwrap();
+    let test = EmbeddedTestStore { store, clock, directory: test.directory };
+    pages_have(&test, &app, &left).await;
+    let mut another = event(&test, &owner, 1);
     another.app = app.clone();
-    left.push(created(&universe, another).await.id);
-    pages_have(&universe, &app, &left).await;
+    left.push(created(&test, another).await.id);
+    pages_have(&test, &app, &left).await;
 }

@@ -1,5 +1,5 @@
-//! The embedded store under the properties of every store, and under what can happen to a file,
-//! a disk and a process.
+//! The embedded store: the properties of every store, and what can happen to a file, a disk and a
+//! process.
 
 mod canary;
 mod clock;
@@ -26,12 +26,12 @@ use super::{EmbeddedOptions, EmbeddedStore};
 use crate::Store;
 use crate::StoreError;
 use crate::Vault;
-use crate::conformance::World;
+use crate::conformance::TestStore;
 
 const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
-/// A store in a directory of its own, on a clock that the test moves.
-struct Universe {
+/// A store in a directory of its own, with a clock that the test moves.
+struct EmbeddedTestStore {
     store: EmbeddedStore,
     clock: Arc<ManualClock>,
     directory: TempDir,
@@ -46,19 +46,19 @@ fn open(directory: &Path) -> Result<EmbeddedStore, StoreError> {
     EmbeddedStore::open(options(directory, Arc::new(ManualClock::starting_at(START))))
 }
 
-fn universe() -> Universe {
-    universe_with(|_| {})
+fn test_store() -> EmbeddedTestStore {
+    test_store_with(|_| {})
 }
 
-fn universe_with(change: impl FnOnce(&mut EmbeddedOptions)) -> Universe {
+fn test_store_with(change: impl FnOnce(&mut EmbeddedOptions)) -> EmbeddedTestStore {
     let directory = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::starting_at(START));
     let mut options = options(directory.path(), Arc::clone(&clock));
     change(&mut options);
-    Universe { store: EmbeddedStore::open(options).unwrap(), clock, directory }
+    EmbeddedTestStore { store: EmbeddedStore::open(options).unwrap(), clock, directory }
 }
 
-impl World for Universe {
+impl TestStore for EmbeddedTestStore {
     fn store(&self) -> &dyn Store {
         &self.store
     }
@@ -73,7 +73,7 @@ impl World for Universe {
 }
 
 mod conformance {
-    use super::universe;
+    use super::test_store;
 
-    crate::store_conformance!(universe());
+    crate::store_conformance!(test_store());
 }

@@ -1,20 +1,20 @@
-//! The embedded store against the models of every store. What is handed over together reaches the
-//! writer in groups.
+//! The embedded store against the models of every store. Calls that are made together reach the writer
+//! in groups.
 
 use proptest::prelude::*;
 
-use super::universe;
+use super::test_store;
 use crate::conformance::run;
-use crate::models::{Habits, event, flows, transactions};
+use crate::models::{Behaviour, event, flows, transactions};
 
-const HABITS: Habits = Habits { in_order: true, expires: false };
+const BEHAVIOUR: Behaviour = Behaviour { in_order: true, expires: false };
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_interleaving_does_what_the_model_says(steps in prop::collection::vec(transactions::step(), 1..160)) {
-        run(transactions::compare(&universe(), HABITS, steps));
+        run(transactions::compare(&test_store(), BEHAVIOUR, steps));
     }
 }
 
@@ -23,7 +23,7 @@ proptest! {
 
     #[test]
     fn any_interleaving_at_an_event_does_what_the_model_says(steps in prop::collection::vec(event::step(), 1..200)) {
-        run(event::compare(&universe(), HABITS, steps));
+        run(event::compare(&test_store(), BEHAVIOUR, steps));
     }
 }
 
@@ -32,11 +32,11 @@ proptest! {
 
     #[test]
     fn any_interleaving_of_reports_does_what_the_model_says(steps in prop::collection::vec(flows::step(), 1..60)) {
-        run(flows::compare(&universe(), steps));
+        run(flows::compare(&test_store(), steps));
     }
 
     #[test]
     fn racing_reports_queue_at_most_one_delivery_for_each_key(steps in prop::collection::vec(flows::step(), 1..24)) {
-        run(flows::race(&universe(), steps));
+        run(flows::race(&test_store(), steps));
     }
 }

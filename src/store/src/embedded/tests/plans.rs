@@ -1,8 +1,8 @@
-//! How SQLite carries out what is asked for often: by an index each time, never by reading a table.
+//! How SQLite executes the frequent statements: by an index each time, never by reading a table.
 
 use rusqlite::Connection;
 
-use super::universe;
+use super::test_store;
 use crate::conformance::fixture::client_with;
 use crate::embedded::{events, flows, guests, outbox, sessions, upkeep};
 
@@ -16,10 +16,10 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn no_statement_about_events_reads_a_whole_table() {
-    let universe = universe();
-    client_with(&universe, 1).await;
-    universe.store.close();
-    let connection = Connection::open(universe.directory.path().join("store/sakshi.db")).unwrap();
+    let test = test_store();
+    client_with(&test, 1).await;
+    test.store.close();
+    let connection = Connection::open(test.directory.path().join("store/sakshi.db")).unwrap();
     let statements = [
         events::LOAD,
         events::LIST,
@@ -50,9 +50,9 @@ async fn no_statement_about_events_reads_a_whole_table() {
 
 #[tokio::test]
 async fn no_statement_about_sessions_reads_a_whole_table() {
-    let universe = universe();
-    universe.store.close();
-    let connection = Connection::open(universe.directory.path().join("store/sakshi.db")).unwrap();
+    let test = test_store();
+    test.store.close();
+    let connection = Connection::open(test.directory.path().join("store/sakshi.db")).unwrap();
     for sql in [sessions::LOAD, sessions::PROLONG, upkeep::SESSIONS] {
         let steps = plan(&connection, sql);
         assert!(!steps.is_empty());
@@ -62,10 +62,10 @@ async fn no_statement_about_sessions_reads_a_whole_table() {
 
 #[tokio::test]
 async fn no_statement_about_flows_reads_a_whole_table_and_what_waits_is_found_without_payloads() {
-    let universe = universe();
-    client_with(&universe, 1).await;
-    universe.store.close();
-    let connection = Connection::open(universe.directory.path().join("store/sakshi.db")).unwrap();
+    let test = test_store();
+    client_with(&test, 1).await;
+    test.store.close();
+    let connection = Connection::open(test.directory.path().join("store/sakshi.db")).unwrap();
     let of_flows = [flows::FIND, flows::PAYLOAD, flows::LAPSED, flows::OWNER, outbox::OF_FLOW];
     let of_time = [upkeep::FETCHES, upkeep::FLOWS, upkeep::REPORTS, upkeep::NAMES];
     for sql in of_flows.into_iter().chain(of_time).chain([outbox::DUE, outbox::DUE_OF_ORIGIN]) {
@@ -77,7 +77,7 @@ async fn no_statement_about_flows_reads_a_whole_table_and_what_waits_is_found_wi
         }
     }
     for sql in [outbox::DUE, outbox::DUE_OF_ORIGIN, outbox::OF_FLOW] {
-        // How long a blob is stands in the head of its row.
+        // The length of a blob is in the head of its row.
         assert!(!sql.replace("length(p.payload)", "").contains("payload"), "{sql}");
     }
 }

@@ -9,7 +9,7 @@ use crate::embedded::database::statements::Database;
 use crate::embedded::guests::{self, Conclusion};
 use crate::embedded::outbox::{self, Queued, Target};
 use crate::error::StoreError;
-use crate::transactions::{CompleteOutcome, CompleteTransaction, PresentedCredential};
+use crate::transactions::{CompleteOutcome, CompleteTransaction, PresentedCredential, refusal_number};
 use crate::vault::Vault;
 
 /// A [`CompleteOutcome`] with its terms still sealed.
@@ -56,7 +56,7 @@ pub(crate) fn complete(db: &Database<'_>, complete: &CompleteTransaction) -> rus
     let ended = Ended { verified_at: now, passed, refused, answer: complete.answer, outcome: outcome.clone() };
     let until = (now + complete.result_ttl).millis();
     let kept = if registration.is_some() { Vec::new() } else { outcome.to_bytes() };
-    let refused_as = refused.map(guests::refusal_number);
+    let refused_as = refused.map(refusal_number);
     db.change(END, params![row, now.millis(), until, passed, complete.answer.0, kept, refused_as, registration])?;
     db.change(MARK_ENDED, [row])?;
     let own = origin.filter(|_| refused.is_none()).map(|origin| Target { origin, address: None });

@@ -7,11 +7,11 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, Pending};
 
 use crate::embedded::database::statements::Database;
-use crate::embedded::guests;
+use crate::embedded::errors::unreadable;
 use crate::embedded::rows::{optional_time, parsed, sealed, time};
 use crate::error::StoreError;
 use crate::sealing::open_terms;
-use crate::transactions::{CompletedRecord, TransactionRecord};
+use crate::transactions::{CompletedRecord, TransactionRecord, refusal};
 use crate::vault::{Sealed, Vault};
 
 const FIND: &str = "SELECT t.row, t.origin, c.client_id, t.app, t.opened_at, t.expires_at, t.terms, \
@@ -82,10 +82,12 @@ impl Found {
 
 impl Ended {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let known = |number| refusal(number).ok_or_else(|| unreadable("a refusal is of no known kind"));
+        let refused = row.get::<_, Option<i64>>(12)?.map(known);
         Ok(Self {
             verified_at: time(row, 8)?,
             passed: row.get(9)?,
-            refused: guests::refusal(row, 12)?,
+            refused: refused.transpose()?,
             answer: AnswerDigest(row.get(10)?),
             outcome: sealed(row, 11, "an outcome cannot be read")?,
         })

@@ -4,7 +4,7 @@
 //! never by their text. Their text does not leave this file: it could contain a password, a key or a
 //! value.
 
-use redis::{ErrorKind, RedisError, ServerError, Value};
+use redis::{ErrorKind, RedisError, Value};
 
 use crate::error::StoreError;
 
@@ -47,13 +47,9 @@ impl Failure {
     /// The reply, unless it is an error.
     pub(super) fn or_value(answer: Value) -> Result<Value, Self> {
         match answer {
-            Value::ServerError(error) => Err(Self::of_server(&error)),
+            Value::ServerError(error) => Err(Self::of_code(error.code(), error.details())),
             answer => Ok(answer),
         }
-    }
-
-    fn of_server(error: &ServerError) -> Self {
-        Self::of_code(error.code(), error.details())
     }
 
     fn of_code(code: &str, detail: Option<&str>) -> Self {

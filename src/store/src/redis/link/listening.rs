@@ -24,7 +24,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) type Shard = (Address, Vec<String>);
 
 /// The channels to subscribe to.
-enum Channels<'a> {
+pub(crate) enum Channels<'a> {
     /// One channel, at any server that owns slots.
     Anywhere(&'a str),
     /// Channels of slots that one server owns.
@@ -35,32 +35,6 @@ impl Link {
     /// Whether the servers are a cluster.
     pub(crate) fn is_cluster(&self) -> bool {
         self.calls.connector.servers.topology == RedisTopology::Cluster
-    }
-
-    /// Hands every message of a channel to `on_message`, until the connection is lost. `subscribed` is
-    /// called when the subscription is active. `turn` selects the server.
-    pub(crate) async fn listen(
-        &self,
-        channel: &str,
-        turn: usize,
-        on_message: impl Fn(&[u8]) + Send + Sync + 'static,
-        subscribed: impl FnOnce() + Send,
-    ) -> StoreError {
-        let Some(address) = self.subscription_address(turn).await else {
-            return Failure::Unreachable("no server is known for the slot").into_error();
-        };
-        self.listen_to(&address, &Channels::Anywhere(channel), on_message, subscribed).await
-    }
-
-    /// The same for channels whose slots this server of a cluster owns. The caller checks that it still does.
-    pub(crate) async fn listen_to_shard(
-        &self,
-        address: &Address,
-        channels: &[String],
-        on_message: impl Fn(&[u8]) + Send + Sync + 'static,
-        subscribed: impl FnOnce() + Send,
-    ) -> StoreError {
-        self.listen_to(address, &Channels::Sharded(channels), on_message, subscribed).await
     }
 
     /// The owners of the slots of these channels, as far as they are known.
@@ -84,13 +58,17 @@ impl Link {
         shards
     }
 
-    async fn subscription_address(&self, turn: usize) -> Option<Address> {
+    /// A server to subscribe to, if one is known; `turn` selects one of several.
+    pub(crate) async fn subscription_address(&self, turn: usize) -> Option<Address> {
         let found = self.calls.locate(0).await;
         let addresses = self.calls.directory.owners();
         addresses.get(turn % addresses.len().max(1)).cloned().or_else(|| found.map(|located| located.node.address.clone()))
     }
 
-    async fn listen_to(
+    /// Hands every message of the channels to `on_message`, until the connection is lost. `subscribed` is
+    /// called when the subscription is active. For channels of a cluster, the caller checks that the
+    /// server still owns their slots.
+    pub(crate) async fn listen(
         &self,
         address: &Address,
         channels: &Channels<'_>,

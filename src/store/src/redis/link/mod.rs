@@ -29,6 +29,7 @@ mod topology;
 
 pub(crate) use self::api::{Link, LinkOptions};
 pub use self::counters::{CallFigures, LinkFigures};
-pub(crate) use self::listening::Shard;
+pub(crate) use self::listening::{Channels, Shard};
 pub(crate) use self::retry::Backoff;
+pub(crate) use self::topology::Address;
 pub use self::topology::{BadRedisUrl, RedisServers, RedisTopology};

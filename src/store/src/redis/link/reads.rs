@@ -18,7 +18,7 @@ use crate::error::StoreError;
 /// Commands in one round trip. More commands take more round trips, so that each stays within its time limit.
 const CHUNK: usize = 256;
 
-/// The answer to the command at a place, or why there is none.
+/// The answer to the command with this index, or why it failed.
 type Answered = (usize, Result<Value, Failure>);
 
 impl Calls {

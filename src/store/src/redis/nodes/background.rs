@@ -42,10 +42,10 @@ impl Background {
 
     /// Leaves: other nodes take over at once. This node sends no further heartbeat.
     pub(crate) async fn leave(&self) -> Result<(), StoreError> {
-        let gone = || StoreError::Unavailable("the store is closed".to_owned());
+        let closed = || StoreError::Unavailable("the store is closed".to_owned());
         let (done, outcome) = oneshot::channel();
-        self.leaving.as_ref().ok_or_else(gone)?.send(done).await.map_err(|_| gone())?;
-        outcome.await.map_err(|_| gone())?
+        self.leaving.as_ref().ok_or_else(closed)?.send(done).await.map_err(|_| closed())?;
+        outcome.await.map_err(|_| closed())?
     }
 }
 

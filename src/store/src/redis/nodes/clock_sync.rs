@@ -33,7 +33,7 @@ pub(crate) async fn follow(shared: Weak<Shared>) {
     loop {
         tokio::time::sleep(INTERVAL).await;
         let Some(shared) = shared.upgrade() else { return };
-        // While the server is away the last correction stands.
+        // While the server cannot be reached, the last correction is used.
         let _ = shared.read_clock(false).await;
     }
 }

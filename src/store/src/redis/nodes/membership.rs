@@ -70,7 +70,7 @@ impl Shared {
         let (waiting, unknown) = (taken.deliveries, taken.unknown);
         metrics::counter!("sakshi_webhook_attempts_total", "outcome" => DeliveryOutcome::Unknown.as_str()).increment(unknown);
         metrics::counter!("sakshi_deliveries_taken_over_total").increment(waiting);
-        tracing::warn!(store.node = %dead.node, waiting, unknown, "a node is gone; this one has taken what waited for it");
+        tracing::warn!(store.node = %dead.node, waiting, unknown, "a node is dead; this one has taken over its deliveries");
         Ok(())
     }
 }
@@ -150,7 +150,7 @@ impl Monitor {
                 let shared = Arc::clone(&self.shared);
                 self.takeovers.spawn(async move {
                     if let Err(error) = shared.replace(&dead).await {
-                        tracing::warn!(store.node = %dead.node, %error, "what waited for a node that is gone is not taken over yet");
+                        tracing::warn!(store.node = %dead.node, %error, "the deliveries of a dead node are not taken over yet");
                     }
                     dead.node
                 });

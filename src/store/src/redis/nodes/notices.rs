@@ -11,9 +11,8 @@ use tokio::sync::broadcast::Sender;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
-use crate::error::StoreError;
 use crate::redis::keys;
-use crate::redis::link::{Backoff, Link, Shard};
+use crate::redis::link::{Address, Backoff, Channels, Link, Shard};
 use crate::redis::options::NodeId;
 
 /// Between two checks that every channel of a cluster is subscribed to.
@@ -28,10 +27,9 @@ pub(crate) async fn follow(link: Link, node: NodeId, ended: Sender<TxnId>) {
     let channel = format!("{}:{node}", keys::NOTICES);
     let mut backoff = Backoff::default();
     for turn in 0_usize.. {
-        let mut subscribed = false;
-        let lost = link.listen(&channel, turn, forward_to(&ended), || subscribed = true).await;
-        if subscribed {
-            warn(&lost);
+        if let Some(address) = link.subscription_address(turn).await
+            && receive(&link, &address, &Channels::Anywhere(&channel), &ended).await
+        {
             backoff = Backoff::default();
         }
         sleep(backoff.pause()).await;
@@ -54,13 +52,9 @@ async fn follow_shards(link: &Link, channels: &[String], ended: &Sender<TxnId>) 
         while tasks.try_join_next().is_some() {}
         for shard in shards {
             if !listeners.iter().any(|listener| listener.shard == shard) {
-                let (link, on_message, (address, channels)) = (link.clone(), forward_to(ended), shard.clone());
+                let (link, ended, (address, channels)) = (link.clone(), ended.clone(), shard.clone());
                 let task = tasks.spawn(async move {
-                    let mut subscribed = false;
-                    let lost = link.listen_to_shard(&address, &channels, on_message, || subscribed = true).await;
-                    if subscribed {
-                        warn(&lost);
-                    }
+                    receive(&link, &address, &Channels::Sharded(&channels), &ended).await;
                 });
                 listeners.push(Listener { shard, task });
             }
@@ -75,18 +69,18 @@ struct Listener {
     task: AbortHandle,
 }
 
-fn forward_to(ended: &Sender<TxnId>) -> impl Fn(&[u8]) + Send + Sync + 'static {
-    let ended = ended.clone();
-    move |message| {
-        if let Some(id) = read(message) {
-            // There may be no receiver now.
-            let _ = ended.send(id);
-        }
+/// Forwards notices until the connection is lost; returns whether there was a subscription.
+async fn receive(link: &Link, address: &Address, channels: &Channels<'_>, ended: &Sender<TxnId>) -> bool {
+    let (ended, mut subscribed) = (ended.clone(), false);
+    let forward = move |message: &[u8]| {
+        // There may be no receiver now.
+        let _ = read(message).map(|id| ended.send(id));
+    };
+    let lost = link.listen(address, channels, forward, || subscribed = true).await;
+    if subscribed {
+        tracing::warn!(error = %lost, "notices of other nodes are missed until Redis answers again");
     }
-}
-
-fn warn(lost: &StoreError) {
-    tracing::warn!(error = %lost, "notices of other nodes are not heard until Redis answers again");
+    subscribed
 }
 
 /// Reads `t` and a transaction's id.

@@ -55,9 +55,9 @@ impl Shared {
     async fn abandon_in(&self, partition: Partition, node: &NodeId, flight: redis::Value) -> Result<u64, StoreError> {
         let mut left = Vec::new();
         let name = node.to_string();
-        for (entry, holder) in Fields::of("the attempts under way", flight)?.pairs()? {
+        for (entry, holder) in Fields::of("the unfinished attempts", flight)?.pairs()? {
             let Some(subject) = holder.strip_prefix(name.as_bytes()) else { continue };
-            left.push((entry, Subject::from_bytes(subject).ok_or_else(|| unreadable("an attempt under way"))?));
+            left.push((entry, Subject::from_bytes(subject).ok_or_else(|| unreadable("an unfinished attempt"))?));
         }
         let mut marked = 0;
         for slice in left.chunks(SLICE) {

@@ -9,10 +9,10 @@ use sakshi_domain::tenancy::KeyDigest;
 use zeroize::Zeroizing;
 
 use super::server::RedisServer;
-use super::{options, universe};
+use super::{options, test_store};
 use crate::StoreError;
 use crate::Vault;
-use crate::conformance::World;
+use crate::conformance::TestStore;
 use crate::conformance::fixture::{RETENTION, app, client_with, completing, event, opened, opening};
 use crate::conformance::flow_fixture::{Told, locker, party, told};
 use crate::redis::{RedisOptions, RedisStore};
@@ -26,20 +26,20 @@ fn with_keys(server: &RedisServer, keys: &[u8]) -> RedisOptions {
 
 #[test]
 fn a_node_without_the_key_is_refused_and_writes_nothing() {
-    let world = universe();
+    let test = test_store();
     crate::conformance::run(async {
-        let client = client_with(&world, 5).await;
-        opened(&world, &client).await;
-        let before = world.server.answer(&["DBSIZE"]);
-        assert_eq!(RedisStore::open(with_keys(&world.server, &[9])).await.err(), Some(StoreError::WrongKey));
-        assert_eq!(world.server.answer(&["DBSIZE"]), before);
-        assert!(RedisStore::open(with_keys(&world.server, &[9, 7])).await.is_ok(), "the old key is among the previous ones");
+        let client = client_with(&test, 5).await;
+        opened(&test, &client).await;
+        let before = test.server.answer(&["DBSIZE"]);
+        assert_eq!(RedisStore::open(with_keys(&test.server, &[9])).await.err(), Some(StoreError::WrongKey));
+        assert_eq!(test.server.answer(&["DBSIZE"]), before);
+        assert!(RedisStore::open(with_keys(&test.server, &[9, 7])).await.is_ok(), "the old key is among the previous ones");
         assert_eq!(
-            RedisStore::open(with_keys(&world.server, &[7])).await.err(),
+            RedisStore::open(with_keys(&test.server, &[7])).await.err(),
             Some(StoreError::WrongKey),
             "since then the store is written under the new one"
         );
-        assert_eq!(world.store().balance(client).await, Ok(Some(4)));
+        assert_eq!(test.store().balance(client).await, Ok(Some(4)));
     });
 }
 
@@ -55,26 +55,26 @@ fn of_nodes_with_different_keys_that_start_at_once_on_an_empty_server_one_kind_g
 
 #[test]
 fn a_server_that_was_emptied_is_not_fit_and_says_of_nothing_that_it_is_not_there() {
-    let world = universe();
+    let test = test_store();
     crate::conformance::run(async {
-        assert_eq!(world.store.check().await, Ok(()));
-        let client = client_with(&world, 1).await;
-        let (app, party) = (app(&world, &client), party(&world).await);
-        assert!(world.store.create_app(app.clone()).await.unwrap());
+        assert_eq!(test.store.check().await, Ok(()));
+        let client = client_with(&test, 1).await;
+        let (app, party) = (app(&test, &client), party(&test).await);
+        assert!(test.store.create_app(app.clone()).await.unwrap());
         let unknown = TxnId::generate(client.partition(), 0);
-        let nobody = world.store.find_key(KeyDigest([1; 32]), app.app_id.clone()).await;
-        assert!(nobody == Ok(None) && world.store.load_transaction(unknown).await == Ok(None), "a key that is unknown is just that");
-        world.server.answer(&["FLUSHALL"]);
+        let nobody = test.store.find_key(KeyDigest([1; 32]), app.app_id.clone()).await;
+        assert!(nobody == Ok(None) && test.store.load_transaction(unknown).await == Ok(None), "a key that is unknown is just that");
+        test.server.answer(&["FLUSHALL"]);
         let lost = |error: Option<StoreError>| assert!(matches!(error, Some(StoreError::Unavailable(_))), "{error:?}");
-        let (store, event) = (&world.store, event(&world, &client, 1));
+        let (store, event) = (&test.store, event(&test, &client, 1));
         lost(store.check().await.err());
         lost(store.find_key(KeyDigest([1; 32]), app.app_id.clone()).await.err());
         lost(store.load_transaction(unknown).await.err());
-        lost(store.open_transaction(opening(&world, &client)).await.err());
+        lost(store.open_transaction(opening(&test, &client)).await.err());
         lost(store.complete_transaction(completing(unknown, 1)).await.err());
         lost(store.load_event(event.id).await.err());
-        lost(store.open_flow(locker(&world, &party).opening(&world)).await.err());
-        lost(store.report_flow(told(&locker(&world, &party), Told::Locker("Fetched", 1))).await.err());
+        lost(store.open_flow(locker(&test, &party).opening(&test)).await.err());
+        lost(store.report_flow(told(&locker(&test, &party), Told::Locker("Fetched", 1))).await.err());
         lost(store.webhook_urls(app.app_id.clone()).await.err());
         lost(store.set_webhook_url(app.app_id, ApiType::ESign, None).await.err());
     });

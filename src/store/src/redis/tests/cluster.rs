@@ -3,12 +3,12 @@
 
 use super::server::RedisServer;
 use super::server::groups::RedisCluster;
-use super::{Universe, connected};
+use super::{RedisTestStore, connected};
 use crate::conformance::fixture::RETENTION;
 use crate::redis::RedisServers;
 
 /// An empty cluster, and a store that has not met it.
-fn emptied(cluster: &RedisCluster) -> Universe<()> {
+fn emptied(cluster: &RedisCluster) -> RedisTestStore<()> {
     for node in cluster.nodes() {
         node.answer(&["FLUSHALL"]);
         node.answer(&["SCRIPT", "FLUSH"]);

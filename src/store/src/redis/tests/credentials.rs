@@ -8,9 +8,9 @@ use proptest::prelude::*;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::CredentialIdentity;
 
-use super::{Universe, universe};
+use super::{RedisTestStore, test_store};
 use crate::conformance::fixture::{WINDOW, client_with, completing, opened, opening};
-use crate::conformance::{World, run};
+use crate::conformance::{TestStore, run};
 use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, PresentedCredential};
 
 /// One of several answers under one of several transactions, of which the last has expired.
@@ -34,24 +34,24 @@ fn presenting(id: TxnId, answer: u8, holder_bound: bool, credential: u8) -> Comp
     CompleteTransaction { credential: Some(credential), ..completing(id, answer) }
 }
 
-async fn expired(world: &Universe, client: &sakshi_domain::ids::ClientId) -> TxnId {
-    let mut open = opening(world, client);
-    Arc::make_mut(&mut open.pending).expires_at = world.now() - WINDOW;
+async fn expired(test: &RedisTestStore, client: &sakshi_domain::ids::ClientId) -> TxnId {
+    let mut open = opening(test, client);
+    Arc::make_mut(&mut open.pending).expires_at = test.now() - WINDOW;
     let id = open.pending.id;
-    assert!(matches!(world.store().open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
+    assert!(matches!(test.store().open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
     id
 }
 
 /// Presents one credential many times at once; then what a stranger is told who presents it.
-async fn race(world: &Universe, credential: u8, presentations: &[Presentation]) {
-    let client = client_with(world, 10).await;
+async fn race(test: &RedisTestStore, credential: u8, presentations: &[Presentation]) {
+    let client = client_with(test, 10).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
-        ids.push(opened(world, &client).await.id);
+        ids.push(opened(test, &client).await.id);
     }
-    ids.push(expired(world, &client).await);
+    ids.push(expired(test, &client).await);
     let calls = presentations.iter().map(|one| presenting(ids[one.transaction], one.answer, one.holder_bound, credential));
-    let outcomes = join_all(calls.map(|complete| world.store().complete_transaction(complete))).await;
+    let outcomes = join_all(calls.map(|complete| test.store().complete_transaction(complete))).await;
     let (mut plain, mut any) = (Vec::new(), false);
     for (one, outcome) in presentations.iter().zip(outcomes) {
         match outcome.unwrap() {
@@ -67,9 +67,9 @@ async fn race(world: &Universe, credential: u8, presentations: &[Presentation]) 
         }
     }
     assert!(plain.len() <= 1, "one credential, accepted without its holder under {plain:?}");
-    let stranger = opened(world, &client).await.id;
-    match world.store().complete_transaction(presenting(stranger, 9, false, credential)).await.unwrap() {
-        // One that nobody raced for is given back.
+    let stranger = opened(test, &client).await.id;
+    match test.store().complete_transaction(presenting(stranger, 9, false, credential)).await.unwrap() {
+        // A credential without a race is released.
         CompleteOutcome::CredentialReplayed => assert!(any || presentations.len() > 1, "it was never accepted"),
         CompleteOutcome::Completed { .. } => assert!(!any, "it was accepted before"),
         other => panic!("{other:?}"),
@@ -85,10 +85,10 @@ proptest! {
         replies_are_lost in any::<bool>(),
     ) {
         run(async {
-            let world = universe();
-            world.store.shared.faults.replies_are_lost.store(replies_are_lost, Ordering::SeqCst);
+            let test = test_store();
+            test.store.shared.faults.replies_are_lost.store(replies_are_lost, Ordering::SeqCst);
             for (credential, presentations) in (1..).zip(&races) {
-                race(&world, credential, presentations).await;
+                race(&test, credential, presentations).await;
             }
         });
     }

@@ -12,7 +12,7 @@ use crate::Store;
 use crate::Vault;
 use crate::conformance::fixture::{client_with, completing, created, event, opening, registered};
 use crate::conformance::guests::ALL;
-use crate::conformance::{World, run};
+use crate::conformance::{TestStore, run};
 use crate::redis::{NodeId, RedisClock, RedisOptions, RedisStore};
 use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, Retention};
 
@@ -35,7 +35,7 @@ impl Short {
     }
 }
 
-impl World for Short {
+impl TestStore for Short {
     fn store(&self) -> &dyn Store {
         &self.0
     }
@@ -62,21 +62,21 @@ async fn until<F: Future<Output = bool>>(holds: impl Fn() -> F) {
 fn a_transaction_is_expired_and_then_gone_without_anybody_doing_anything() {
     run(async {
         let server = RedisServer::start(&[]);
-        let world = &Short::on(&server).await;
-        let client = client_with(world, 2).await;
-        let mut open = opening(world, &client);
-        Arc::make_mut(&mut open.pending).expires_at = world.now() + SHORT;
+        let test = &Short::on(&server).await;
+        let client = client_with(test, 2).await;
+        let mut open = opening(test, &client);
+        Arc::make_mut(&mut open.pending).expires_at = test.now() + SHORT;
         let id = open.pending.id;
-        assert!(matches!(world.store().open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
-        let mut short = opening(world, &client);
+        assert!(matches!(test.store().open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
+        let mut short = opening(test, &client);
         Arc::make_mut(&mut short.pending).terms.webhook_url = None;
         let answered = short.pending.id;
-        assert!(matches!(world.store().open_transaction(short).await, Ok(OpenOutcome::Opened { .. })));
+        assert!(matches!(test.store().open_transaction(short).await, Ok(OpenOutcome::Opened { .. })));
         let complete = CompleteTransaction { result_ttl: SHORT, ..completing(answered, 1) };
-        assert!(matches!(world.store().complete_transaction(complete).await, Ok(CompleteOutcome::Completed { .. })));
-        until(|| async { world.store().load_transaction(id).await == Ok(None) }).await;
-        assert_eq!(world.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
-        until(|| async { world.store().load_transaction(answered).await == Ok(None) }).await;
+        assert!(matches!(test.store().complete_transaction(complete).await, Ok(CompleteOutcome::Completed { .. })));
+        until(|| async { test.store().load_transaction(id).await == Ok(None) }).await;
+        assert_eq!(test.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
+        until(|| async { test.store().load_transaction(answered).await == Ok(None) }).await;
         let left = server.answer(&["KEYS", "*}t:*"]);
         assert_eq!(left.members(), []);
     });
@@ -86,22 +86,22 @@ fn a_transaction_is_expired_and_then_gone_without_anybody_doing_anything() {
 fn an_event_goes_with_everything_of_it_and_leaves_the_list_of_its_app() {
     run(async {
         let server = RedisServer::start(&[]);
-        let world = &Short::on(&server).await;
-        let client = client_with(world, 5).await;
-        let mut ending = event(world, &client, 5);
-        ending.terms.expires_at = world.now() + SHORT * 4;
+        let test = &Short::on(&server).await;
+        let client = client_with(test, 5).await;
+        let mut ending = event(test, &client, 5);
+        ending.terms.expires_at = test.now() + SHORT * 4;
         ending.terms.webhook_url = None;
-        let ending = created(world, ending).await;
-        let mut lasting = event(world, &client, 5);
+        let ending = created(test, ending).await;
+        let mut lasting = event(test, &client, 5);
         lasting.app = ending.app.clone();
-        let lasting = created(world, lasting).await;
-        assert_eq!(world.store().list_events(ending.app.clone(), ALL).await.unwrap().total, 2);
-        let mut open = crate::conformance::fixture::scan(world, &ending);
-        Arc::make_mut(&mut open.pending).expires_at = world.now() + SHORT;
-        assert!(matches!(world.store().open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
-        until(|| async { world.store().load_event(ending.id).await == Ok(None) }).await;
-        until(|| async { world.store().list_events(ending.app.clone(), ALL).await.unwrap().total == 1 }).await;
-        registered(world, &lasting).await;
+        let lasting = created(test, lasting).await;
+        assert_eq!(test.store().list_events(ending.app.clone(), ALL).await.unwrap().total, 2);
+        let mut open = crate::conformance::fixture::scan(test, &ending);
+        Arc::make_mut(&mut open.pending).expires_at = test.now() + SHORT;
+        assert!(matches!(test.store().open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
+        until(|| async { test.store().load_event(ending.id).await == Ok(None) }).await;
+        until(|| async { test.store().list_events(ending.app.clone(), ALL).await.unwrap().total == 1 }).await;
+        registered(test, &lasting).await;
         let left = server.answer(&["KEYS", &format!("*{}", ending.id)]);
         assert_eq!(left.members(), []);
     });

@@ -1,4 +1,4 @@
-//! What is in a server that was used for everything: every key is of the table and has its time, and
+//! What is in a server after every operation: every key is in the table and has its time to live, and
 //! nothing personal is readable.
 
 use std::collections::BTreeSet;
@@ -10,14 +10,14 @@ use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, KeyDigest};
 use sakshi_domain::transaction::{CredentialIdentity, Outcome};
 use uuid::Uuid;
 
-use super::{Universe, universe, universe_on};
+use super::{RedisTestStore, test_store, test_store_on};
 use crate::LapseFlowOutcome;
 use crate::conformance::fixture::{
     RESULT_TTL, RETENTION, WINDOW, app, client_with, completed, completing, created, event, kept, opened, opening, passing, patched,
     registered, scanned, url,
 };
 use crate::conformance::flow_fixture::{self, Told, accepted, loaded, locker, party, wealth};
-use crate::conformance::{World, run};
+use crate::conformance::{TestStore, run};
 use crate::redis::key_table::{KEYS, Lifetime};
 use crate::redis::nodes::heartbeats::DeadNode;
 use crate::redis::script;
@@ -32,10 +32,10 @@ fn presenting(complete: CompleteTransaction, credential: u8) -> CompleteTransact
 }
 
 /// Does everything that a store can do, so that there is every kind of key in every state.
-async fn used_for_everything(universe: &Universe) {
-    let store = universe.store();
-    let client = client_with(universe, 50).await;
-    let app = app(universe, &client);
+async fn used_for_everything(test: &RedisTestStore) {
+    let store = test.store();
+    let client = client_with(test, 50).await;
+    let app = app(test, &client);
     assert!(store.create_app(app.clone()).await.unwrap());
     let patch = AppPatch { consent_webhook_url: Some(Some(url("https://consent.example/planted-path"))), ..AppPatch::default() };
     store.patch_app(app.app_id.clone(), patch).await.unwrap().unwrap();
@@ -44,21 +44,21 @@ async fn used_for_everything(universe: &Universe) {
         client_id: client.clone(),
         label: "kiosk".into(),
         environments: vec![],
-        created_at: universe.now(),
+        created_at: test.now(),
         expires_at: None,
         revoked_at: None,
     };
     assert!(store.create_key(key.clone(), KeyDigest([5; 32])).await.unwrap());
-    store.retire_key(key.key_id, Some(universe.now()), None).await.unwrap().unwrap();
-    sessions_of_every_standing(universe, &app.app_id).await;
+    store.retire_key(key.key_id, Some(test.now()), None).await.unwrap().unwrap();
+    sessions_of_every_standing(test, &app.app_id).await;
 
-    let mut open = opening(universe, &client);
-    open.idempotency = Some(kept(universe, &client, 1, 1));
+    let mut open = opening(test, &client);
+    open.idempotency = Some(kept(test, &client, 1, 1));
     let pending = open.pending.clone();
     assert!(matches!(store.open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
-    assert!(store.load_idempotent_answer(kept(universe, &client, 1, 1).scope).await.unwrap().is_some());
+    assert!(store.load_idempotent_answer(kept(test, &client, 1, 1).scope).await.unwrap().is_some());
     for holder in [1, 2] {
-        let scope = kept(universe, &client, holder, 1).scope;
+        let scope = kept(test, &client, holder, 1).scope;
         let lease = OrderLease { scope, holder: Uuid::from_u128(holder.into()) };
         assert_eq!(store.take_order_lease(lease, WINDOW).await, Ok(true));
         let other = OrderLease { holder: Uuid::nil(), ..lease };
@@ -70,33 +70,33 @@ async fn used_for_everything(universe: &Universe) {
             assert_eq!(store.take_order_lease(other, WINDOW).await, Ok(true));
         }
     }
-    // Queued, under way, ended, given up.
+    // Queued, under way, ended, abandoned.
     store.complete_transaction(presenting(completing(pending.id, 1), 1)).await.unwrap();
-    let (under_way, id) = completed(universe, &client).await;
+    let (under_way, id) = completed(test, &client).await;
     assert!(store.claim_delivery(id, under_way.id.into()).await.unwrap());
     assert_eq!(store.abandon_attempts().await, Ok(1));
-    let (ended, id) = completed(universe, &client).await;
+    let (ended, id) = completed(test, &client).await;
     assert!(store.claim_delivery(id, ended.id.into()).await.unwrap());
     let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
     store.settle_delivery(id, ended.id.into(), attempt).await.unwrap();
-    let (claimed, id) = completed(universe, &client).await;
+    let (claimed, id) = completed(test, &client).await;
     assert!(store.claim_delivery(id, claimed.id.into()).await.unwrap());
-    opened(universe, &client).await;
-    // A credential that is given back, and one that is not.
-    let late = opened(universe, &client).await;
+    opened(test, &client).await;
+    // A credential that is released, and one that is not.
+    let late = opened(test, &client).await;
     assert!(store.watch_transaction(late.id).await.unwrap().is_some());
-    universe.advance(WINDOW);
+    test.advance(WINDOW);
     assert_eq!(store.complete_transaction(presenting(completing(late.id, 1), 2)).await, Ok(CompleteOutcome::Expired));
 
-    flows_of_every_standing(universe).await;
-    let event = created(universe, event(universe, &client, 10)).await;
-    registered(universe, &event).await;
-    scanned(universe, &event).await;
+    flows_of_every_standing(test).await;
+    let event = created(test, event(test, &client, 10)).await;
+    registered(test, &event).await;
+    scanned(test, &event).await;
     let name = EventName::parse("Planted name of a party").unwrap();
-    patched(universe, &event, EventPatch { name: Some(name), ..EventPatch::default() }).await;
+    patched(test, &event, EventPatch { name: Some(name), ..EventPatch::default() }).await;
     assert_eq!(store.list_events(event.app.clone(), ALL).await.unwrap().total, 1);
     assert_eq!(store.list_registrations(event.id, ALL.into()).await.unwrap().total, 1);
-    let guest = scanned(universe, &event).await;
+    let guest = scanned(test, &event).await;
     assert!(matches!(store.complete_transaction(passing(guest, 1)).await, Ok(CompleteOutcome::Completed { .. })));
     assert!(store.load_delivery(guest.into()).await.unwrap().is_some());
     assert!(!store.due_deliveries(None, None, 10).await.unwrap().is_empty());
@@ -105,9 +105,9 @@ async fn used_for_everything(universe: &Universe) {
 }
 
 /// One that is used, and one that was ended.
-async fn sessions_of_every_standing(universe: &Universe, app: &AppId) {
-    let store = universe.store();
-    let (idle_until, ends_at) = (universe.now() + WINDOW, universe.now() + WINDOW * 10);
+async fn sessions_of_every_standing(test: &RedisTestStore, app: &AppId) {
+    let store = test.store();
+    let (idle_until, ends_at) = (test.now() + WINDOW, test.now() + WINDOW * 10);
     for number in [1, 2] {
         let digest = SessionDigest([number; 32]);
         store.open_session(SessionRecord { digest, key: KeyDigest([5; 32]), app: app.clone(), idle_until, ends_at }).await.unwrap();
@@ -118,26 +118,26 @@ async fn sessions_of_every_standing(universe: &Universe, app: &AppId) {
 }
 
 /// Flows that wait, lapse, are queued, under way and ended, and one that is gone.
-async fn flows_of_every_standing(universe: &Universe) {
-    let store = universe.store();
-    let party = party(universe).await;
-    flow_fixture::registered(universe, &party).await;
-    flow_fixture::opened(universe, flow_fixture::document(universe, &party, Some("https://own.example/planted-path"))).await;
-    let (pending, ended) = (locker(universe, &party), locker(universe, &party));
-    let (pending, ended) = (flow_fixture::opened(universe, pending).await, flow_fixture::opened(universe, ended).await);
-    accepted(universe, &pending, Told::Locker("Pending", 1)).await;
-    let delivery = accepted(universe, &ended, Told::Locker("Fetched", 1)).await.unwrap();
+async fn flows_of_every_standing(test: &RedisTestStore) {
+    let store = test.store();
+    let party = party(test).await;
+    flow_fixture::registered(test, &party).await;
+    flow_fixture::opened(test, flow_fixture::document(test, &party, Some("https://own.example/planted-path"))).await;
+    let (pending, ended) = (locker(test, &party), locker(test, &party));
+    let (pending, ended) = (flow_fixture::opened(test, pending).await, flow_fixture::opened(test, ended).await);
+    accepted(test, &pending, Told::Locker("Pending", 1)).await;
+    let delivery = accepted(test, &ended, Told::Locker("Fetched", 1)).await.unwrap();
     assert!(store.claim_delivery(delivery.id, delivery.subject).await.unwrap());
     let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
     store.settle_delivery(delivery.id, delivery.subject, attempt).await.unwrap();
-    let consent = flow_fixture::opened(universe, wealth(universe, &party)).await;
-    accepted(universe, &consent, Told::Consent("Accepted", 1)).await.unwrap();
-    let under_way = accepted(universe, &consent, Told::Data(1, "RAW", 1)).await.unwrap();
+    let consent = flow_fixture::opened(test, wealth(test, &party)).await;
+    accepted(test, &consent, Told::Consent("Accepted", 1)).await.unwrap();
+    let under_way = accepted(test, &consent, Told::Data(1, "RAW", 1)).await.unwrap();
     assert!(store.claim_delivery(under_way.id, under_way.subject).await.unwrap());
-    assert!(loaded(universe, &ended).await.unwrap().latest.is_some());
+    assert!(loaded(test, &ended).await.unwrap().latest.is_some());
     assert_eq!(store.flow_deliveries(consent.id).await.unwrap().unwrap().deliveries.len(), 2);
     store.lapsed_flows(10).await.unwrap();
-    let gone = locker(universe, &party);
+    let gone = locker(test, &party);
     assert_eq!(store.lapse_flow(gone.id, RESULT_TTL).await, Ok(LapseFlowOutcome::NotFound));
 }
 
@@ -150,19 +150,19 @@ fn matches(pattern: &str, name: &str) -> bool {
 
 #[test]
 fn every_key_is_of_the_table_and_goes_when_the_table_says() {
-    let universe = universe();
-    run(used_for_everything(&universe));
-    let text = |command: &[&str]| universe.server.answer(command).text().unwrap_or_default();
+    let test = test_store();
+    run(used_for_everything(&test));
+    let text = |command: &[&str]| test.server.answer(command).text().unwrap_or_default();
     let mut seen = BTreeSet::new();
-    for name in universe.server.answer(&["KEYS", "*"]).members().iter().filter_map(|name| name.text()) {
+    for name in test.server.answer(&["KEYS", "*"]).members().iter().filter_map(|name| name.text()) {
         let kinds: Vec<_> = KEYS.iter().filter(|kind| matches(kind.pattern, &name)).collect();
         let [kind] = kinds[..] else { panic!("{name} is of {} patterns", kinds.len()) };
         seen.insert(kind.pattern);
         assert_eq!(text(&["TYPE", &name]), kind.of_type, "{name}");
         let lives: i64 = text(&["PTTL", &name]).parse().unwrap();
         let unended = kind.of_type == "hash"
-            && universe.server.answer(&["HEXISTS", &name, "i"]).integer() == Some(1)
-            && universe.server.answer(&["HEXISTS", &name, "w"]).integer() == Some(0);
+            && test.server.answer(&["HEXISTS", &name, "i"]).integer() == Some(1)
+            && test.server.answer(&["HEXISTS", &name, "w"]).integer() == Some(0);
         let goes = match kind.lifetime {
             Lifetime::Always(_) => true,
             Lifetime::Except(_) => !unended,
@@ -170,7 +170,7 @@ fn every_key_is_of_the_table_and_goes_when_the_table_says() {
         };
         assert_eq!(lives >= 0, goes, "{name} lives {lives} ms");
     }
-    // A row that nothing is of would be a promise that nobody checks.
+    // A row without a key would not be checked.
     let used: BTreeSet<_> = KEYS.iter().map(|kind| kind.pattern).collect();
     assert_eq!(seen, used);
 }
@@ -182,32 +182,32 @@ fn the_user_that_the_deployment_gives_the_service_may_do_all_of_it() {
     let digest = user.split(' ').find(|word| word.starts_with('#')).unwrap();
     let server = super::server::RedisServer::start(&[&user.replace(digest, ">known-here")]);
     let servers = format!("redis://sakshi:known-here@{}/", server.address()).parse().unwrap();
-    let universe = super::connected(server, servers, RETENTION);
+    let test = super::connected(server, servers, RETENTION);
     run(async {
-        used_for_everything(&universe).await;
+        used_for_everything(&test).await;
         let gone = crate::redis::NodeId::generate();
-        universe.store.shared.take_over(&gone).await.unwrap();
-        universe.store().leave().await.unwrap();
+        test.store.shared.take_over(&gone).await.unwrap();
+        test.store().leave().await.unwrap();
     });
 }
 
 #[test]
 fn a_used_store_has_run_every_script() {
-    let universe = universe();
+    let test = test_store();
     run(async {
-        used_for_everything(&universe).await;
-        let store = universe.store();
+        used_for_everything(&test).await;
+        let store = test.store();
         store.list_clients(ALL).await.unwrap();
         let nobody = crate::redis::NodeId::generate();
-        let shared = &universe.store.shared;
+        let shared = &test.store.shared;
         shared.replace(&DeadNode { node: nobody, heartbeat: Some("1".into()) }).await.unwrap();
         shared.heartbeat(false).await.unwrap();
         shared.holders().await.unwrap();
-        let (pending, _) = completed(&universe, &client_with(&universe, 1).await).await;
+        let (pending, _) = completed(&test, &client_with(&test, 1).await).await;
         store.load_transaction(pending.id).await.unwrap();
     });
-    let called = universe.store.shared.faults.called.lock().unwrap().clone();
-    // Beats and those who miss them have tests of their own.
+    let called = test.store.shared.faults.called.lock().unwrap().clone();
+    // Heartbeats and dead nodes have tests of their own.
     let of_nodes = ["beat", "forget_node", "holders"];
     let all: BTreeSet<_> = script::ALL.iter().map(|script| script.name).filter(|name| !of_nodes.contains(name)).collect();
     assert!(called.is_superset(&all), "{:?}", all.difference(&called).collect::<Vec<_>>());
@@ -216,22 +216,22 @@ fn a_used_store_has_run_every_script() {
 #[test]
 fn nothing_personal_or_secret_is_readable_in_redis() {
     // What is written to the disk is what is in memory, when it is not compressed.
-    let universe = universe_on(&["rdbcompression no"], RETENTION);
-    let vault = std::sync::Arc::clone(&universe.store.shared.vault);
+    let test = test_store_on(&["rdbcompression no"], RETENTION);
+    let vault = std::sync::Arc::clone(&test.store.shared.vault);
     run(async {
-        used_for_everything(&universe).await;
-        let client = client_with(&universe, 1).await;
-        let pending = opened(&universe, &client).await;
+        used_for_everything(&test).await;
+        let client = client_with(&test, 1).await;
+        let pending = opened(&test, &client).await;
         let claims = serde_json::json!({"residentName": "Planted Resident"});
         let outcome: Outcome = serde_json::from_value(serde_json::json!({"verified": claims})).unwrap();
         let sealed = vault.seal(pending.id.as_bytes(), &serde_json::to_vec(&outcome).unwrap());
         let complete = CompleteTransaction { outcome: sealed, ..completing(pending.id, 1) };
-        assert!(matches!(universe.store().complete_transaction(complete).await, Ok(CompleteOutcome::Completed { .. })));
-        let moved = universe.store().move_credits(client, crate::conformance::fixture::grant(1, "a reference in the clear")).await;
+        assert!(matches!(test.store().complete_transaction(complete).await, Ok(CompleteOutcome::Completed { .. })));
+        let moved = test.store().move_credits(client, crate::conformance::fixture::grant(1, "a reference in the clear")).await;
         assert!(matches!(moved, Ok(CreditOutcome::Moved(_))));
     });
-    universe.server.answer(&["SAVE"]);
-    let directory = universe.server.answer(&["CONFIG", "GET", "dir"]).field("dir").unwrap();
+    test.server.answer(&["SAVE"]);
+    let directory = test.server.answer(&["CONFIG", "GET", "dir"]).field("dir").unwrap();
     let file = std::fs::read(std::path::Path::new(&directory).join("dump.rdb")).unwrap();
     let has = |planted: &str| file.windows(planted.len()).any(|window| window == planted.as_bytes());
     // What may be read is found, so that what is not found is not there.

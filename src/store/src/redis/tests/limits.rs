@@ -5,12 +5,12 @@ use std::time::Duration;
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::event::EventPatch;
 
-use super::{universe, universe_keeping};
+use super::{test_store, test_store_keeping};
 use crate::conformance::fixture::{
     EVENT, RETENTION, WINDOW, audited_balance, client_with, counts, created, declining, event, grant, opened, opening, passing, patched,
     scan, scanned,
 };
-use crate::conformance::{World, run};
+use crate::conformance::{TestStore, run};
 use crate::{CompleteOutcome, CreditOutcome, OpenOutcome, PageRequest, Retention};
 
 fn adjust(amount: i64, reference: &str) -> CreditMove {
@@ -20,8 +20,8 @@ fn adjust(amount: i64, reference: &str) -> CreditMove {
 #[test]
 fn a_balance_is_exact_to_its_last_credit_beyond_what_lua_counts() {
     run(async {
-        let world = &universe();
-        let client = client_with(world, 0).await;
+        let test = &test_store();
+        let client = client_with(test, 0).await;
         let moves = [
             (grant((1 << 53) - 1, "a"), Some((1 << 53) - 1)),
             (grant(2, "b"), Some((1 << 53) + 1)),
@@ -35,54 +35,54 @@ fn a_balance_is_exact_to_its_last_credit_beyond_what_lua_counts() {
             (adjust(i64::MIN, "j"), None),
         ];
         for (movement, after) in moves {
-            let outcome = world.store().move_credits(client.clone(), movement.clone()).await.unwrap();
+            let outcome = test.store().move_credits(client.clone(), movement.clone()).await.unwrap();
             match after {
                 Some(after) => assert!(matches!(&outcome, CreditOutcome::Moved(entry) if entry.balance_after == after), "{outcome:?}"),
                 None => assert_eq!(outcome, CreditOutcome::OutOfRange, "{movement:?}"),
             }
         }
-        opened(world, &client).await;
-        assert_eq!(audited_balance(world, &client).await, i64::MAX as u64 - 1);
+        opened(test, &client).await;
+        assert_eq!(audited_balance(test, &client).await, i64::MAX as u64 - 1);
     });
 }
 
 #[test]
 fn a_cost_of_any_size_is_paid_exactly_or_not_at_all() {
     run(async {
-        let world = &universe();
-        let client = client_with(world, i64::MAX).await;
+        let test = &test_store();
+        let client = client_with(test, i64::MAX).await;
         for cost in [u64::MAX, i64::MAX as u64 + 1] {
-            let mut open = opening(world, &client);
+            let mut open = opening(test, &client);
             open.cost = cost;
-            assert_eq!(world.store().open_transaction(open).await, Ok(OpenOutcome::InsufficientCredits));
+            assert_eq!(test.store().open_transaction(open).await, Ok(OpenOutcome::InsufficientCredits));
         }
         for (cost, left) in [(0, i64::MAX as u64), (i64::MAX as u64 - 1, 1), (2, 1), (1, 0)] {
-            let mut open = opening(world, &client);
+            let mut open = opening(test, &client);
             open.cost = cost;
-            let outcome = world.store().open_transaction(open).await.unwrap();
+            let outcome = test.store().open_transaction(open).await.unwrap();
             let expected = if cost == 2 { OpenOutcome::InsufficientCredits } else { OpenOutcome::Opened { balance: left } };
             assert_eq!(outcome, expected);
         }
-        assert_eq!(audited_balance(world, &client).await, 0);
+        assert_eq!(audited_balance(test, &client).await, 0);
     });
 }
 
 #[test]
 fn a_ledger_longer_than_a_slice_is_audited_to_its_end_and_damage_is_found() {
     run(async {
-        let world = &universe();
-        let client = client_with(world, 5_000).await;
+        let test = &test_store();
+        let client = client_with(test, 5_000).await;
         for slice in 0..25 {
-            let opens = (0..100).map(|_| world.store().open_transaction(opening(world, &client)));
+            let opens = (0..100).map(|_| test.store().open_transaction(opening(test, &client)));
             futures_util::future::join_all(opens).await;
-            assert_eq!(world.store().balance(client.clone()).await, Ok(Some(5_000 - (slice + 1) * 100)));
+            assert_eq!(test.store().balance(client.clone()).await, Ok(Some(5_000 - (slice + 1) * 100)));
         }
-        assert_eq!(audited_balance(world, &client).await, 2_500);
-        let last = world.store().statement(client.clone(), PageRequest { page: 26, page_size: 100 }).await.unwrap();
+        assert_eq!(audited_balance(test, &client).await, 2_500);
+        let last = test.store().statement(client.clone(), PageRequest { page: 26, page_size: 100 }).await.unwrap();
         assert_eq!((last.total, last.items.len(), last.items[0].balance_after), (2_501, 1, 2_500));
         let ledger = format!("{{p{:02}}}l:{client}", client.partition().number());
-        world.server.answer(&["LSET", &ledger, "1500", "a 7 9 9 damage"]);
-        let audit = world.store().audit().await.unwrap().remove(0);
+        test.server.answer(&["LSET", &ledger, "1500", "a 7 9 9 damage"]);
+        let audit = test.store().audit().await.unwrap().remove(0);
         assert!(!audit.is_clean() && audit.faults > 0 && audit.entries == 2_501, "{audit:?}");
     });
 }
@@ -90,22 +90,22 @@ fn a_ledger_longer_than_a_slice_is_audited_to_its_end_and_damage_is_found() {
 #[test]
 fn an_event_that_is_kept_for_no_time_still_outlives_its_scans() {
     run(async {
-        let world = &universe_keeping(Retention { events: Duration::ZERO, ..RETENTION });
-        let client = client_with(world, 9).await;
-        let event = created(world, event(world, &client, 9)).await;
-        world.advance(EVENT - Duration::from_secs(1));
-        let (late, other) = (scanned(world, &event).await, scanned(world, &event).await);
+        let test = &test_store_keeping(Retention { events: Duration::ZERO, ..RETENTION });
+        let client = client_with(test, 9).await;
+        let event = created(test, event(test, &client, 9)).await;
+        test.advance(EVENT - Duration::from_secs(1));
+        let (late, other) = (scanned(test, &event).await, scanned(test, &event).await);
         // A new end that is nearer than the scans' does not take it from under them.
-        let nearer = Some(world.now() + Duration::from_millis(1));
-        patched(world, &event, EventPatch { expires_at: nearer, ..EventPatch::default() }).await;
-        world.advance(WINDOW - Duration::from_millis(1));
-        let outcome = world.store().complete_transaction(declining(late, 1)).await.unwrap();
+        let nearer = Some(test.now() + Duration::from_millis(1));
+        patched(test, &event, EventPatch { expires_at: nearer, ..EventPatch::default() }).await;
+        test.advance(WINDOW - Duration::from_millis(1));
+        let outcome = test.store().complete_transaction(declining(late, 1)).await.unwrap();
         assert!(matches!(outcome, CompleteOutcome::Completed { .. }));
-        let outcome = world.store().complete_transaction(passing(other, 1)).await.unwrap();
+        let outcome = test.store().complete_transaction(passing(other, 1)).await.unwrap();
         assert!(matches!(&outcome, CompleteOutcome::Completed { record, .. } if record.refused.is_some()), "{outcome:?}");
-        assert_eq!(counts(world, &event).await.scans, 2);
-        world.advance(RETENTION.expired + Duration::from_millis(1));
-        assert_eq!(world.store().load_event(event.id).await, Ok(None));
-        assert_eq!(world.store().open_transaction(scan(world, &event)).await, Ok(OpenOutcome::EventNotFound));
+        assert_eq!(counts(test, &event).await.scans, 2);
+        test.advance(RETENTION.expired + Duration::from_millis(1));
+        assert_eq!(test.store().load_event(event.id).await, Ok(None));
+        assert_eq!(test.store().open_transaction(scan(test, &event)).await, Ok(OpenOutcome::EventNotFound));
     });
 }

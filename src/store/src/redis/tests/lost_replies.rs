@@ -1,5 +1,5 @@
-//! Losing answers on purpose: every script is carried out, its answer dropped, and carried out again
-//! with the same arguments, as the link does after a time-out. What a store says must be the same.
+//! Losing replies on purpose: every script is executed, its reply dropped, and executed again with the
+//! same arguments, as the link does after a time-out. The answers of the store must be the same.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::redis::link::Link;
 use crate::redis::script::Script;
 
-/// What a test does to the scripts of a store, and which ones it has seen.
+/// Whether the replies of scripts are lost, and the scripts that were called.
 #[derive(Default)]
 pub(crate) struct Faults {
     pub(super) replies_are_lost: AtomicBool,
@@ -26,7 +26,7 @@ impl Faults {
     }
 }
 
-/// What a cluster takes the slot of a key from.
+/// The part of a key that its slot is computed from.
 fn tag(key: &[u8]) -> Vec<u8> {
     let tag = key.strip_prefix(b"{").and_then(|rest| rest.split(|byte| *byte == b'}').next());
     tag.unwrap_or(key).to_vec()
@@ -35,12 +35,12 @@ fn tag(key: &[u8]) -> Vec<u8> {
 mod conformance {
     use std::sync::atomic::Ordering;
 
-    use super::super::{Universe, universe};
+    use super::super::{RedisTestStore, test_store};
 
-    fn losing() -> Universe {
-        let universe = universe();
-        universe.store.shared.faults.replies_are_lost.store(true, Ordering::SeqCst);
-        universe
+    fn losing() -> RedisTestStore {
+        let test = test_store();
+        test.store.shared.faults.replies_are_lost.store(true, Ordering::SeqCst);
+        test
     }
 
     crate::store_conformance!(losing());

@@ -1,4 +1,4 @@
-//! Nodes that die, leave, seem dead and come back.
+//! Nodes that die, leave, look dead and come back.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{Outbox as _, Upkeep as _};
 
 const FAST: Duration = Duration::from_millis(100);
 
-/// As good as never, within a test.
+/// Never, within a test.
 const ONCE: Duration = Duration::from_secs(3_600);
 
 fn servers(server: &RedisServer) -> RedisServers {
@@ -54,7 +54,7 @@ async fn a_survivor_takes_what_waits_for_a_dead_node_and_records_its_attempts_as
 #[tokio::test]
 async fn who_leaves_begins_no_attempt_and_others_need_not_wait_for_its_silence() {
     let server = RedisServer::start(&[]);
-    // Its beat would be as good as new for an hour.
+    // Its heartbeat would look new for an hour.
     let (leaving, survivor) = (Node::start(servers(&server), ONCE).await, Node::start(servers(&server), FAST).await);
     let client = leaving.client().await;
     let (pending, delivery) = leaving.queue(&client).await;
@@ -87,7 +87,7 @@ async fn while_redis_is_away_nobody_dies() {
 #[tokio::test]
 async fn a_node_that_was_given_up_by_mistake_comes_back_and_nothing_is_attempted_twice() {
     let server = RedisServer::start(&[]);
-    // It beats when it opens, and then as if it were stopped.
+    // It sends a heartbeat when it opens, and then none, as if it were paused.
     let (stopped, survivor) = (Node::start(servers(&server), ONCE).await, Node::start(servers(&server), FAST).await);
     let client = stopped.client().await;
     let (waiting, under_way) = (stopped.queue(&client).await, stopped.queue(&client).await);

@@ -1,5 +1,5 @@
-//! The Redis store under the properties of every store, and under what its keys and scripts promise,
-//! each on a real server of its own.
+//! The Redis store: the properties of every store, and what its keys and scripts guarantee, each on a
+//! real server of its own.
 
 mod canary;
 mod cluster;
@@ -30,14 +30,14 @@ use super::{NodeId, RedisClock, RedisOptions, RedisServers, RedisStore};
 use crate::Retention;
 use crate::Store;
 use crate::Vault;
-use crate::conformance::World;
+use crate::conformance::TestStore;
 use crate::conformance::fixture::RETENTION;
 
 pub(super) use sakshi_kit::redis as server;
 
-/// A store on servers of its own, on a clock that the test moves. Its connections live on a thread of
-/// their own, as they do in a process with many arbiters.
-struct Universe<S = RedisServer> {
+/// A store on servers of its own, with a clock that the test moves. Its connections are opened on a
+/// thread of their own, as in a process with many arbiters.
+struct RedisTestStore<S = RedisServer> {
     store: RedisStore,
     clock: Arc<ManualClock>,
     server: S,
@@ -46,16 +46,16 @@ struct Universe<S = RedisServer> {
     connections: Option<JoinHandle<()>>,
 }
 
-fn universe() -> Universe {
-    universe_keeping(RETENTION)
+fn test_store() -> RedisTestStore {
+    test_store_keeping(RETENTION)
 }
 
-fn universe_keeping(retention: Retention) -> Universe {
-    universe_on(&[], retention)
+fn test_store_keeping(retention: Retention) -> RedisTestStore {
+    test_store_on(&[], retention)
 }
 
 /// A store on a server with these lines in its `redis.conf`.
-fn universe_on(lines: &[&str], retention: Retention) -> Universe {
+fn test_store_on(lines: &[&str], retention: Retention) -> RedisTestStore {
     let server = RedisServer::start(lines);
     let servers = server.url().parse().unwrap();
     connected(server, servers, retention)
@@ -73,8 +73,8 @@ fn options(servers: RedisServers, clock: Arc<ManualClock>, retention: Retention)
     }
 }
 
-fn connected<S>(server: S, servers: RedisServers, retention: Retention) -> Universe<S> {
-    // Whole seconds from a moment that the server has not reached, so that it expires nothing.
+fn connected<S>(server: S, servers: RedisServers, retention: Retention) -> RedisTestStore<S> {
+    // Whole seconds from a time that the server has not reached, so that it expires nothing.
     let start = Timestamp::from_millis((SystemClock.now().seconds() + 3_600) * 1_000);
     let clock = Arc::new(ManualClock::starting_at(start));
     let options = options(servers, Arc::clone(&clock), retention);
@@ -86,10 +86,10 @@ fn connected<S>(server: S, servers: RedisServers, retention: Retention) -> Unive
             let _ = ended.await;
         });
     });
-    Universe { store: store.recv().unwrap(), clock, server, end: Some(end), connections: Some(connections.unwrap()) }
+    RedisTestStore { store: store.recv().unwrap(), clock, server, end: Some(end), connections: Some(connections.unwrap()) }
 }
 
-impl<S> Drop for Universe<S> {
+impl<S> Drop for RedisTestStore<S> {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(connections) = self.connections.take() {
@@ -98,7 +98,7 @@ impl<S> Drop for Universe<S> {
     }
 }
 
-impl<S> World for Universe<S> {
+impl<S> TestStore for RedisTestStore<S> {
     fn store(&self) -> &dyn Store {
         &self.store
     }
@@ -112,7 +112,7 @@ impl<S> World for Universe<S> {
     }
 }
 
-impl Universe {
+impl RedisTestStore {
     /// The store as another node has it, on the same server and clock.
     async fn another_node(&self) -> RedisStore {
         let shared = &self.store.shared;
@@ -122,7 +122,7 @@ impl Universe {
 }
 
 mod conformance {
-    use super::universe;
+    use super::test_store;
 
-    crate::store_conformance!(universe());
+    crate::store_conformance!(test_store());
 }

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use super::server::{RedisServer, TIMEOUT, eventually};
 use crate::Vault;
-use crate::conformance::World;
+use crate::conformance::TestStore;
 use crate::conformance::fixture::{RETENTION, client_with, completed};
 use crate::redis::{NodeId, RedisClock, RedisOptions, RedisServers, RedisStore};
 use crate::{Outbox as _, Store};
@@ -24,7 +24,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// A node that beats this often.
+    /// A node with this interval between heartbeats.
     pub(super) async fn start(servers: RedisServers, every: Duration) -> Self {
         let id = NodeId::generate();
         let options = RedisOptions {
@@ -53,12 +53,12 @@ impl Node {
         client_with(self, 100).await
     }
 
-    /// Its latest beat, if it has one.
+    /// Its latest heartbeat, if it has one.
     pub(super) fn beat(&self, server: &RedisServer) -> Option<String> {
         server.answer(&["ZSCORE", "{nodes}beats", &self.id.to_string()]).text()
     }
 
-    /// Waits until it has beaten so many times more.
+    /// Waits until it has sent so many more heartbeats.
     pub(super) fn await_beats(&self, server: &RedisServer, times: usize) {
         for _ in 0..times {
             let before = self.beat(server);
@@ -67,7 +67,7 @@ impl Node {
     }
 }
 
-impl World for Node {
+impl TestStore for Node {
     fn store(&self) -> &dyn Store {
         &self.store
     }

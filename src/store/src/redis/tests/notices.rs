@@ -1,4 +1,4 @@
-//! That a node is told of what it has a copy of, and of nothing else.
+//! A node receives notices of the transactions that it has a copy of, and of no others.
 
 use std::time::{Duration, Instant};
 
@@ -119,7 +119,7 @@ async fn on_a_cluster_changes_are_heard_when_their_slot_has_moved_to_a_master_th
     until_heard(&one, &other, &client).await;
 }
 
-/// The other node hears in the end of a transaction that the first one opens and ends.
+/// Waits until the other node receives a notice of a transaction that the first one ends.
 async fn until_heard(one: &Node, other: &Node, client: &ClientId) {
     let mut ended = other.store.ended_elsewhere().unwrap();
     let began = Instant::now();

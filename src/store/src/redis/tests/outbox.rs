@@ -1,4 +1,4 @@
-//! Deliveries between nodes: who has which, and what becomes of those of a node that is gone.
+//! Deliveries between nodes: who has which, and what happens to those of a dead node.
 
 use std::sync::atomic::Ordering;
 
@@ -6,17 +6,17 @@ use futures_util::future::join_all;
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome};
 use sakshi_domain::ids::{ClientId, TxnId};
 
-use super::{Universe, universe};
+use super::{RedisTestStore, test_store};
 use crate::CompleteOutcome;
 use crate::ReportFlowOutcome;
 use crate::conformance::fixture::{client_with, completed, completing, opened, opening_with_hook};
 use crate::conformance::flow_fixture::{self, Told};
-use crate::conformance::{World, run};
+use crate::conformance::{TestStore, run};
 use crate::redis::nodes::takeover::TakenOver;
 use crate::{Flows as _, Outbox as _, Store, Transactions as _};
 
-async fn of_many_clients(world: &Universe, count: usize) -> Vec<ClientId> {
-    join_all((0..count).map(|_| client_with(world, 1_000))).await
+async fn of_many_clients(test: &RedisTestStore, count: usize) -> Vec<ClientId> {
+    join_all((0..count).map(|_| client_with(test, 1_000))).await
 }
 
 async fn due(store: &impl Store, after: Option<DeliveryId>, origin: Option<&str>, limit: usize) -> Vec<DeliveryId> {
@@ -24,11 +24,11 @@ async fn due(store: &impl Store, after: Option<DeliveryId>, origin: Option<&str>
     due.into_iter().map(|delivery| delivery.id).collect()
 }
 
-async fn queued(world: &Universe, client: &ClientId, hook: &str) -> (TxnId, DeliveryId) {
-    let open = opening_with_hook(world, client, Some(hook));
+async fn queued(test: &RedisTestStore, client: &ClientId, hook: &str) -> (TxnId, DeliveryId) {
+    let open = opening_with_hook(test, client, Some(hook));
     let id = open.pending.id;
-    world.store().open_transaction(open).await.unwrap();
-    match world.store().complete_transaction(completing(id, 1)).await.unwrap() {
+    test.store().open_transaction(open).await.unwrap();
+    match test.store().complete_transaction(completing(id, 1)).await.unwrap() {
         CompleteOutcome::Completed { queued: Some(delivery), .. } => (id, delivery.id),
         other => panic!("{other:?}"),
     }
@@ -37,17 +37,17 @@ async fn queued(world: &Universe, client: &ClientId, hook: &str) -> (TxnId, Deli
 #[test]
 fn pages_over_all_partitions_have_every_delivery_once_and_in_order() {
     run(async {
-        let world = &universe();
-        let clients = of_many_clients(world, 40).await;
+        let test = &test_store();
+        let clients = of_many_clients(test, 40).await;
         let mut all = Vec::new();
         for round in 0..6 {
             for (number, client) in clients.iter().enumerate() {
-                let (_, id) = queued(world, client, &format!("https://host{}.example/", number % 3)).await;
+                let (_, id) = queued(test, client, &format!("https://host{}.example/", number % 3)).await;
                 all.push((id, number % 3));
             }
-            // Several rounds are of one moment.
+            // Several rounds happen at the same time.
             if round % 2 == 0 {
-                world.advance(std::time::Duration::from_millis(1));
+                test.advance(std::time::Duration::from_millis(1));
             }
         }
         all.sort_unstable();
@@ -57,7 +57,7 @@ fn pages_over_all_partitions_have_every_delivery_once_and_in_order() {
                 let origin = origin.map(|number| format!("https://host{number}.example"));
                 let mut read = Vec::new();
                 loop {
-                    let page = due(&world.store, read.last().copied(), origin.as_deref(), limit).await;
+                    let page = due(&test.store, read.last().copied(), origin.as_deref(), limit).await;
                     assert!(page.len() <= limit);
                     read.extend(page.iter().copied());
                     if page.len() < limit || (limit == 1 && read.len() == 20) {
@@ -68,24 +68,24 @@ fn pages_over_all_partitions_have_every_delivery_once_and_in_order() {
                 assert!(limit == 1 || read.len() == expected.len());
             }
         }
-        assert_eq!(due(&world.store, None, None, 0).await, []);
+        assert_eq!(due(&test.store, None, None, 0).await, []);
     });
 }
 
 #[test]
 fn a_delivery_waits_for_the_node_that_completed_its_transaction_alone() {
     run(async {
-        let world = &universe();
-        let other = world.another_node().await;
-        let client = client_with(world, 10).await;
-        let (_, ours) = completed(world, &client).await;
-        let theirs = opened(world, &client).await.id;
+        let test = &test_store();
+        let other = test.another_node().await;
+        let client = client_with(test, 10).await;
+        let (_, ours) = completed(test, &client).await;
+        let theirs = opened(test, &client).await.id;
         let outcome = other.complete_transaction(completing(theirs, 1)).await.unwrap();
         let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
-        assert_eq!(due(&world.store, None, None, 10).await, [ours]);
+        assert_eq!(due(&test.store, None, None, 10).await, [ours]);
         assert_eq!(due(&other, None, None, 10).await, [delivery.id]);
-        // Whoever claims it has it: which node it waits for is no permission.
-        let claims = [world.store.claim_delivery(delivery.id, theirs.into()), other.claim_delivery(delivery.id, theirs.into())];
+        // Any node may claim it, whichever node it waits for.
+        let claims = [test.store.claim_delivery(delivery.id, theirs.into()), other.claim_delivery(delivery.id, theirs.into())];
         let claims = join_all(claims).await;
         assert_eq!(claims.iter().filter(|claimed| **claimed == Ok(true)).count(), 1);
     });
@@ -94,12 +94,12 @@ fn a_delivery_waits_for_the_node_that_completed_its_transaction_alone() {
 #[test]
 fn what_a_dead_node_had_waiting_is_taken_over_and_what_it_had_under_way_is_unknown() {
     run(async {
-        let world = &universe();
-        let (dead, heir) = (world.another_node().await, world.another_node().await);
-        let clients = of_many_clients(world, 12).await;
+        let test = &test_store();
+        let (dead, heir) = (test.another_node().await, test.another_node().await);
+        let clients = of_many_clients(test, 12).await;
         let (mut waiting, mut under_way) = (Vec::new(), Vec::new());
         for number in 0..240 {
-            let id = opened(world, &clients[number % 12]).await.id;
+            let id = opened(test, &clients[number % 12]).await.id;
             let outcome = dead.complete_transaction(completing(id, 1)).await.unwrap();
             let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
             if number % 20 == 0 {
@@ -109,34 +109,34 @@ fn what_a_dead_node_had_waiting_is_taken_over_and_what_it_had_under_way_is_unkno
                 waiting.push(delivery.id);
             }
         }
-        let (mine, _) = queued(world, &clients[0], "https://other.example/").await;
+        let (mine, _) = queued(test, &clients[0], "https://other.example/").await;
         waiting.sort_unstable();
         let taken = heir.shared.take_over(&dead.shared.node).await;
         assert_eq!(taken, Ok(TakenOver { deliveries: 228, unknown: 12 }));
         assert_eq!(due(&heir, None, None, 1_000).await, waiting);
         assert_eq!(due(&dead, None, None, 1_000).await, []);
-        assert_eq!(due(&world.store, None, None, 1_000).await.len(), 1, "the living keep theirs");
+        assert_eq!(due(&test.store, None, None, 1_000).await.len(), 1, "the living keep theirs");
         for (id, txn) in &under_way {
             let attempt = heir.load_delivery((*txn).into()).await.unwrap().unwrap().attempt.unwrap();
             assert_eq!(attempt.outcome, DeliveryOutcome::Unknown);
             assert_eq!(heir.claim_delivery(*id, (*txn).into()).await, Ok(false));
         }
         assert_eq!(heir.shared.take_over(&dead.shared.node).await, Ok(TakenOver::default()));
-        // It was not dead after all, and says how one of its attempts ended.
+        // It was not dead after all, and records how one of its attempts ended.
         let (id, txn) = under_way[0];
         let delivered = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 9 };
         dead.settle_delivery(id, txn.into(), delivered).await.unwrap();
         assert_eq!(heir.load_delivery(txn.into()).await.unwrap().unwrap().attempt, Some(delivered));
-        assert_eq!(world.store.load_delivery(mine.into()).await.unwrap().unwrap().attempt, None);
+        assert_eq!(test.store.load_delivery(mine.into()).await.unwrap().unwrap().attempt, None);
     });
 }
 
 #[test]
 fn the_webhooks_of_flows_of_a_dead_node_are_taken_over_as_those_of_transactions() {
     run(async {
-        let world = &universe();
-        let (dead, heir) = (world.another_node().await, world.another_node().await);
-        let flow = flow_fixture::opened(world, flow_fixture::wealth(world, &flow_fixture::party(world).await)).await;
+        let test = &test_store();
+        let (dead, heir) = (test.another_node().await, test.another_node().await);
+        let flow = flow_fixture::opened(test, flow_fixture::wealth(test, &flow_fixture::party(test).await)).await;
         let mut queued = Vec::new();
         for form in ["RAW", "ANALYSED"] {
             let outcome = dead.report_flow(flow_fixture::told(&flow, Told::Data(1, form, 1))).await.unwrap();
@@ -156,12 +156,12 @@ fn the_webhooks_of_flows_of_a_dead_node_are_taken_over_as_those_of_transactions(
 #[test]
 fn a_take_over_whose_replies_are_lost_moves_everything_once() {
     run(async {
-        let world = &universe();
-        let (dead, heir) = (world.another_node().await, world.another_node().await);
-        let client = client_with(world, 1_000).await;
+        let test = &test_store();
+        let (dead, heir) = (test.another_node().await, test.another_node().await);
+        let client = client_with(test, 1_000).await;
         let mut waiting = Vec::new();
         for _ in 0..250 {
-            let id = opened(world, &client).await.id;
+            let id = opened(test, &client).await.id;
             let outcome = dead.complete_transaction(completing(id, 1)).await.unwrap();
             let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
             waiting.push(delivery.id);
@@ -176,36 +176,36 @@ fn a_take_over_whose_replies_are_lost_moves_everything_once() {
 #[test]
 fn positions_rise_when_the_clock_is_set_back_and_when_a_millisecond_is_full() {
     run(async {
-        let world = &universe();
-        let client = client_with(world, 100).await;
+        let test = &test_store();
+        let client = client_with(test, 100).await;
         let stream = format!("{{p{:02}}}out", client.partition().number());
-        let (_, first) = completed(world, &client).await;
+        let (_, first) = completed(test, &client).await;
         // A later moment's last place is taken.
-        let later = world.now().millis() + 5_000;
-        world.server.answer(&["XADD", &stream, &format!("{later}-16383"), "t", "x"]);
-        let (_, second) = completed(world, &client).await;
-        world.server.answer(&["XADD", &stream, &format!("{}-7", later + 1_000), "t", "x"]);
-        let (_, third) = completed(world, &client).await;
+        let later = test.now().millis() + 5_000;
+        test.server.answer(&["XADD", &stream, &format!("{later}-16383"), "t", "x"]);
+        let (_, second) = completed(test, &client).await;
+        test.server.answer(&["XADD", &stream, &format!("{}-7", later + 1_000), "t", "x"]);
+        let (_, third) = completed(test, &client).await;
         let positions = [first, second, third].map(crate::redis::delivery_id::entry);
         assert_eq!(positions[1..], [format!("{}-0", later + 1), format!("{}-8", later + 1_000)]);
         assert!(first < second && second < third);
         // The clock arrives at a full millisecond.
-        world.server.answer(&["XADD", &stream, &format!("{}-16383", later + 10_000), "t", "x"]);
-        world.advance(std::time::Duration::from_millis(15_000));
-        let (txn, fourth) = completed(world, &client).await;
+        test.server.answer(&["XADD", &stream, &format!("{}-16383", later + 10_000), "t", "x"]);
+        test.advance(std::time::Duration::from_millis(15_000));
+        let (txn, fourth) = completed(test, &client).await;
         assert_eq!(crate::redis::delivery_id::entry(fourth), format!("{}-0", later + 10_001));
-        assert!(world.store().claim_delivery(fourth, txn.id.into()).await.unwrap());
+        assert!(test.store().claim_delivery(fourth, txn.id.into()).await.unwrap());
     });
 }
 
 #[test]
 fn eight_nodes_racing_for_each_delivery_make_one_attempt() {
     run(async {
-        let world = &universe();
-        let nodes = join_all((0..8).map(|_| world.another_node())).await;
-        let client = client_with(world, 50).await;
+        let test = &test_store();
+        let nodes = join_all((0..8).map(|_| test.another_node())).await;
+        let client = client_with(test, 50).await;
         for _ in 0..50 {
-            let (pending, id) = completed(world, &client).await;
+            let (pending, id) = completed(test, &client).await;
             let claims = join_all(nodes.iter().map(|node| node.claim_delivery(id, pending.id.into()))).await;
             assert_eq!(claims.iter().filter(|claimed| **claimed == Ok(true)).count(), 1);
         }

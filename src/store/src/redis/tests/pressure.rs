@@ -8,37 +8,37 @@ use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::transaction::CredentialIdentity;
 
 use super::server::{RedisServer, TIMEOUT};
-use super::{options, universe, universe_on};
+use super::{options, test_store, test_store_on};
 use crate::StoreError;
 use crate::conformance::fixture::{RETENTION, audited_balance, client_with, completed, completing, opened, opening};
-use crate::conformance::{World, run};
+use crate::conformance::{TestStore, run};
 use crate::redis::RedisStore;
 use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, PresentedCredential};
 
 #[test]
 fn a_full_server_refuses_what_adds_to_it_whole_and_lets_deliveries_end() {
     run(async {
-        let world = &universe_on(&["maxmemory-policy noeviction"], RETENTION);
-        let client = client_with(world, 10).await;
-        let pending = opened(world, &client).await;
-        let (delivered, id) = completed(world, &client).await;
-        world.server.answer(&["CONFIG", "SET", "maxmemory", "1"]);
+        let test = &test_store_on(&["maxmemory-policy noeviction"], RETENTION);
+        let client = client_with(test, 10).await;
+        let pending = opened(test, &client).await;
+        let (delivered, id) = completed(test, &client).await;
+        test.server.answer(&["CONFIG", "SET", "maxmemory", "1"]);
         let credential = Some(PresentedCredential { digest: CredentialIdentity([3; 32]), holder_bound: false });
         let complete = CompleteTransaction { credential, ..completing(pending.id, 1) };
         for _ in 0..3 {
-            assert_eq!(world.store().open_transaction(opening(world, &client)).await, Err(StoreError::Full));
-            assert_eq!(world.store().complete_transaction(complete.clone()).await, Err(StoreError::Full));
-            assert_eq!(world.store().check().await, Err(StoreError::Full));
+            assert_eq!(test.store().open_transaction(opening(test, &client)).await, Err(StoreError::Full));
+            assert_eq!(test.store().complete_transaction(complete.clone()).await, Err(StoreError::Full));
+            assert_eq!(test.store().check().await, Err(StoreError::Full));
         }
-        assert!(world.store().load_transaction(pending.id).await.unwrap().is_some());
-        assert_eq!(audited_balance(world, &client).await, 8);
-        assert!(world.store().claim_delivery(id, delivered.id.into()).await.unwrap());
+        assert!(test.store().load_transaction(pending.id).await.unwrap().is_some());
+        assert_eq!(audited_balance(test, &client).await, 8);
+        assert!(test.store().claim_delivery(id, delivered.id.into()).await.unwrap());
         let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
-        world.store().settle_delivery(id, delivered.id.into(), attempt).await.unwrap();
-        assert_eq!(world.store().load_delivery(delivered.id.into()).await.unwrap().unwrap().attempt, Some(attempt));
-        world.server.answer(&["CONFIG", "SET", "maxmemory", "0"]);
-        assert_eq!(world.store().check().await, Ok(()));
-        let outcome = world.store().complete_transaction(complete).await.unwrap();
+        test.store().settle_delivery(id, delivered.id.into(), attempt).await.unwrap();
+        assert_eq!(test.store().load_delivery(delivered.id.into()).await.unwrap().unwrap().attempt, Some(attempt));
+        test.server.answer(&["CONFIG", "SET", "maxmemory", "0"]);
+        assert_eq!(test.store().check().await, Ok(()));
+        let outcome = test.store().complete_transaction(complete).await.unwrap();
         assert!(matches!(outcome, CompleteOutcome::Completed { repeated: false, .. }), "{outcome:?}");
     });
 }
@@ -46,11 +46,11 @@ fn a_full_server_refuses_what_adds_to_it_whole_and_lets_deliveries_end() {
 #[test]
 fn a_server_that_fills_up_under_load_charges_for_what_it_opened_and_for_nothing_else() {
     run(async {
-        let world = &universe_on(&["maxmemory-policy noeviction", "maxmemory 6mb"], RETENTION);
-        let client = client_with(world, 100_000).await;
+        let test = &test_store_on(&["maxmemory-policy noeviction", "maxmemory 6mb"], RETENTION);
+        let client = client_with(test, 100_000).await;
         let (mut opened, mut full) = (0, 0);
         while full < 200 {
-            let opens = (0..200).map(|_| world.store().open_transaction(opening(world, &client)));
+            let opens = (0..200).map(|_| test.store().open_transaction(opening(test, &client)));
             for outcome in join_all(opens).await {
                 match outcome {
                     Ok(OpenOutcome::Opened { .. }) => opened += 1,
@@ -60,28 +60,28 @@ fn a_server_that_fills_up_under_load_charges_for_what_it_opened_and_for_nothing_
             }
         }
         assert!(opened > 0);
-        assert_eq!(audited_balance(world, &client).await, 100_000 - opened);
+        assert_eq!(audited_balance(test, &client).await, 100_000 - opened);
     });
 }
 
 #[test]
 fn a_server_that_became_a_replica_is_unavailable_and_not_written_to() {
     run(async {
-        let world = &universe();
-        let client = client_with(world, 3).await;
-        world.server.answer(&["CONFIG", "SET", "replica-serve-stale-data", "yes"]);
-        world.server.answer(&["REPLICAOF", "127.0.0.1", "1"]);
-        let checked = world.store().check().await;
+        let test = &test_store();
+        let client = client_with(test, 3).await;
+        test.server.answer(&["CONFIG", "SET", "replica-serve-stale-data", "yes"]);
+        test.server.answer(&["REPLICAOF", "127.0.0.1", "1"]);
+        let checked = test.store().check().await;
         assert!(matches!(checked, Err(StoreError::Unavailable(_))), "{checked:?}");
-        world.server.answer(&["REPLICAOF", "NO", "ONE"]);
+        test.server.answer(&["REPLICAOF", "NO", "ONE"]);
         let back = async {
-            while world.store().check().await.is_err() {
+            while test.store().check().await.is_err() {
                 tokio::task::yield_now().await;
             }
         };
         tokio::time::timeout(TIMEOUT, back).await.unwrap();
-        opened(world, &client).await;
-        assert_eq!(audited_balance(world, &client).await, 2);
+        opened(test, &client).await;
+        assert_eq!(audited_balance(test, &client).await, 2);
     });
 }
 

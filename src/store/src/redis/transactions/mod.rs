@@ -19,7 +19,7 @@ use super::shared::Shared;
 use super::store::RedisStore;
 use crate::error::{StoreError, StoreFuture};
 use crate::sealing::seal_terms;
-use crate::transactions::{CompleteOutcome, CompleteTransaction, OpenOutcome, OpenTransaction, TransactionRecord, Transactions};
+use crate::transactions::{CompleteOutcome, CompleteTransaction, OpenOutcome, OpenTransaction, TransactionRecord, Transactions, refusal};
 
 impl Transactions for RedisStore {
     /// Everything is looked for in the partition that the transaction's id names: a client or an
@@ -68,7 +68,7 @@ impl Transactions for RedisStore {
                 "unpaid" => store.absent(OpenOutcome::InsufficientCredits).await?,
                 "replayed" => OpenOutcome::Replayed(answer.sealed()?),
                 "reused" => OpenOutcome::KeyReused,
-                "refused" => OpenOutcome::EventRefused(records::refusal(&answer.text()?)?),
+                "refused" => OpenOutcome::EventRefused(refusal(answer.parsed()?).ok_or_else(|| unreadable("a refusal"))?),
                 "no event" => store.absent(OpenOutcome::EventNotFound).await?,
                 _ => return Err(unreadable("the answer to an opening")),
             })

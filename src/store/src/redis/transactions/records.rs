@@ -1,13 +1,12 @@
 //! Replies of the scripts as records of transactions.
 
-use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::{ClientId, EventId, TxnId};
 use sakshi_domain::transaction::{AnswerDigest, Pending};
 
 use crate::error::StoreError;
 use crate::redis::reply::{Fields, unreadable};
 use crate::sealing::open_terms;
-use crate::transactions::{CompletedRecord, TransactionRecord};
+use crate::transactions::{CompletedRecord, TransactionRecord, refusal};
 use crate::vault::Vault;
 
 /// A transaction: how it was opened and, if it has ended, how.
@@ -17,7 +16,7 @@ pub(crate) fn transaction(vault: &Vault, id: TxnId, mut fields: Fields) -> Resul
     let opened = Pending { id, client, app, event, opened_at, expires_at, terms: open_terms(vault, id, &terms)? };
     let Some(verified_at) = fields.optional_time()? else { return Ok(TransactionRecord::Pending(opened)) };
     let passed = fields.bytes()? == b"1";
-    let refused = fields.optional_text()?.map(|number| refusal(&number)).transpose()?;
+    let refused = fields.optional_parsed()?.map(|number| refusal(number).ok_or_else(|| unreadable("a refusal"))).transpose()?;
     let answer = AnswerDigest(fields.array()?);
     Ok(TransactionRecord::Completed(CompletedRecord { opened, verified_at, passed, refused, answer, outcome: fields.sealed()? }))
 }
@@ -27,15 +26,5 @@ pub(crate) fn completed(vault: &Vault, id: TxnId, fields: Fields) -> Result<Comp
     match transaction(vault, id, fields)? {
         TransactionRecord::Completed(record) => Ok(record),
         TransactionRecord::Pending(_) => Err(unreadable("a completed transaction")),
-    }
-}
-
-/// The refusal with this number.
-pub(crate) fn refusal(number: &str) -> Result<EventRefusal, StoreError> {
-    match number {
-        "0" => Ok(EventRefusal::Disabled),
-        "1" => Ok(EventRefusal::Expired),
-        "2" => Ok(EventRefusal::Full),
-        _ => Err(unreadable("a refusal")),
     }
 }

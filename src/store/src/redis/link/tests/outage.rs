@@ -39,7 +39,7 @@ async fn nothing_that_was_answered_is_lost_and_nothing_is_done_twice_when_the_se
 }
 
 #[tokio::test]
-async fn a_server_that_is_gone_costs_a_call_its_patience_and_later_calls_nothing() {
+async fn a_server_that_is_down_costs_a_call_its_time_limit_and_later_calls_nothing() {
     let server = RedisServer::start(&[]);
     let link = link(&server.url());
     assert_eq!(count(&link, "a").await, Ok(1));
@@ -57,7 +57,7 @@ async fn a_server_that_is_gone_costs_a_call_its_patience_and_later_calls_nothing
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_is_waited_for_within_the_bound_and_no_more_wait_than_may() {
+async fn a_server_that_hangs_is_waited_for_within_the_limits_of_time_and_of_calls() {
     let server = RedisServer::start(&[]);
     let mut options = options(&server.url());
     options.max_waiting = 50;
@@ -79,7 +79,7 @@ async fn a_server_that_hangs_is_waited_for_within_the_bound_and_no_more_wait_tha
 }
 
 #[tokio::test]
-async fn what_must_be_known_is_asked_for_as_long_as_it_takes() {
+async fn an_outcome_that_must_be_known_is_asked_for_without_a_time_limit() {
     let server = Arc::new(RedisServer::start(DURABLE));
     let link = link(&server.url());
     assert_eq!(count(&link, "a").await, Ok(1));

@@ -9,7 +9,7 @@ use crate::redis::link::{Link, RedisServers};
 use crate::redis::script::Script;
 
 #[tokio::test]
-async fn a_script_is_run_by_a_server_that_has_never_heard_of_it_and_by_one_that_has_forgotten_it() {
+async fn a_script_is_run_by_a_server_that_does_not_know_it_and_by_one_that_has_forgotten_it() {
     let server = RedisServer::start(&[]);
     let link = link(&server.url());
     assert_eq!(count(&link, "a").await, Ok(1));
@@ -71,7 +71,7 @@ async fn a_refused_script_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn calls_beyond_the_last_place_are_refused_at_once_and_no_place_is_lost() {
+async fn calls_beyond_the_limit_are_refused_at_once_and_no_permit_is_lost() {
     let server = RedisServer::start(&[]);
     let mut options = options(&server.url());
     options.max_waiting = 10;
