@@ -95,13 +95,13 @@ fn examples() -> Vec<ApiError> {
         ApiError::BodyTooSlow,
         ApiError::UnsupportedMediaType(VARIES),
         ApiError::RateLimited { retry_after: Duration::ZERO },
-        ApiError::Unfit(VARIES.into()),
+        ApiError::Unhealthy(VARIES.into()),
     ]);
     for example in &examples {
         match example {
             ApiError::Service(_) | ApiError::MalformedBody(_) | ApiError::BearerUnauthorized | ApiError::CrossSite => {}
             ApiError::MethodNotAllowed { .. } | ApiError::BodyTooLarge { .. } | ApiError::BodyTooSlow => {}
-            ApiError::UnsupportedMediaType(_) | ApiError::RateLimited { .. } | ApiError::Unfit(_) => {}
+            ApiError::UnsupportedMediaType(_) | ApiError::RateLimited { .. } | ApiError::Unhealthy(_) => {}
             // The sandbox's own refusals are not part of the product.
             ApiError::Other { .. } => {}
         }

@@ -158,7 +158,7 @@ async fn a_request_that_has_begun_ends_within_a_second_of_the_revocation() {
     let caller = admit(&gate, key.reveal(), app.as_str()).await.unwrap();
     fixture.store.retire_key(id, Some(fixture.clock.now()), None).await.unwrap();
     timeout(Duration::from_secs(1), caller.until_revoked()).await.expect("within a second");
-    assert_eq!(caller.judge_again().await, Err(ServiceError::Unauthorized));
+    assert_eq!(caller.recheck().await, Err(ServiceError::Unauthorized));
 }
 
 #[actix_rt::test]
@@ -170,7 +170,7 @@ async fn a_store_that_is_away_ends_no_request_that_waits_and_lets_none_act() {
     let caller = admit(&gate, key.reveal(), app.as_str()).await.unwrap();
     fixture.store.close();
     assert!(timeout(Duration::from_millis(1_200), caller.until_revoked()).await.is_err());
-    assert!(matches!(caller.judge_again().await, Err(ServiceError::Unavailable { .. })));
+    assert!(matches!(caller.recheck().await, Err(ServiceError::Unavailable { .. })));
 }
 
 #[actix_rt::test]

@@ -30,8 +30,8 @@ use sakshi_service::url_policy::UrlPolicy;
 use sakshi_store::OpenOutcome;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{CreateEvent, CreateEventOutcome, OpenTransaction, Retention, Tenancy as _};
-use sakshi_web::budget::{CpuBudget, Memory};
-use sakshi_web::rate::{Rate, Rates};
+use sakshi_web::budget::{CpuBudget, MemoryBudgets};
+use sakshi_web::rate_limit::{RateLimit, RateLimits};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,16 +90,16 @@ impl PagesFixture {
             upstreams: upstreams::build(&settings, ([127, 0, 0, 1], 9).into(), 1).unwrap(),
             idempotency_locks: IdempotencyLocks::new(settings.upstreams.timeout),
         };
-        let rates = Rates {
-            init: Rate::per_second(0),
-            polls: Rate::per_second(0),
-            callbacks: Rate::per_second(0),
-            pages: Rate::per_second(settings.limits.pages_per_second_per_address),
-            event_starts: Rate::per_second(settings.limits.event_starts_per_second_per_address),
-            sign_ins: Rate::per_minute(settings.limits.sign_ins_per_minute_per_address),
+        let rates = RateLimits {
+            init: RateLimit::per_second(0),
+            polls: RateLimit::per_second(0),
+            callbacks: RateLimit::per_second(0),
+            pages: RateLimit::per_second(settings.limits.pages_per_second_per_address),
+            event_starts: RateLimit::per_second(settings.limits.event_starts_per_second_per_address),
+            sign_ins: RateLimit::per_minute(settings.limits.sign_ins_per_minute_per_address),
             trusted_proxies: Vec::new().into(),
         };
-        let memory = Memory::new();
+        let memory = MemoryBudgets::new();
         let shared = Shared {
             service,
             tree: tree.clone(),

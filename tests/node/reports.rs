@@ -12,7 +12,7 @@ use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::limits::REPORT_BYTES_MAX;
 use sakshi_store::Tenancy as _;
-use sakshi_web::budget::{Memory, MemoryBudget};
+use sakshi_web::budget::{MemoryBudget, MemoryBudgets};
 use serde_json::{Value, json};
 
 use crate::operator::{ask, listener, rendered};
@@ -150,7 +150,7 @@ async fn a_report_that_finds_no_room_is_to_come_again() {
     let fixture = StoreFixture::new();
     let flow = party(&fixture).await.locker(&fixture.store).await;
     let body = flow.locker("Fetched");
-    let of = |most: usize| Memory { reports: MemoryBudget::new("reports", most), ..Memory::new() };
+    let of = |most: usize| MemoryBudgets { reports: MemoryBudget::new("reports", most), ..MemoryBudgets::new() };
     let narrow = InternalDeps { memory: of(100), ..fixture.internal() };
     let (status, headers, refused) = sent(&listener(narrow).await, report("doclocker", &body), CONNECTOR_TOKEN).await;
     assert_eq!((status, &refused["code"], headers.get("retry-after").unwrap().as_bytes()), (503, &json!("no_room"), &b"1"[..]));

@@ -14,7 +14,7 @@ use sakshi_service::api_key::ApiKey;
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{CreditOutcome, Credits as _, Flows as _, ReportFlow, ReportFlowOutcome, Store, StoreFuture, Tenancy as _, Vault};
-use sakshi_web::budget::Memory;
+use sakshi_web::budget::MemoryBudgets;
 use sakshi_web::error::ApiError;
 use secrecy::SecretString;
 use serde_json::json;
@@ -101,7 +101,7 @@ impl StoreFixture {
             clock: self.clock.clone(),
             credits: Arc::new(Direct(self.store.clone())),
             flows: Arc::new(Direct(self.store.clone())),
-            memory: Memory::new(),
+            memory: MemoryBudgets::new(),
             health: self.health.clone(),
             tree: Arc::new(|| json!({"name": "root", "kind": "root", "state": "running", "live": 1, "restarts": 0, "children": []})),
             metrics: Arc::new(String::new),

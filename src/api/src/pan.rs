@@ -17,7 +17,7 @@ use sakshi_web::body::Body;
 use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::fields::{Fields, text};
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 
 use crate::requests::PanRequest;
 use crate::schema::PanAnswer;
@@ -41,7 +41,7 @@ pub async fn verify(
     AuthenticatedWith { caller, body }: AuthenticatedWith<Body>,
     request: HttpRequest,
     service: Data<Service>,
-    rates: Data<Rates>,
+    rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.init.take(&caller.app.app_id)?;
     let source = service.upstreams.pan.as_ref().ok_or(ServiceError::NotOffered)?;

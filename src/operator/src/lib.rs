@@ -26,9 +26,9 @@ use sakshi_domain::ids::ClientId;
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_store::{CreditOutcome, ReportFlowOutcome, Store, StoreFuture};
 use sakshi_web::body::BodyLimit;
-use sakshi_web::budget::Memory;
+use sakshi_web::budget::MemoryBudgets;
 use sakshi_web::error::ApiError;
-use sakshi_web::routing::{RouteMeter, resource, unknown_path};
+use sakshi_web::routing::{RouteMetrics, resource, unknown_path};
 use secrecy::SecretString;
 use std::fmt;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ pub struct InternalDeps {
     /// Where reports of upstreams go.
     pub flows: Arc<dyn FlowDesk>,
     /// What bodies hold.
-    pub memory: Memory,
+    pub memory: MemoryBudgets,
     /// What the probes ask.
     pub health: Arc<dyn Health>,
     /// The live supervision tree.
@@ -102,7 +102,7 @@ impl fmt::Debug for InternalDeps {
 
 /// Declares the routes of the internal listener; the app wraps them in [`sakshi_web::edge::edge`].
 pub fn configure(cfg: &mut ServiceConfig, deps: InternalDeps) {
-    cfg.app_data(RouteMeter::unmatched()).app_data(BodyLimit(deps.body_bytes)).app_data(web::Data::new(deps.memory.clone()));
+    cfg.app_data(RouteMetrics::unmatched()).app_data(BodyLimit(deps.body_bytes)).app_data(web::Data::new(deps.memory.clone()));
     cfg.app_data(web::Data::new(deps));
     cfg.service(resource("/livez", vec![(Method::GET, web::to(probes::livez))]));
     cfg.service(resource("/readyz", vec![(Method::GET, web::to(probes::readyz))]));

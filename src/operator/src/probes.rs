@@ -15,7 +15,7 @@ pub(super) async fn readyz(deps: web::Data<InternalDeps>) -> Result<HttpResponse
 }
 
 fn answer(health: Result<(), String>) -> Result<HttpResponse, ApiError> {
-    health.map(|()| HttpResponse::Ok().json(serde_json::json!({ "status": "ok" }))).map_err(ApiError::Unfit)
+    health.map(|()| HttpResponse::Ok().json(serde_json::json!({ "status": "ok" }))).map_err(ApiError::Unhealthy)
 }
 
 pub(super) async fn metrics(deps: web::Data<InternalDeps>) -> HttpResponse {

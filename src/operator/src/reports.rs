@@ -1,6 +1,6 @@
 //! `POST /internal/v1/flows/{kind}`: what upstreams report, by their connectors.
 //!
-//! A body can hold a file of ten megabytes, so it is read into bounded room, and understood off the
+//! A body can hold a file of ten megabytes, so its memory is budgeted, and it is parsed off the
 //! thread that answers the probes. Neither answers nor logs repeat anything of it.
 
 use actix_web::web::{self, Payload};
@@ -10,10 +10,10 @@ use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::limits::{REPORT_ARRIVAL_MAX, REPORT_BYTES_MAX};
 use sakshi_service::error::ServiceError;
 use sakshi_store::ReportFlowOutcome;
-use sakshi_web::body::json_form;
-use sakshi_web::budget::{Owner, Owners};
+use sakshi_web::body::check_json;
+use sakshi_web::body_reader::{BodyReader, ReceivedBody, declared_length};
+use sakshi_web::budget::{Owner, OwnerPath};
 use sakshi_web::error::ApiError;
-use sakshi_web::intake::{Intake, Received, declared_length};
 use serde_json::json;
 
 use super::bearer::Connector;
@@ -37,14 +37,13 @@ pub(super) async fn receive(
 }
 
 async fn take_in(deps: &InternalDeps, kind: ReportKind, request: &HttpRequest, body: Payload) -> Result<&'static str, ApiError> {
-    json_form(request.headers())?;
+    check_json(request.headers())?;
     let budget = &deps.memory.reports;
-    let intake = Intake { budget, limit: REPORT_BYTES_MAX, patience: REPORT_ARRIVAL_MAX };
-    let received = intake.receive(Owners::new([Owner::Connector(kind)]), declared_length(request.headers()), body).await;
-    let Received { bytes, mut room } = received.map_err(|fault| fault.refusal(REPORT_BYTES_MAX))?;
-    // The room is kept for what was understood, and given back with the answer. While it is
-    // understood and stored, a report takes up to three times its bytes.
-    room.keep()?;
+    let reader = BodyReader { budget, limit: REPORT_BYTES_MAX, timeout: REPORT_ARRIVAL_MAX };
+    let received = reader.read(OwnerPath::new([Owner::Connector(kind)]), declared_length(request.headers()), body).await;
+    let ReceivedBody { bytes, mut permit } = received.map_err(|error| error.to_api_error(REPORT_BYTES_MAX))?;
+    // The permit is held until the report is stored: parsing and storing take up to three times its bytes.
+    permit.pin()?;
     let understood = web::block(move || FlowReport::parse(kind, &bytes)).await;
     let report = understood.map_err(ApiError::internal)?;
     match deps.flows.report(report?).await? {

@@ -1,18 +1,20 @@
 //! The style sheets and the scripts of the pages.
 
 use actix_web::{HttpRequest, HttpResponse};
-use sakshi_web::static_file::{BASE_STYLE, File};
+use sakshi_web::static_file::{BASE_STYLE, StaticFile};
 use std::sync::LazyLock;
 
 /// The style sheet.
-pub(crate) static STYLE: LazyLock<File> =
-    LazyLock::new(|| File::style("/assets/page.css", &[BASE_STYLE, include_str!("../assets/page.css")]));
+pub(crate) static STYLE: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::style("/assets/page.css", &[BASE_STYLE, include_str!("../assets/page.css")]));
 /// The script.
-pub(crate) static SCRIPT: LazyLock<File> = LazyLock::new(|| File::script("/assets/page.js", include_str!("../assets/page.js")));
+pub(crate) static SCRIPT: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::script("/assets/page.js", include_str!("../assets/page.js")));
 /// The script of a kiosk's screen.
-pub(crate) static KIOSK: LazyLock<File> = LazyLock::new(|| File::script("/assets/kiosk.js", include_str!("../assets/kiosk.js")));
+pub(crate) static KIOSK: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::script("/assets/kiosk.js", include_str!("../assets/kiosk.js")));
 /// The style sheet of a poster.
-pub(crate) static POSTER: LazyLock<File> = LazyLock::new(|| File::style("/assets/poster.css", &[include_str!("../assets/poster.css")]));
+pub(crate) static POSTER: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::style("/assets/poster.css", &[include_str!("../assets/poster.css")]));
 
 /// `GET /assets/page.css`
 pub(crate) async fn style(request: HttpRequest) -> HttpResponse {

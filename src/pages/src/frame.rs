@@ -19,6 +19,6 @@ impl Frame {
     /// Around the page at this address of ours.
     pub(super) fn new(language: PageLanguage, sandbox: bool, address: &str) -> Self {
         let PageLanguage { texts, .. } = language;
-        Self { texts, sandbox, versions: Version::all(address, texts), style: STYLE.address(), script: SCRIPT.address() }
+        Self { texts, sandbox, versions: Version::all(address, texts), style: STYLE.url(), script: SCRIPT.url() }
     }
 }

@@ -17,7 +17,7 @@ use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::{page as rendered, private};
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 use serde::Serialize;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -84,15 +84,20 @@ impl State {
 ///
 /// # Errors
 /// The refusal, for programs that read the error table.
-pub async fn page(path: Path<String>, request: HttpRequest, service: Data<Service>, rates: Data<Rates>) -> Result<HttpResponse, ApiError> {
+pub async fn page(
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, ApiError> {
     match shown(&path, &request, &service, &rates).await {
         Ok(response) => Ok(response),
         Err(refusal) => refusal.answer(&request, &service, &path),
     }
 }
 
-async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rates) -> Result<HttpResponse, Refusal> {
-    rates.pages.take(&rates.address(request))?;
+async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<HttpResponse, Refusal> {
+    rates.pages.take(&rates.client_address(request))?;
     let event = named(service, path).await?;
     let language = PageLanguage::of(request, Texts::of(event.terms.language));
     let PageLanguage { texts, .. } = language;
@@ -101,10 +106,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     let code = Picture::displayed(&service.authority.event_url(event.id)).map_err(ApiError::internal)?;
     let asked = if places { "?places=1" } else { "" };
     let template = Kiosk {
-        frame: Frame {
-            script: KIOSK.address(),
-            ..Frame::new(language, service.authority.sandbox, &format!("/e/{}/kiosk{asked}", event.id))
-        },
+        frame: Frame { script: KIOSK.url(), ..Frame::new(language, service.authority.sandbox, &format!("/e/{}/kiosk{asked}", event.id)) },
         stream: language.at(&format!("/e/{}/kiosk/events{asked}", event.id)),
         state: State::of(&event, texts, places, funded, service),
         code: code.inline(),
@@ -121,9 +123,9 @@ pub async fn events(
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
-    rates: Data<Rates>,
+    rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    rates.pages.take(&rates.address(&request))?;
+    rates.pages.take(&rates.client_address(&request))?;
     let id: EventId = path.parse().map_err(|_| ServiceError::NotFound("event"))?;
     let event = service.events.watch(id).await?.ok_or(ServiceError::NotFound("event"))?;
     let seen = Arc::clone(&event.borrow());

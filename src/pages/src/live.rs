@@ -12,7 +12,7 @@ use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 use serde::Serialize;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -53,9 +53,9 @@ pub async fn status(
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
-    rates: Data<Rates>,
+    rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    rates.pages.take(&rates.address(&request))?;
+    rates.pages.take(&rates.client_address(&request))?;
     match PageState::of_path(&service, &path).await? {
         PageState::Unknown => Err(ApiError::Service(ServiceError::TransactionNotFound)),
         state => Ok(private(StatusCode::OK).json(Status::of(&state, &service))),
@@ -70,9 +70,9 @@ pub async fn events(
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
-    rates: Data<Rates>,
+    rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    rates.pages.take(&rates.address(&request))?;
+    rates.pages.take(&rates.client_address(&request))?;
     let state = PageState::of_path(&service, &path).await?;
     let Some(opened) = state.opened() else { return Err(ApiError::Service(ServiceError::TransactionNotFound)) };
     let mut response = private(StatusCode::OK);

@@ -99,7 +99,7 @@ pub fn as_page(service: &Service, event: &Event, offset: i32) -> Result<HttpResp
                 _ => "longest",
             },
             // In full, so that a saved copy finds it too.
-            style: format!("{base}{}", POSTER.address()),
+            style: format!("{base}{}", POSTER.url()),
             code: drawn(&address)?.inline(),
             until: written(event.terms.expires_at, offset, texts),
             expires_at: event.terms.expires_at,

@@ -10,7 +10,7 @@ use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 
 use super::asked::{JWT, wants_intent};
 use super::intents::PageIntents;
@@ -29,9 +29,9 @@ pub async fn verify(
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
-    rates: Data<Rates>,
+    rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    let state = match rates.pages.take(&rates.address(&request)) {
+    let state = match rates.pages.take(&rates.client_address(&request)) {
         Ok(()) => PageState::of_path(&service, &path).await,
         Err(refusal) => Err(refusal),
     };
@@ -39,7 +39,7 @@ pub async fn verify(
         let state = state?;
         // Who gets none costs no signature.
         if matches!(state, PageState::Waiting(_)) {
-            rates.pages.take_more(&rates.address(&request), PAGE_SIGNATURE_COST)?;
+            rates.pages.take_extra(&rates.client_address(&request), PAGE_SIGNATURE_COST)?;
         }
         return intent(&service, &state);
     }
@@ -62,13 +62,13 @@ async fn shown_waiting(
     pending: &Pending,
     language: PageLanguage,
     request: &HttpRequest,
-    rates: &Rates,
+    rates: &RateLimits,
 ) -> Result<HttpResponse, ApiError> {
     let (intents, now) = (PageIntents::of(request), service.clock.now());
     let intent = match intents.current(pending.id, now) {
         Some(intent) => intent,
         None => {
-            rates.pages.take_more(&rates.address(request), PAGE_SIGNATURE_COST)?;
+            rates.pages.take_extra(&rates.client_address(request), PAGE_SIGNATURE_COST)?;
             intents.sign(service, pending, now)?
         }
     };

@@ -13,8 +13,8 @@ use askama::Template;
 use sakshi_service::service::Service;
 use sakshi_web::api_document::ApiDocument;
 use sakshi_web::error::ApiError;
-use sakshi_web::html::POLICY;
-use sakshi_web::rate::Rates;
+use sakshi_web::html::PAGE_CSP;
+use sakshi_web::rate_limit::RateLimits;
 use std::cell::OnceCell;
 
 use crate::files::DOCS;
@@ -48,17 +48,14 @@ pub async fn show(
     service: Data<Service>,
     document: Data<ApiDocument>,
     page: Data<Page>,
-    rates: Data<Rates>,
+    rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    rates.pages.take(&rates.address(&request))?;
+    rates.pages.take(&rates.client_address(&request))?;
     let html = match page.0.get() {
         Some(html) => html.clone(),
         None => {
-            let docs = Docs {
-                frame: Frame::outside(service.authority.sandbox),
-                style: DOCS.address(),
-                reference: Reference::of(&document.value()),
-            };
+            let docs =
+                Docs { frame: Frame::outside(service.authority.sandbox), style: DOCS.url(), reference: Reference::of(&document.value()) };
             let html = docs.render().map_err(ApiError::internal)?;
             page.0.get_or_init(|| html.into()).clone()
         }
@@ -66,7 +63,7 @@ pub async fn show(
     let mut response = HttpResponse::Ok();
     response
         .insert_header(ContentType::html())
-        .insert_header((CONTENT_SECURITY_POLICY, POLICY))
+        .insert_header((CONTENT_SECURITY_POLICY, PAGE_CSP))
         .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .insert_header((REFERRER_POLICY, "no-referrer"))
         .insert_header(("x-robots-tag", "noindex"))

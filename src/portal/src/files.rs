@@ -1,16 +1,18 @@
 //! The style sheets and the script of the portal.
 
 use actix_web::{HttpRequest, HttpResponse};
-use sakshi_web::static_file::{BASE_STYLE, File};
+use sakshi_web::static_file::{BASE_STYLE, StaticFile};
 use std::sync::LazyLock;
 
 /// The style sheet.
-pub(crate) static STYLE: LazyLock<File> =
-    LazyLock::new(|| File::style("/assets/portal.css", &[BASE_STYLE, include_str!("../assets/portal.css")]));
+pub(crate) static STYLE: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::style("/assets/portal.css", &[BASE_STYLE, include_str!("../assets/portal.css")]));
 /// The script.
-pub(crate) static SCRIPT: LazyLock<File> = LazyLock::new(|| File::script("/assets/portal.js", include_str!("../assets/portal.js")));
+pub(crate) static SCRIPT: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::script("/assets/portal.js", include_str!("../assets/portal.js")));
 /// What the page of the API has besides.
-pub(crate) static DOCS: LazyLock<File> = LazyLock::new(|| File::style("/assets/docs.css", &[include_str!("../assets/docs.css")]));
+pub(crate) static DOCS: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::style("/assets/docs.css", &[include_str!("../assets/docs.css")]));
 
 /// `GET /assets/portal.css`
 pub(crate) async fn style(request: HttpRequest) -> HttpResponse {

@@ -14,11 +14,11 @@ use sakshi_service::authentication::Caller;
 use sakshi_service::error::ServiceError;
 use sakshi_service::idempotency::{IdempotentRequest, scope};
 use sakshi_service::service::Service;
-use sakshi_web::body::bounded;
+use sakshi_web::body::read_bounded;
 use sakshi_web::error::ApiError;
 use sakshi_web::fields::Fields;
 use sakshi_web::json::Json;
-use sakshi_web::same_site::refuse_other_sites;
+use sakshi_web::same_site::refuse_cross_site;
 use url::form_urlencoded;
 
 use super::error::PortalError;
@@ -201,10 +201,10 @@ fn is_form(headers: &HeaderMap) -> Result<(), ApiError> {
 fn sent(request: &HttpRequest, payload: &mut Payload) -> impl Future<Output = Result<Bytes, ApiError>> + use<> {
     let service = request.app_data::<Data<Service>>();
     let ours = match service {
-        Some(service) => refuse_other_sites(request, service).and_then(|()| is_form(request.headers())),
+        Some(service) => refuse_cross_site(request, service).and_then(|()| is_form(request.headers())),
         None => Err(ApiError::Service(ServiceError::Internal("the portal is not configured".to_owned()))),
     };
-    let body = bounded(request, payload, FORM_BYTES_MAX);
+    let body = read_bounded(request, payload, FORM_BYTES_MAX);
     async move {
         ours?;
         body.await
@@ -232,7 +232,7 @@ impl FromRequest for Submitted {
             let visitor = visitor.await?;
             let mut form = Form::read(&sent.await?);
             // The last byte may have been withheld for long.
-            visitor.caller.judge_again().await?;
+            visitor.caller.recheck().await?;
             let word = form.take(WORD).unwrap_or_default();
             if visitor.form_word.is(&word) { Ok(Self { visitor, form }) } else { Err(PortalError::ForeignForm) }
         })

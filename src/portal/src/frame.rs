@@ -52,7 +52,7 @@ pub(super) struct Frame {
 impl Frame {
     /// Around a page for people who have not signed in.
     pub(super) fn outside(sandbox: bool) -> Self {
-        Self { style: STYLE.address(), script: SCRIPT.address(), sandbox, inside: None, lost: false }
+        Self { style: STYLE.url(), script: SCRIPT.url(), sandbox, inside: None, lost: false }
     }
 
     /// Around a page that says why there is no other: the parts are ways back from it.

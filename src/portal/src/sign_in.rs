@@ -11,7 +11,7 @@ use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
 use sakshi_store::SessionRecord;
 use sakshi_web::error::ApiError;
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 use std::rc::Rc;
 
 use super::error::PortalError;
@@ -63,7 +63,12 @@ pub async fn show(request: HttpRequest, service: Data<Service>) -> HttpResponse 
 ///
 /// # Errors
 /// What is not about the form.
-pub async fn enter(posted: Posted, request: HttpRequest, service: Data<Service>, rates: Data<Rates>) -> Result<HttpResponse, PortalError> {
+pub async fn enter(
+    posted: Posted,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, PortalError> {
     let Posted(mut form) = posted;
     let (key, app) = (form.take("key").unwrap_or_default(), form.take("app_id").unwrap_or_default());
     match entered(&request, &service, &rates, key.trim(), app.trim()).await {
@@ -82,8 +87,8 @@ pub async fn enter(posted: Posted, request: HttpRequest, service: Data<Service>,
 }
 
 /// Opens a session under a fresh id and ends the one that the browser had; the cookie for it.
-async fn entered(request: &HttpRequest, service: &Service, rates: &Rates, key: &str, app: &str) -> Result<String, ApiError> {
-    rates.sign_ins.take(&rates.address(request))?;
+async fn entered(request: &HttpRequest, service: &Service, rates: &RateLimits, key: &str, app: &str) -> Result<String, ApiError> {
+    rates.sign_ins.take(&rates.client_address(request))?;
     let gate = request
         .app_data::<Rc<KeyGate>>()
         .ok_or_else(|| ApiError::Service(ServiceError::Internal("no key gate is configured".to_owned())))?;

@@ -14,7 +14,7 @@ use sakshi_service::service::Service;
 use sakshi_service::transactions::{OPERATION, open_transaction};
 use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 use serde::Deserialize;
 
 use super::error::PortalError;
@@ -162,7 +162,7 @@ pub async fn open(
     submitted: Submitted,
     request: HttpRequest,
     service: Data<Service>,
-    rates: Data<Rates>,
+    rates: Data<RateLimits>,
 ) -> Result<HttpResponse, PortalError> {
     let Submitted { visitor, form } = submitted;
     match opened(&visitor, &form, &request, &service, &rates).await {
@@ -174,7 +174,7 @@ pub async fn open(
     }
 }
 
-async fn opened(visitor: &Visitor, form: &Form, request: &HttpRequest, service: &Service, rates: &Rates) -> Result<TxnId, ApiError> {
+async fn opened(visitor: &Visitor, form: &Form, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<TxnId, ApiError> {
     let caller = &visitor.caller;
     rates.init.take(&caller.app.app_id)?;
     let terms = init::read(form.fields(SHAPE), request_id(request), service.rules.urls)?;

@@ -14,7 +14,7 @@ use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
 use sakshi_store::{SessionDigest, SessionRecord};
 use sakshi_web::error::ApiError;
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -86,8 +86,8 @@ type Brought = (Option<Rc<KeyGate>>, Data<Service>, Option<SessionId>);
 fn brought(request: &HttpRequest) -> Result<Brought, PortalError> {
     let missing = || ApiError::Service(ServiceError::Internal("the portal is not configured".to_owned()));
     let service = request.app_data::<Data<Service>>().cloned().ok_or_else(missing)?;
-    let rates = request.app_data::<Data<Rates>>().ok_or_else(missing)?;
-    rates.pages.take(&rates.address(request))?;
+    let rates = request.app_data::<Data<RateLimits>>().ok_or_else(missing)?;
+    rates.pages.take(&rates.client_address(request))?;
     Ok((request.app_data::<Rc<KeyGate>>().cloned(), service, SessionId::of(request)))
 }
 

@@ -19,10 +19,10 @@ use sakshi_service::idempotency_locks::IdempotencyLocks;
 use sakshi_service::service::{Rules, Service};
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_store::{CreditOutcome, ReportFlowOutcome, Retention, Store, StoreError, StoreFuture};
-use sakshi_web::budget::{CpuBudget, Memory};
+use sakshi_web::budget::{CpuBudget, MemoryBudgets};
 use sakshi_web::error::ApiError;
-use sakshi_web::listener::{Listener, Plan};
-use sakshi_web::rate::{Rate, Rates};
+use sakshi_web::listener::{Listener, ListenerConfig};
+use sakshi_web::rate_limit::{RateLimit, RateLimits};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -152,7 +152,7 @@ impl Node {
         let stand_ins = StandIns::of(settings, keys.sandbox_issuer.as_ref(), (&public_base, internal_at), &clock)?;
         let Handles { transactions, events, flows } = tree.handles(0);
         let drain = Drain::new();
-        let (memory, cpu) = (Memory::new(), CpuBudget::of_this_machine());
+        let (memory, cpu) = (MemoryBudgets::new(), CpuBudget::for_this_machine());
         let vault = Arc::clone(&keys.vault);
         let authority = Arc::new(authority::build(settings, keys, public_base.clone())?);
         let shared = public::Shared {
@@ -179,7 +179,8 @@ impl Node {
             stand_ins: stand_ins.clone(),
         };
         let answers = memory.answers.clone();
-        let plan = |name, workers, connections_per_worker| Plan { name, workers, connections_per_worker, answers: answers.clone() };
+        let plan =
+            |name, workers, connections_per_worker| ListenerConfig { name, workers, connections_per_worker, answers: answers.clone() };
         let plan_of_public = plan("public", workers(settings), fds.public_per_worker);
         let public = Listener::start(plan_of_public, public, move || public::app(&shared))?;
         let deps = InternalDeps {
@@ -246,7 +247,7 @@ impl Node {
         sleep(self.drain_notice).await;
         let end = Instant::now() + self.drain_timeout;
         self.drain.begin();
-        self.public.refuse().await;
+        self.public.stop_accepting().await;
         let requests = self.drain.finish(end.saturating_duration_since(Instant::now())).await;
         let attempts = self.tree.drain(end.saturating_duration_since(Instant::now())).await;
         if requests + attempts > 0 {
@@ -292,13 +293,19 @@ fn workers(settings: &Settings) -> usize {
 }
 
 /// Renders all metrics, with those of the store, of the tree and of the budgets up to date.
-fn figures(metrics: Figures, storage: &Storage, tree: Tree, memory: Memory, cpu: CpuBudget) -> Arc<dyn Fn() -> String + Send + Sync> {
+fn figures(
+    metrics: Figures,
+    storage: &Storage,
+    tree: Tree,
+    memory: MemoryBudgets,
+    cpu: CpuBudget,
+) -> Arc<dyn Fn() -> String + Send + Sync> {
     let store = storage.figures();
     Arc::new(move || {
         store();
         tree.show_figures();
-        memory.show_figures();
-        cpu.show_figures();
+        memory.publish_metrics();
+        cpu.publish_metrics();
         metrics.render()
     })
 }
@@ -343,15 +350,15 @@ fn rules(settings: &Settings) -> Rules {
     }
 }
 
-fn rates(settings: &Settings) -> Rates {
+fn rates(settings: &Settings) -> RateLimits {
     let limits = &settings.limits;
-    Rates {
-        init: Rate::per_second(limits.init_per_second_per_app),
-        polls: Rate::per_second(limits.polls_per_second_per_app),
-        callbacks: Rate::per_second(limits.callbacks_per_second_per_address),
-        pages: Rate::per_second(limits.pages_per_second_per_address),
-        event_starts: Rate::per_second(limits.event_starts_per_second_per_address),
-        sign_ins: Rate::per_minute(limits.sign_ins_per_minute_per_address),
+    RateLimits {
+        init: RateLimit::per_second(limits.init_per_second_per_app),
+        polls: RateLimit::per_second(limits.polls_per_second_per_app),
+        callbacks: RateLimit::per_second(limits.callbacks_per_second_per_address),
+        pages: RateLimit::per_second(limits.pages_per_second_per_address),
+        event_starts: RateLimit::per_second(limits.event_starts_per_second_per_address),
+        sign_ins: RateLimit::per_minute(limits.sign_ins_per_minute_per_address),
         trusted_proxies: settings.server.trusted_proxies.clone().into(),
     }
 }

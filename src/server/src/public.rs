@@ -16,10 +16,10 @@ use sakshi_portal::docs;
 use sakshi_service::authentication::KeyGate;
 use sakshi_service::service::Service;
 use sakshi_web::body::BodyLimit;
-use sakshi_web::budget::{CpuBudget, Memory};
+use sakshi_web::budget::{CpuBudget, MemoryBudgets};
 use sakshi_web::edge::edge;
-use sakshi_web::rate::Rates;
-use sakshi_web::routing::{RouteMeter, Row, configure, unknown_path};
+use sakshi_web::rate_limit::RateLimits;
+use sakshi_web::routing::{RouteMetrics, Row, configure, unknown_path};
 use std::sync::Arc;
 use utoipa::OpenApi as _;
 
@@ -35,12 +35,12 @@ pub struct Shared {
     pub service: Service,
     /// Where each worker starts its shard.
     pub tree: Tree,
-    /// Rates, counted over all workers.
-    pub rates: Rates,
+    /// RateLimit limits, counted over all workers.
+    pub rates: RateLimits,
     /// What polls of flows hold, counted over all workers.
     pub polls: Polls,
     /// What is held on behalf of others, counted over all workers.
-    pub memory: Memory,
+    pub memory: MemoryBudgets,
     /// What is computed on behalf of strangers, counted over all workers.
     pub cpu: CpuBudget,
     /// Which keys are good here.
@@ -76,7 +76,7 @@ pub fn app(
         .app_data(Data::new(shared.cpu.clone()))
         .app_data(gate)
         .app_data(BodyLimit(shared.body_bytes))
-        .app_data(RouteMeter::unmatched())
+        .app_data(RouteMetrics::unmatched())
         .app_data(PageIntents::default())
         .configure(|config| {
             for table in ROUTES {

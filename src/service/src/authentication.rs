@@ -52,7 +52,7 @@ impl Caller {
     ///
     /// # Errors
     /// [`ServiceError::Unauthorized`] when the pair is no longer good; the store's when that cannot be told.
-    pub async fn judge_again(&self) -> Result<(), ServiceError> {
+    pub async fn recheck(&self) -> Result<(), ServiceError> {
         if self.verdict.is_fresh() {
             return Ok(());
         }

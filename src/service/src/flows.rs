@@ -48,7 +48,7 @@ pub async fn open_flow<A: Serialize>(
     {
         return Ok(Answered::Replayed(json));
     }
-    caller.judge_again().await?;
+    caller.recheck().await?;
     let id = service.flows.new_id(&caller.client);
     let header = FlowHeader { id, client: caller.client, app: caller.app.app_id.clone(), opened_at: service.clock.now(), request_id };
     let Ordered { flow, payload, answer } = order(header).await?;

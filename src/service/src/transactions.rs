@@ -40,7 +40,7 @@ pub async fn open_transaction<A: Serialize>(
     {
         return Ok(Answered::Replayed(json));
     }
-    caller.judge_again().await?;
+    caller.recheck().await?;
 
     let now = service.clock.now();
     let pending = Arc::new(Pending {
@@ -147,7 +147,7 @@ pub async fn await_outcome(service: &Service, caller: &Caller, id: TxnId, wait: 
         () = service.drain.begun() => Ok(found),
         () = caller.until_revoked() => return Err(ServiceError::Unauthorized),
     };
-    caller.judge_again().await?;
+    caller.recheck().await?;
     found
 }
 

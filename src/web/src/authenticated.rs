@@ -1,6 +1,5 @@
-//! Authentication of client backends: nothing of a request is read before its caller is known.
-//!
-//! A handler gets a [`Caller`] only by naming one of these extractors, so it cannot forget to authenticate.
+//! Authentication of client backends. A handler gets a [`Caller`] only through these extractors, so it cannot forget to
+//! authenticate, and no body is read before its caller is known.
 
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
@@ -12,20 +11,20 @@ use std::rc::Rc;
 
 use super::error::ApiError;
 
-/// Whoever holds the key in `X-API-KEY`, for the app in `X-API-APP-ID`.
+/// The holder of the key in `X-API-KEY`, for the app in `X-API-APP-ID`.
 #[derive(Debug)]
 pub struct Authenticated(pub Caller);
 
 impl FromRequest for Authenticated {
     type Error = ApiError;
-    /// Ready at once for a pair of key and app that the gate remembers.
+    /// Ready at once for a pair of key and app that the gate has cached.
     type Future = Either<Ready<Result<Self, ApiError>>, LocalBoxFuture<'static, Result<Self, ApiError>>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let Some(gate) = request.app_data::<Rc<KeyGate>>() else {
             return Either::Left(ready(Err(ApiError::internal("no key gate is configured"))));
         };
-        // Of two keys, one proxy may judge the first and another the second; so neither is taken.
+        // With two keys, a proxy may have checked the other one; so neither is accepted.
         let header = |name: &str| {
             let mut given = request.headers().get_all(name);
             let text = given.next().and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
@@ -34,19 +33,19 @@ impl FromRequest for Authenticated {
         match (header("x-api-key"), header("x-api-app-id")) {
             (Some(key), Some(app)) => match gate.admit(key, app) {
                 Either::Left(known) => Either::Left(ready(known.into_inner().map(Self).map_err(ApiError::from))),
-                Either::Right(asked) => Either::Right(Box::pin(async { Ok(Self(asked.await?)) })),
+                Either::Right(lookup) => Either::Right(Box::pin(async { Ok(Self(lookup.await?)) })),
             },
             _ => Either::Left(ready(Err(ServiceError::Unauthorized.into()))),
         }
     }
 }
 
-/// A caller together with the body that they sent.
+/// A caller and the body of the request.
 #[derive(Debug)]
 pub struct AuthenticatedWith<T> {
     /// Who calls.
     pub caller: Caller,
-    /// What was sent.
+    /// The body.
     pub body: T,
 }
 
@@ -63,8 +62,8 @@ where
         Box::pin(async move {
             let Authenticated(caller) = caller.await?;
             let body = body.await?;
-            // The last byte may have been withheld for long.
-            caller.judge_again().await?;
+            // The body may have taken long to arrive.
+            caller.recheck().await?;
             Ok(Self { caller, body })
         })
     }

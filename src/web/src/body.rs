@@ -1,6 +1,4 @@
-//! JSON bodies: the form is checked, and the size and the time of the arrival are bounded.
-//!
-//! What is in them is read field by field, by [`super::fields`].
+//! JSON bodies: checks the media type and bounds size and time of arrival. [`super::fields`] reads what is in them.
 
 use actix_web::dev::Payload;
 use actix_web::http::header::{self, HeaderMap};
@@ -11,22 +9,23 @@ use futures_util::{StreamExt as _, stream};
 use sakshi_domain::limits::{BODY_PROGRESS_WINDOW, SMALL_BODY_ARRIVAL_MAX};
 use tokio::time::timeout;
 
+use super::body_reader::{BodyError, BodyReader, declared_length};
 use super::error::ApiError;
 use super::fields::Fields;
-use super::intake::{BodyFault, Intake, declared_length};
-use crate::budget::{Memory, Owner, Owners};
+use crate::budget::{MemoryBudgets, OwnerPath};
+use crate::rate_limit::sender;
 
-/// Bytes of a JSON body that a scope accepts; put it into the scope's data.
+/// The largest JSON body in bytes, as app data of a scope.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyLimit(pub usize);
 
-/// Applies where no [`BodyLimit`] was set.
+/// The limit where no [`BodyLimit`] is set.
 const LIMIT_DEFAULT: usize = 64 * 1_024;
 
 /// A JSON object, and the bytes that it was read from.
 #[derive(Debug)]
 pub struct Body {
-    /// Its fields, to be taken out one by one.
+    /// Its fields, taken out one by one.
     pub fields: Fields,
     /// The bytes as received.
     pub bytes: Bytes,
@@ -37,57 +36,57 @@ impl FromRequest for Body {
     type Future = LocalBoxFuture<'static, Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let form = json_form(request.headers());
+        let media_type = check_json(request.headers());
         let limit = request.app_data::<BodyLimit>().map_or(LIMIT_DEFAULT, |limit| limit.0);
-        let payload = bounded(request, payload, limit);
+        let payload = read_bounded(request, payload, limit);
         Box::pin(async move {
-            form?;
+            media_type?;
             let bytes = payload.await?;
             Ok(Self { fields: Fields::of(&bytes)?, bytes })
         })
     }
 }
 
-/// The whole body, or 413 as soon as it is known to be larger than `limit`, or 408 when it does not come on.
-pub fn bounded(request: &HttpRequest, payload: &mut Payload, limit: usize) -> impl Future<Output = Result<Bytes, ApiError>> + use<> {
+/// Reads the whole body: 413 as soon as it is known to be larger than `limit`, 408 when it makes no progress.
+pub fn read_bounded(request: &HttpRequest, payload: &mut Payload, limit: usize) -> impl Future<Output = Result<Bytes, ApiError>> + use<> {
     let declared = declared_length(request.headers());
     let payload = web::Payload::from_request(request, payload).into_inner();
     let request = request.clone();
-    async move { arriving(&request, payload.map_err(|_| BodyFault::Broken), declared, limit).await.map_err(|fault| fault.refusal(limit)) }
+    async move { read(&request, payload.map_err(|_| BodyError::Broken), declared, limit).await.map_err(|error| error.to_api_error(limit)) }
 }
 
-async fn arriving(
+async fn read(
     request: &HttpRequest,
-    payload: Result<web::Payload, BodyFault>,
+    payload: Result<web::Payload, BodyError>,
     declared: Option<usize>,
     limit: usize,
-) -> Result<Bytes, BodyFault> {
+) -> Result<Bytes, BodyError> {
     if declared.is_some_and(|length| length > limit) {
-        return Err(BodyFault::TooLarge);
+        return Err(BodyError::TooLarge);
     }
     let mut payload = payload?;
     let first = match timeout(2 * BODY_PROGRESS_WINDOW, payload.next()).await {
-        Ok(Some(chunk)) => chunk.map_err(|_| BodyFault::Broken)?,
+        Ok(Some(chunk)) => chunk.map_err(|_| BodyError::Broken)?,
         Ok(None) => return Ok(Bytes::new()),
-        Err(_) => return Err(BodyFault::TooSlow),
+        Err(_) => return Err(BodyError::TooSlow),
     };
-    // Most bodies come at once, and nobody can withhold the rest of them: they need not be counted.
+    // Most bodies arrive in one chunk. They are not charged, since nothing of them can be withheld.
     if declared == Some(first.len()) {
         return Ok(first);
     }
-    let memory = request.app_data::<Data<Memory>>().ok_or(BodyFault::NoRoom)?;
-    let intake = Intake { budget: &memory.requests, limit, patience: SMALL_BODY_ARRIVAL_MAX };
+    let memory = request.app_data::<Data<MemoryBudgets>>().ok_or(BodyError::BudgetExhausted)?;
+    let reader = BodyReader { budget: &memory.requests, limit, timeout: SMALL_BODY_ARRIVAL_MAX };
     let rest = stream::iter([Ok(first)]).chain(payload);
-    let received = intake.receive(Owners::new([Owner::of_sender(request)]), declared, rest).await?;
-    // What is read out of a small body is done with before anybody waits.
+    let received = reader.read(OwnerPath::new([sender(request)]), declared, rest).await?;
+    // A small body is parsed before anything else is awaited, so its permit may go.
     Ok(received.bytes)
 }
 
-/// Whether the headers say that the body is JSON as it is.
+/// Checks that the headers announce uncompressed JSON.
 ///
 /// # Errors
-/// [`ApiError::UnsupportedMediaType`] when they say something else, or nothing.
-pub fn json_form(headers: &HeaderMap) -> Result<(), ApiError> {
+/// [`ApiError::UnsupportedMediaType`].
+pub fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let essence = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).and_then(|text| text.split(';').next());
     if !essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json")) {
         return Err(ApiError::UnsupportedMediaType("The Content-Type must be application/json."));
@@ -104,7 +103,7 @@ mod tests {
     use super::*;
 
     async fn extract(request: TestRequest) -> Result<Body, ApiError> {
-        let (request, mut payload) = request.app_data(BodyLimit(32)).app_data(Data::new(Memory::new())).to_http_parts();
+        let (request, mut payload) = request.app_data(BodyLimit(32)).app_data(Data::new(MemoryBudgets::new())).to_http_parts();
         Body::from_request(&request, &mut payload).await
     }
 
@@ -122,9 +121,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_does_not_come_on_is_a_408_after_the_second_window() {
+    async fn a_body_without_progress_is_a_408_after_the_second_window() {
         let request = TestRequest::post().insert_header(("content-type", "application/json"));
-        let request = request.app_data(Data::new(Memory::new())).to_http_request();
+        let request = request.app_data(Data::new(MemoryBudgets::new())).to_http_request();
         let begun = stream::iter([Ok(Bytes::from_static(b"{"))]).chain(stream::pending());
         let mut payload = Payload::from(begun.boxed_local());
         let began = Instant::now();

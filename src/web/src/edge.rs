@@ -1,9 +1,7 @@
-//! The edge around every route: the request's id, one log line, metrics by route pattern, and the
-//! one body for every refusal. What does not say that it may be kept is not stored by anybody, and a
-//! browser takes no answer for another kind than it says.
+//! The middleware around every route: the request id, one log line, metrics by route pattern, one body for every error, and the
+//! headers `Cache-Control: no-store` (unless the handler sets it) and `X-Content-Type-Options: nosniff`.
 //!
-//! On a good answer it costs three headers, one counter and one histogram entry; whatever else it
-//! does is paid for by refusals only.
+//! A successful answer costs three headers, one counter and one histogram entry. Everything else is done for errors only.
 
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
@@ -18,78 +16,69 @@ use actix_web::{Error, HttpMessage, HttpRequest};
 use futures_util::FutureExt as _;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::request_id::RequestId;
-use sakshi_service::error::ServiceError;
 
-use super::answer_body::AnswerBody;
 use super::error::{ApiError, X_REQUEST_ID};
-use super::routing::RouteMeter;
-use super::unread::Rest;
-use crate::listener::{ConnectionState, Exchange};
+use super::response_body::ResponseBody;
+use super::routing::RouteMetrics;
+use super::unread_body::UnreadBody;
+use crate::listener::{ActiveRequest, ConnectionState};
 
-/// The id of a request, as the edge accepted or minted it.
+/// The id of a request, as the middleware accepted or generated it.
 ///
-/// A handler that finds a better one in its body puts that into the extensions; it is echoed then.
+/// A handler whose body has an id of its own puts that into the extensions; the answer then echoes it.
 #[must_use]
 pub fn request_id(request: &HttpRequest) -> RequestId {
     request.extensions().get::<RequestId>().cloned().unwrap_or_else(RequestId::mint)
 }
 
-/// The middleware, to be wrapped with [`actix_web::middleware::from_fn`] outside all others.
-///
-/// IdempotencyLocks a panic of a handler into a 500.
+/// The middleware, for [`actix_web::middleware::from_fn`]; it must be the outermost. It turns a panic of a handler into a 500.
 ///
 /// # Errors
-/// The rendered refusal after a panic, or after an error of a middleware inside.
+/// The rendered answer after a panic, or after an error of an inner middleware.
 pub async fn edge<B: MessageBody + Unpin + 'static>(
     mut request: ServiceRequest,
     next: Next<B>,
-) -> Result<ServiceResponse<AnswerBody<EitherBody<B>>>, Error> {
+) -> Result<ServiceResponse<ResponseBody<EitherBody<B>>>, Error> {
     let started = Instant::now();
     let (id, accepted) = accept(request.headers());
     let connection = request.conn_data::<Rc<ConnectionState>>().cloned();
-    let rest = Rest::of(&mut request, connection.clone());
-    let length = if rest.is_some() { None } else { Some(declared_length(request.headers()).unwrap_or(0)) };
-    let exchange = connection.map(|connection| Exchange::begin(connection, length));
+    let unread = UnreadBody::of(&mut request, connection.clone());
+    let length = if unread.is_some() { None } else { Some(declared_length(request.headers()).unwrap_or(0)) };
+    let active = connection.map(|connection| ActiveRequest::begin(connection, length));
     request.extensions_mut().insert(id.clone());
     let response = match accepted {
         Ok(()) => match AssertUnwindSafe(next.call(request)).catch_unwind().await {
             Ok(Ok(response)) => finish(response.map_into_left_body(), started),
-            Ok(Err(error)) => return Err(lost(&refusal_from(&error), &id, rest)),
-            Err(_) => return Err(lost(&ApiError::Service(ServiceError::Internal("a handler panicked".to_owned())), &id, rest)),
+            Ok(Err(error)) => return Err(without_response(&error_from(&error), &id, unread)),
+            Err(_) => return Err(without_response(&ApiError::internal("a handler panicked"), &id, unread)),
         },
-        Err(refusal) => {
-            let answer = refusal.render(&id);
-            metrics::counter!("sakshi_http_refusals_total", "code" => refusal.code()).increment(1);
+        Err(error) => {
+            let answer = error.render(&id);
+            metrics::counter!("sakshi_http_refusals_total", "code" => error.code()).increment(1);
             finish(request.into_response(answer).map_into_right_body(), started)
         }
     };
-    let response = match rest {
-        Some(mut rest) => {
-            if rest.has_arrived().await {
-                response
-            } else {
-                response.map_body(|_, body| EitherBody::right(rest.closing(body)))
-            }
-        }
-        None => response,
+    let response = match unread {
+        Some(unread) if !unread.drain().await => response.map_body(|_, body| EitherBody::right(unread.closing(body))),
+        _ => response,
     };
-    Ok(response.map_body(|_, body| AnswerBody::new(body, exchange)))
+    Ok(response.map_body(|_, body| ResponseBody::new(body, active)))
 }
 
 fn declared_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// The answer when the request itself did not come back.
-fn lost(refusal: &ApiError, id: &RequestId, rest: Option<Rest>) -> Error {
-    tracing::error!(request.id = %id, error.code = refusal.code(), error.detail = refusal.detail().as_deref(), "request lost");
-    metrics::counter!("sakshi_http_refusals_total", "code" => refusal.code()).increment(1);
-    let answer = refusal.render(id);
-    let answer = match rest {
-        Some(rest) => answer.map_body(|_, body| rest.closing(body)),
+/// The answer when the inner service returned no response.
+fn without_response(error: &ApiError, id: &RequestId, unread: Option<UnreadBody>) -> Error {
+    tracing::error!(request.id = %id, error.code = error.code(), error.detail = error.detail().as_deref(), "request lost");
+    metrics::counter!("sakshi_http_refusals_total", "code" => error.code()).increment(1);
+    let answer = error.render(id);
+    let answer = match unread {
+        Some(unread) => answer.map_body(|_, body| unread.closing(body)),
         None => answer,
     };
-    InternalError::from_response(refusal.code(), answer).into()
+    InternalError::from_response(error.code(), answer).into()
 }
 
 fn accept(headers: &HeaderMap) -> (RequestId, Result<(), ApiError>) {
@@ -105,10 +94,10 @@ fn accept(headers: &HeaderMap) -> (RequestId, Result<(), ApiError>) {
 fn finish<B: MessageBody + 'static>(mut response: ServiceResponse<EitherBody<B>>, started: Instant) -> ServiceResponse<EitherBody<B>> {
     let id = request_id(response.request());
     let status = response.status();
-    let mut refused = None;
+    let mut rendered = None;
     if status.is_client_error() || status.is_server_error() {
-        refused = refusal_of(&response);
-        if let Some(error) = &refused {
+        rendered = error_of(&response);
+        if let Some(error) = &rendered {
             metrics::counter!("sakshi_http_refusals_total", "code" => error.code()).increment(1);
             let answer = error.render(&id).map_into_right_body();
             response = ServiceResponse::new(response.into_parts().0, answer);
@@ -124,15 +113,15 @@ fn finish<B: MessageBody + 'static>(mut response: ServiceResponse<EitherBody<B>>
     let duration = started.elapsed();
     let status = response.status().as_u16();
     let request = response.request();
-    let pattern = request.app_data::<RouteMeter>().map_or("unmatched", |meter| {
-        meter.record(request.method(), status, duration);
-        meter.pattern()
+    let pattern = request.app_data::<RouteMetrics>().map_or("unmatched", |metrics| {
+        metrics.record(request.method(), status, duration);
+        metrics.pattern()
     });
     let duration_ms = duration.as_secs_f64() * 1_000.0;
     let method = request.method().as_str();
     if status >= 500 {
-        let detail = refused.as_ref().and_then(ApiError::detail);
-        let code = refused.as_ref().map(ApiError::code);
+        let detail = rendered.as_ref().and_then(ApiError::detail);
+        let code = rendered.as_ref().map(ApiError::code);
         tracing::error!(http.method = method, http.route = pattern, http.status = status, http.duration_ms = duration_ms, request.id = %id, error.code = code, error.detail = detail.as_deref(), "request failed");
     } else {
         tracing::info!(http.method = method, http.route = pattern, http.status = status, http.duration_ms = duration_ms, request.id = %id, "request answered");
@@ -140,20 +129,20 @@ fn finish<B: MessageBody + 'static>(mut response: ServiceResponse<EitherBody<B>>
     response
 }
 
-/// The refusal to render, or `None` when the handler wrote a body of its own.
-fn refusal_of<B: MessageBody + 'static>(response: &ServiceResponse<EitherBody<B>>) -> Option<ApiError> {
+/// The error to render, or `None` when the handler wrote a body of its own.
+fn error_of<B: MessageBody + 'static>(response: &ServiceResponse<EitherBody<B>>) -> Option<ApiError> {
     let inner = response.response();
-    // The framework's own words are plain text; a page was written for whoever reads it.
+    // The framework's own errors are plain text; a page stays as it is.
     let page = inner.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
     if let Some(error) = inner.error().filter(|_| !page) {
-        return Some(refusal_from(error));
+        return Some(error_from(error));
     }
     let bare = matches!(inner.body().size(), BodySize::None | BodySize::Sized(0));
     bare.then(|| ApiError::from_status(response.status(), inner.headers().get(header::ALLOW)))
 }
 
-/// Our own refusal, or the one that stands for an error of the framework's.
-fn refusal_from(error: &Error) -> ApiError {
+/// Our own error, or the one for an error of the framework's.
+fn error_from(error: &Error) -> ApiError {
     error.as_error::<ApiError>().cloned().unwrap_or_else(|| match error.as_response_error().status_code() {
         status if status.is_server_error() => ApiError::internal(error),
         status => ApiError::from_status(status, None),

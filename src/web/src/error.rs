@@ -1,7 +1,6 @@
-//! The one error table: for every refusal its code, status and sentence, and the body that every
-//! answer other than 2xx and 3xx has.
+//! The error table: code, status and message of every error, and the body of every answer other than 2xx and 3xx.
 //!
-//! Detail that is the operator's goes to the log with the request id, never into a body.
+//! Internal detail goes to the log with the request id, never into a body.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -18,48 +17,48 @@ use sakshi_service::error::ServiceError;
 use sakshi_store::StoreError;
 use serde::Serialize;
 
-/// Carries the id of a request in both directions.
-pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Carries the request id in both directions.
+pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Why a request is refused.
+/// Why a request fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiError {
-    /// The use case was refused.
+    /// The use case failed.
     Service(ServiceError),
-    /// The body, the path or the query cannot be read at all; the sentence says where.
+    /// The body, the path or the query cannot be parsed; the message says where.
     MalformedBody(String),
-    /// No acceptable bearer token on the internal listener.
+    /// No valid bearer token on the internal listener.
     BearerUnauthorized,
     /// A page of another site sent the request.
     CrossSite,
-    /// The path exists for the methods listed.
+    /// The path has other methods.
     MethodNotAllowed {
         /// The value of `Allow`.
         allow: Cow<'static, str>,
     },
-    /// The body is larger than is accepted.
+    /// The body is too large.
     BodyTooLarge {
         /// Bytes accepted.
         limit: usize,
     },
     /// The body did not arrive in time.
     BodyTooSlow,
-    /// The body is not in a form that is read; the sentence says which is.
+    /// The body has another media type; the message says which is read.
     UnsupportedMediaType(&'static str),
     /// Too many requests.
     RateLimited {
-        /// When to come again.
+        /// When to retry.
         retry_after: Duration,
     },
-    /// A probe found the process not fit; the sentence is for the operator, on the internal listener.
-    Unfit(String),
-    /// What is mounted beside the service refused the request by rules of its own.
+    /// A probe found the process unhealthy; the message is for the operator, on the internal listener.
+    Unhealthy(String),
+    /// An error of the sandbox's own routes.
     Other {
         /// The status.
         status: StatusCode,
         /// The code.
         code: &'static str,
-        /// The sentence.
+        /// The message.
         message: String,
     },
 }
@@ -75,7 +74,7 @@ const fn row(status: StatusCode, code: &'static str, message: &'static str) -> R
     Row { status, code, message: Cow::Borrowed(message) }
 }
 
-/// The rows of refusals that are the same at every edge.
+/// The rows of use cases' errors.
 fn service_row(error: &ServiceError) -> Row<'_> {
     match error {
         ServiceError::Invalid(_) => row(StatusCode::BAD_REQUEST, "validation_failed", "Some fields are not acceptable; see errors."),
@@ -154,30 +153,30 @@ impl ApiError {
             Self::RateLimited { .. } => {
                 row(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "Too many requests; come again after Retry-After seconds.")
             }
-            Self::Unfit(message) => Row { status: StatusCode::SERVICE_UNAVAILABLE, code: "unfit", message: message.as_str().into() },
+            Self::Unhealthy(message) => Row { status: StatusCode::SERVICE_UNAVAILABLE, code: "unfit", message: message.as_str().into() },
             Self::Other { status, code, message } => Row { status: *status, code, message: message.as_str().into() },
         }
     }
 
-    /// Something broke; the text is for the log.
+    /// An internal error; the text is for the log.
     #[must_use]
     pub fn internal(detail: impl std::fmt::Display) -> Self {
         Self::Service(ServiceError::Internal(detail.to_string()))
     }
 
-    /// The stable word for this refusal.
+    /// The stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         self.row().code
     }
 
-    /// The sentence for whoever has asked.
+    /// The message for the client.
     #[must_use]
     pub fn message(&self) -> String {
         self.row().message.into_owned()
     }
 
-    /// What the operator should read in the log and the caller should not.
+    /// Detail for the log only.
     #[must_use]
     pub fn detail(&self) -> Option<Cow<'_, str>> {
         match self {
@@ -187,7 +186,7 @@ impl ApiError {
         }
     }
 
-    /// The whole seconds after which it is worth coming again, at least one.
+    /// Whole seconds for `Retry-After`, at least one.
     #[must_use]
     pub fn retry_after(&self) -> Option<u64> {
         let wait = match self {
@@ -195,13 +194,13 @@ impl ApiError {
             Self::Service(
                 ServiceError::Overloaded | ServiceError::Upstream(UpstreamError::Busy) | ServiceError::Source(UpstreamError::Busy),
             )
-            | Self::Unfit(_) => Duration::from_secs(1),
+            | Self::Unhealthy(_) => Duration::from_secs(1),
             _ => return None,
         };
         Some(wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1))
     }
 
-    /// The answer to the request with this id.
+    /// The answer to the request of this id.
     #[must_use]
     pub fn render(&self, id: &RequestId) -> HttpResponse {
         let row = self.row();
@@ -223,7 +222,7 @@ impl ApiError {
         if let Ok(id) = HeaderValue::from_str(id.as_str()) {
             response.insert_header((X_REQUEST_ID, id));
         }
-        response.json(Envelope {
+        response.json(ErrorBody {
             success: false,
             error: row.status.canonical_reason().unwrap_or("Error"),
             message: &row.message,
@@ -237,7 +236,7 @@ impl ApiError {
         })
     }
 
-    /// The refusal that stands for a bare status of the framework's own.
+    /// The error for a bare status of the framework.
     #[must_use]
     pub fn from_status(status: StatusCode, allow: Option<&HeaderValue>) -> Self {
         match status.as_u16() {
@@ -255,10 +254,10 @@ impl ApiError {
     }
 }
 
-/// The body of every refusal.
+/// The body of every error.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Envelope<'a> {
+struct ErrorBody<'a> {
     success: bool,
     error: &'a str,
     message: &'a str,
@@ -280,14 +279,14 @@ impl ResponseError for ApiError {
         self.row().status
     }
 
-    /// Under an id of its own; the edge renders it again under the request's.
+    /// With an id of its own; the middleware renders it again with the request's.
     fn error_response(&self) -> HttpResponse {
         self.render(&RequestId::mint())
     }
 }
 
-/// Whatever refuses a use case refuses the request.
-macro_rules! refusals_of_the_service {
+/// Errors that a use case can have.
+macro_rules! from_service_errors {
     ($($error:ty),*) => { $(
         impl From<$error> for ApiError {
             fn from(error: $error) -> Self {
@@ -297,7 +296,7 @@ macro_rules! refusals_of_the_service {
     )* };
 }
 
-refusals_of_the_service!(ServiceError, Invalid, StoreError, AskError, UpstreamError, EventRefusal);
+from_service_errors!(ServiceError, Invalid, StoreError, AskError, UpstreamError, EventRefusal);
 
 #[cfg(test)]
 mod tests {

@@ -1,12 +1,12 @@
-//! From a template to an answer: the headers that every page has, whatever it says.
+//! Renders templates as answers, with the headers that every page has.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, ContentType, REFERRER_POLICY, RETRY_AFTER, VARY};
 use actix_web::{HttpResponse, HttpResponseBuilder};
 use askama::Template;
 
-/// Everything comes from this origin, nothing is inline, nothing frames the page.
-pub const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
+/// The `Content-Security-Policy` of pages: everything from this origin, nothing inline, no frames.
+pub const PAGE_CSP: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
                                  base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 /// Answers with a page; `retry_after` is in seconds.
@@ -17,7 +17,7 @@ pub fn page(status: StatusCode, retry_after: Option<u64>, template: &impl Templa
             if let Some(seconds) = retry_after {
                 response.insert_header((RETRY_AFTER, seconds));
             }
-            response.insert_header((CONTENT_SECURITY_POLICY, POLICY)).insert_header(ContentType::html()).body(html)
+            response.insert_header((CONTENT_SECURITY_POLICY, PAGE_CSP)).insert_header(ContentType::html()).body(html)
         }
         Err(error) => {
             tracing::error!(%error, "a page could not be rendered");
@@ -26,7 +26,7 @@ pub fn page(status: StatusCode, retry_after: Option<u64>, template: &impl Templa
     }
 }
 
-/// An answer for one person's eyes: not stored, not indexed, and not told to the next site.
+/// A private answer: not stored, not indexed, and its URL not sent to other sites.
 #[must_use]
 pub fn private(status: StatusCode) -> HttpResponseBuilder {
     let mut response = HttpResponse::build(status);

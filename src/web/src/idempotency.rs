@@ -1,4 +1,4 @@
-//! The `Idempotency-Key` header, and the answer that says whether it was given before.
+//! The `Idempotency-Key` header, and the header of a replayed answer.
 
 use actix_web::http::header::HeaderName;
 use actix_web::{HttpRequest, HttpResponse};
@@ -27,7 +27,7 @@ pub fn key(request: &HttpRequest, caller: &Caller) -> Result<Option<IdempotencyS
     Ok(Some(scope(key, caller)))
 }
 
-/// The operation with this body, if the request has a key.
+/// The idempotent request of this operation and body, if the request has a key.
 ///
 /// # Errors
 /// As [`key`].
@@ -35,7 +35,7 @@ pub fn of(request: &HttpRequest, caller: &Caller, operation: &str, body: &[u8]) 
     Ok(key(request, caller)?.map(|key| IdempotentRequest::new(key, operation, body)))
 }
 
-/// The answer, with a header when it was given before.
+/// The answer, with a header if it is a replay.
 #[must_use]
 pub fn answer(answered: Answered) -> HttpResponse {
     let mut response = HttpResponse::Ok();

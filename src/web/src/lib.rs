@@ -1,26 +1,29 @@
-//! What every HTTP edge shares: the error table, request ids with their log line and metrics, bodies and their bounds, queries,
-//! callers, rates, budgets of memory and processor time, and the connections themselves.
+//! What the API, the pages, the portal and the internal listener share at the HTTP edge.
+//!
+//! Begin with [`edge`], the middleware around every route, and [`error`], the error table. [`routing`] has the route tables,
+//! [`authenticated`] the extractors of callers, [`body`] and [`body_reader`] the bounds of request bodies. [`budget`] shares memory
+//! and processor time fairly, [`rate_limit`] bounds rates, and [`listener`] serves connections.
 
-pub mod answer_body;
 pub mod api_document;
 pub mod authenticated;
 pub mod body;
+pub mod body_reader;
 pub mod budget;
 pub mod edge;
 pub mod error;
 pub mod fields;
 pub mod html;
 pub mod idempotency;
-pub mod intake;
 pub mod json;
 pub mod listener;
 pub mod query;
-pub mod rate;
+pub mod rate_limit;
+mod response_body;
 pub mod routing;
 pub mod same_site;
 pub mod static_file;
 pub mod terms;
-mod unread;
+mod unread_body;
 
 #[cfg(test)]
 mod tests;

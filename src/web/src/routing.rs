@@ -1,5 +1,5 @@
-//! How a path is declared: its pattern, its methods and their handlers, and with them what the
-//! framework leaves out: `Allow` on a 405, `HEAD` wherever there is `GET`, metrics by pattern.
+//! Route tables: pattern, method and handler of each route. They add what the framework leaves out: `Allow` on a 405, `HEAD`
+//! wherever there is `GET`, metrics by pattern.
 
 use actix_web::http::Method;
 use actix_web::web::ServiceConfig;
@@ -12,55 +12,53 @@ use std::time::Duration;
 
 use super::error::ApiError;
 
-/// Counts the requests of one route; the handles are resolved once per worker, not per request.
+/// Metrics of one route. Their handles are resolved once per worker, not per request.
 #[derive(Clone)]
-pub struct RouteMeter(Rc<Meter>);
+pub struct RouteMetrics(Rc<Inner>);
 
-struct Meter {
+struct Inner {
     pattern: &'static str,
-    methods: Vec<(Method, MethodMeter)>,
-    other: MethodMeter,
+    methods: Vec<(Method, MethodMetrics)>,
+    other: MethodMetrics,
 }
 
-/// Handles of one method; each is made when it is first needed, so that nothing is reported that
-/// never happened.
+/// Metrics of one method; each is registered when it is first needed, so that unused ones are not reported.
 #[derive(Default)]
-struct MethodMeter {
+struct MethodMetrics {
     classes: [OnceCell<Counter>; 5],
     duration: OnceCell<Histogram>,
 }
 
-impl RouteMeter {
+impl RouteMetrics {
     fn new(pattern: &'static str, methods: &[Method]) -> Self {
-        let methods = methods.iter().map(|method| (method.clone(), MethodMeter::default())).collect();
-        Self(Rc::new(Meter { pattern, methods, other: MethodMeter::default() }))
+        let methods = methods.iter().map(|method| (method.clone(), MethodMetrics::default())).collect();
+        Self(Rc::new(Inner { pattern, methods, other: MethodMetrics::default() }))
     }
 
-    /// For requests that no route takes; put it into the app's data.
+    /// For requests that match no route, as data of the app.
     #[must_use]
     pub fn unmatched() -> Self {
         Self::new("unmatched", &[])
     }
 
     /// The route's pattern.
-    #[must_use]
-    pub fn pattern(&self) -> &'static str {
+    pub(crate) fn pattern(&self) -> &'static str {
         self.0.pattern
     }
 
     /// Counts one request.
-    pub fn record(&self, method: &Method, status: u16, duration: Duration) {
+    pub(crate) fn record(&self, method: &Method, status: u16, duration: Duration) {
         const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
         let pattern = self.0.pattern;
         let known = self.0.methods.iter().find(|(known, _)| known == method);
-        let (word, meter) = known.map_or(("other", &self.0.other), |(known, meter)| (known.as_str(), meter));
+        let (method, metrics) = known.map_or(("other", &self.0.other), |(known, metrics)| (known.as_str(), metrics));
         let class = usize::from(status / 100).clamp(1, 5) - 1;
-        let count = meter.classes[class].get_or_init(
-            || counter!("sakshi_http_requests_total", "route" => pattern, "method" => word.to_owned(), "status" => CLASSES[class]),
+        let count = metrics.classes[class].get_or_init(
+            || counter!("sakshi_http_requests_total", "route" => pattern, "method" => method.to_owned(), "status" => CLASSES[class]),
         );
         count.increment(1);
         let time =
-            meter.duration.get_or_init(|| histogram!("sakshi_http_request_seconds", "route" => pattern, "method" => word.to_owned()));
+            metrics.duration.get_or_init(|| histogram!("sakshi_http_request_seconds", "route" => pattern, "method" => method.to_owned()));
         time.record(duration.as_secs_f64());
     }
 }
@@ -68,17 +66,17 @@ impl RouteMeter {
 /// Who may use a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
-    /// Client backends, with key and app id.
+    /// Client backends, with an API key and an app id.
     Clients,
-    /// Anybody; documented.
+    /// Anybody; part of the API document.
     Anybody,
     /// Browsers and the identity app; not part of the API document.
     Residents,
-    /// Browsers of people who write or run a client; not part of the API document either.
+    /// Browsers of client developers; not part of the API document.
     Developers,
 }
 
-/// One method of one path.
+/// A row of a route table: one method of one path.
 #[derive(Clone, Copy)]
 pub struct Row {
     /// The method.
@@ -87,17 +85,17 @@ pub struct Row {
     pub path: &'static str,
     /// Who may use it.
     pub audience: Audience,
-    /// Without a guard of its own: [`resource`] sets it, which lets `HEAD` in where there is `GET`.
+    /// Makes the route; [`resource`] adds the guard of the method.
     route: fn() -> Route,
 }
 
-/// One method of one path, with its handler.
+/// A row of a route table; `route` is made by `web::to`.
 #[must_use]
 pub const fn row(method: &'static str, path: &'static str, audience: Audience, route: fn() -> Route) -> Row {
     Row { method, path, audience, route }
 }
 
-/// Declares the routes of a table. Rows of one path stand next to each other.
+/// Registers the routes of a table. Rows of one path must stand next to each other.
 pub fn configure(config: &mut ServiceConfig, table: &[Row]) {
     for rows in table.chunk_by(|one, next| one.path == next.path) {
         let routes = rows.iter().filter_map(|row| Some((Method::from_bytes(row.method.as_bytes()).ok()?, (row.route)()))).collect();
@@ -105,7 +103,7 @@ pub fn configure(config: &mut ServiceConfig, table: &[Row]) {
     }
 }
 
-/// A path with its methods, each with a route made by `web::to`. `GET` answers `HEAD` too.
+/// A path with its methods. `GET` answers `HEAD` too.
 #[must_use]
 pub fn resource(pattern: &'static str, routes: Vec<(Method, Route)>) -> Resource {
     let mut methods: Vec<Method> = routes.iter().map(|(method, _)| method.clone()).collect();
@@ -113,7 +111,7 @@ pub fn resource(pattern: &'static str, routes: Vec<(Method, Route)>) -> Resource
         methods.push(Method::HEAD);
     }
     let allow = methods.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
-    let mut resource = web::resource(pattern).app_data(RouteMeter::new(pattern, &methods));
+    let mut resource = web::resource(pattern).app_data(RouteMetrics::new(pattern, &methods));
     for (method, route) in routes {
         let route = if method == Method::GET {
             route.guard(guard::Any(guard::Get()).or(guard::Head()))
@@ -123,12 +121,12 @@ pub fn resource(pattern: &'static str, routes: Vec<(Method, Route)>) -> Resource
         resource = resource.route(route);
     }
     resource.default_service(web::to(move || {
-        let refusal = ApiError::MethodNotAllowed { allow: allow.clone().into() };
-        async move { Err::<actix_web::HttpResponse, ApiError>(refusal) }
+        let error = ApiError::MethodNotAllowed { allow: allow.clone().into() };
+        async move { Err::<actix_web::HttpResponse, ApiError>(error) }
     }))
 }
 
-/// What a path that nobody declared answers; for `default_service` of an app.
+/// The answer of an unknown path, for `default_service` of an app.
 ///
 /// # Errors
 /// Always [`ServiceError::NotFound`].

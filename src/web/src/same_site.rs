@@ -1,6 +1,5 @@
-//! Whether a request that spends a credit comes from our own page, or from no page at all.
-//!
-//! Another site must not be able to empty an organiser's balance through its visitors' browsers.
+//! Refuses requests that a page of another site sends, so that no site can spend an organiser's credits through its visitors'
+//! browsers.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{HOST, HeaderName, ORIGIN, REFERER};
@@ -9,29 +8,27 @@ use url::Url;
 
 use crate::error::ApiError;
 
-/// Where our own pages come from.
+/// The origin of our own pages.
 #[derive(Clone, Copy, Debug)]
-struct Ours<'a> {
-    /// The public base.
+struct OwnOrigin<'a> {
+    /// The public base URL.
     base: &'a str,
-    /// Whether we have other names too: only where the base was not set but derived from the address
-    /// that is listened on, which a sandbox may. Elsewhere `Host` says nothing, for anybody may
-    /// give our address a name of theirs.
-    aliases: bool,
+    /// Whether `Host` names an origin of ours, too: only in a sandbox whose base URL is not set. Elsewhere anybody may point a name
+    /// of theirs at our address.
+    accepts_host: bool,
 }
 
-/// Refuses what a page of another site sends. Browsers say so themselves in `Sec-Fetch-Site` (Fetch
-/// Metadata Request Headers §2.3), older ones in `Origin` (RFC 6454 §7), the oldest in `Referer`
-/// (RFC 9110 §10.1.3); programs say nothing of it.
+/// Refuses requests of other sites' pages. Browsers say where a request comes from in `Sec-Fetch-Site` (Fetch Metadata Request
+/// Headers §2.3), older ones in `Origin` (RFC 6454 §7), the oldest in `Referer` (RFC 9110 §10.1.3). Programs send none of them.
 ///
 /// # Errors
 /// [`ApiError::CrossSite`].
-pub fn refuse_other_sites(request: &HttpRequest, service: &Service) -> Result<(), ApiError> {
-    let ours = Ours { base: &service.authority.public_base, aliases: !service.rules.has_one_name };
-    if ours.sent(request) { Ok(()) } else { Err(ApiError::CrossSite) }
+pub fn refuse_cross_site(request: &HttpRequest, service: &Service) -> Result<(), ApiError> {
+    let own = OwnOrigin { base: &service.authority.public_base, accepts_host: !service.rules.has_one_name };
+    if own.sent(request) { Ok(()) } else { Err(ApiError::CrossSite) }
 }
 
-impl Ours<'_> {
+impl OwnOrigin<'_> {
     fn sent(self, request: &HttpRequest) -> bool {
         let header = |name: HeaderName| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));
         let site = header(HeaderName::from_static("sec-fetch-site"));
@@ -43,11 +40,12 @@ impl Ours<'_> {
         }
     }
 
-    /// Whether an origin, or a page's URL, is of ours.
+    /// Whether an origin, or a page's URL, is our own.
     fn include(self, url: &str, host: Option<&str>) -> bool {
         let Ok(url) = Url::parse(url) else { return false };
         let origin = url.origin().ascii_serialization();
-        origin == self.base || (self.aliases && host.is_some_and(|host| origin.split_once("://").is_some_and(|(_, named)| named == host)))
+        origin == self.base
+            || (self.accepts_host && host.is_some_and(|host| origin.split_once("://").is_some_and(|(_, named)| named == host)))
     }
 }
 
@@ -58,11 +56,11 @@ mod tests {
     use super::*;
 
     /// A request to `alias.example`, which is a name of the service at `v.example` too.
-    fn sent(aliases: bool, headers: &[(&'static str, &str)]) -> bool {
+    fn sent(accepts_host: bool, headers: &[(&'static str, &str)]) -> bool {
         let request = headers
             .iter()
             .fold(TestRequest::post().insert_header(("host", "alias.example")), |request, header| request.insert_header(*header));
-        Ours { base: "https://v.example", aliases }.sent(&request.to_http_request())
+        OwnOrigin { base: "https://v.example", accepts_host }.sent(&request.to_http_request())
     }
 
     #[test]

@@ -1,55 +1,55 @@
-//! Style sheets and scripts: built into the binary, served without what only their readers need, and named by their content.
+//! Style sheets and scripts: built into the binary, served without comments and indentation, with a hash of the content in the URL.
 
 use actix_web::http::header::{CACHE_CONTROL, ETAG, EntityTag, Header as _, IfNoneMatch};
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
 
-/// The style sheet that the pages of residents and of developers have in common.
+/// The style sheet that pages and portal share.
 pub const BASE_STYLE: &str = include_str!("../assets/base.css");
 
-/// A file and where it is served.
+/// A file and its path.
 #[derive(Debug)]
-pub struct File {
+pub struct StaticFile {
     path: &'static str,
     content_type: &'static str,
     text: Bytes,
     version: u64,
 }
 
-impl File {
-    /// A style sheet, from its parts in a row.
+impl StaticFile {
+    /// A style sheet of these parts.
     #[must_use]
     pub fn style(path: &'static str, sources: &[&str]) -> Self {
-        Self::new(path, "text/css; charset=utf-8", tight(&bare(&sources.concat(), ("/*", "*/"))))
+        Self::new(path, "text/css; charset=utf-8", strip_spaces(&strip_comments(&sources.concat(), ("/*", "*/"))))
     }
 
     /// A script.
     #[must_use]
     pub fn script(path: &'static str, source: &str) -> Self {
-        Self::new(path, "text/javascript; charset=utf-8", bare(source, ("//", "")))
+        Self::new(path, "text/javascript; charset=utf-8", strip_comments(source, ("//", "")))
     }
 
     fn new(path: &'static str, content_type: &'static str, text: String) -> Self {
         Self { path, content_type, version: fnv1a(text.as_bytes()), text: text.into() }
     }
 
-    /// The address under which browsers may keep the file for good.
+    /// The URL with the hash, under which browsers may cache the file for good.
     #[must_use]
-    pub fn address(&self) -> String {
+    pub fn url(&self) -> String {
         format!("{}?v={:016x}", self.path, self.version)
     }
 
-    /// The file, or that the browser has it already.
+    /// The file, or 304 if the browser has it.
     pub fn answer(&self, request: &HttpRequest) -> HttpResponse {
         let tag = EntityTag::new_strong(format!("{:016x}", self.version));
         let named = request.query_string() == format!("v={:016x}", self.version);
-        let kept = if named { "public, max-age=31536000, immutable" } else { "no-cache" };
+        let cache = if named { "public, max-age=31536000, immutable" } else { "no-cache" };
         let known = match IfNoneMatch::parse(request) {
             Ok(IfNoneMatch::Items(tags)) => tags.iter().any(|known| known.weak_eq(&tag)),
             _ => false,
         };
         let mut response = if known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
-        response.insert_header((ETAG, tag.to_string())).insert_header((CACHE_CONTROL, kept));
+        response.insert_header((ETAG, tag.to_string())).insert_header((CACHE_CONTROL, cache));
         if known {
             return response.finish();
         }
@@ -57,9 +57,8 @@ impl File {
     }
 }
 
-/// Without indentation, empty lines, and comments that begin a line. Ours are written so that nothing else
-/// begins a line in such a way.
-fn bare(source: &str, (begin, end): (&str, &str)) -> String {
+/// Removes indentation, empty lines, and comments that begin a line. Our files begin no other line like a comment.
+fn strip_comments(source: &str, (begin, end): (&str, &str)) -> String {
     let mut comment = false;
     let mut text = String::with_capacity(source.len());
     for line in source.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -74,8 +73,8 @@ fn bare(source: &str, (begin, end): (&str, &str)) -> String {
     text
 }
 
-/// Without the spaces that a style sheet does not need. Ours have no such sequence within a text.
-fn tight(style: &str) -> String {
+/// Removes spaces that a style sheet does not need. Our files have no such sequences in strings.
+fn strip_spaces(style: &str) -> String {
     const SPACED: [(&str, &str); 10] = [
         (" {", "{"),
         ("{ ", "{"),
@@ -88,10 +87,10 @@ fn tight(style: &str) -> String {
         ("{\n", "{"),
         ("}\n", "}"),
     ];
-    SPACED.iter().fold(style.to_owned(), |style, (spaced, tight)| style.replace(spaced, tight))
+    SPACED.iter().fold(style.to_owned(), |style, (from, to)| style.replace(from, to))
 }
 
-/// FNV-1a: tells versions of our own files apart.
+/// The FNV-1a hash, which tells versions of a file apart.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -101,12 +100,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_readers_need_is_not_served() {
-        let style = bare("/* Two\n   lines. */\nmain { a: b; }\n\n@media print {\n  /* One. */\n  p { c: d; }\n}\n", ("/*", "*/"));
+    fn comments_and_indentation_are_not_served() {
+        let style =
+            strip_comments("/* Two\n   lines. */\nmain { a: b; }\n\n@media print {\n  /* One. */\n  p { c: d; }\n}\n", ("/*", "*/"));
         assert_eq!(style, "main { a: b; }\n@media print {\np { c: d; }\n}\n");
-        assert_eq!(tight("a > b, c { d: e; f: g(h, 1 + 2); }\n"), "a>b,c{d:e;f:g(h,1 + 2)}");
-        assert_eq!(bare("// Why.\nif (a) {\n  b(); // not at once\n}\n", ("//", "")), "if (a) {\nb(); // not at once\n}\n");
-        let text = File::style("/base.css", &[BASE_STYLE]).text;
+        assert_eq!(strip_spaces("a > b, c { d: e; f: g(h, 1 + 2); }\n"), "a>b,c{d:e;f:g(h,1 + 2)}");
+        assert_eq!(strip_comments("// Why.\nif (a) {\n  b(); // not at once\n}\n", ("//", "")), "if (a) {\nb(); // not at once\n}\n");
+        let text = StaticFile::style("/base.css", &[BASE_STYLE]).text;
         let text = std::str::from_utf8(&text).unwrap();
         assert!(text.len() > 1_000);
         assert!(text.lines().all(|line| ["/*", "*/", "//", " "].iter().all(|mark| !line.starts_with(mark))));

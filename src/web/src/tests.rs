@@ -1,4 +1,4 @@
-//! The edge as a caller sees it: ids, refusals, and the framework's own answers in our form.
+//! The middleware as a client sees it: ids, errors, and the framework's own errors in our form.
 
 use actix_web::body::{MessageBody, to_bytes};
 use actix_web::dev::{Service as _, ServiceResponse};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::body::Body;
 use super::error::ApiError;
-use super::routing::{RouteMeter, resource, unknown_path};
+use super::routing::{RouteMetrics, resource, unknown_path};
 use crate::edge::{edge, request_id};
 
 async fn echo(request: actix_web::HttpRequest) -> HttpResponse {
@@ -41,7 +41,7 @@ async fn framework() -> Result<HttpResponse, actix_web::Error> {
 async fn ask(request: TestRequest) -> ServiceResponse<impl MessageBody> {
     let app = App::new()
         .wrap(from_fn(edge))
-        .app_data(RouteMeter::unmatched())
+        .app_data(RouteMetrics::unmatched())
         .service(resource("/echo", vec![(Method::GET, web::to(echo)), (Method::DELETE, web::to(echo))]))
         .service(resource("/page", vec![(Method::GET, web::to(page))]))
         .service(resource("/asset", vec![(Method::GET, web::to(asset))]))

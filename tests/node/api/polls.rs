@@ -13,7 +13,7 @@ use sakshi_domain::tenancy::{App, KeyCase};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use sakshi_service::error::ServiceError;
 use sakshi_store::{Flows as _, ReportFlow, SealedPayload, Tenancy as _};
-use sakshi_web::budget::Memory;
+use sakshi_web::budget::MemoryBudgets;
 use sakshi_web::error::ApiError;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -128,7 +128,7 @@ async fn an_app_that_does_not_read_its_answers_is_refused_before_it_takes_the_ro
     let report = FlowReport::parse(ReportKind::DocLocker, large.to_string().as_bytes()).unwrap();
     fixture.store.report_flow(ReportFlow { report, result_ttl: RESULT_TTL }).await.unwrap();
     let latest = async || -> SealedPayload { fixture.store.load_flow(flow.id, party.app.clone()).await.unwrap().unwrap().latest.unwrap() };
-    let (polls, bytes) = (Polls::new(Memory::new().answers), latest().await.size());
+    let (polls, bytes) = (Polls::new(MemoryBudgets::new().answers), latest().await.size());
     let app = fixture.store.load_app(party.app.clone()).await.unwrap().unwrap();
     let other = App { app_id: AppId::generate(), client_id: ClientId::generate(), ..app.clone() };
     let mut unread = Vec::new();

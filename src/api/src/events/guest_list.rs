@@ -12,9 +12,9 @@ use sakshi_domain::limits::{GUEST_LIST_BYTES_MAX, GUEST_SLICE_BYTES, GUEST_SLICE
 use sakshi_domain::transaction::Outcome;
 use sakshi_service::error::ServiceError;
 use sakshi_store::{PageRequest, Registration, Rows, Store, Vault};
-use sakshi_web::budget::{CpuBudget, MemoryPermit, Owners};
+use sakshi_web::budget::{CpuBudget, MemoryPermit, OwnerPath};
 use sakshi_web::error::ApiError;
-use sakshi_web::listener::{ConnectionState, Watch};
+use sakshi_web::listener::{CloseWatch, ConnectionState};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct GuestList {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) vault: Arc<Vault>,
     pub(crate) cpu: CpuBudget,
-    pub(crate) owners: Owners,
+    pub(crate) owners: OwnerPath,
     pub(crate) event: EventId,
     /// How many come before the next one.
     pub(crate) after: u64,
@@ -123,22 +123,22 @@ pub(super) struct Document {
     is_begun: bool,
     has_rows: bool,
     is_whole: bool,
-    /// Closes the connection when the room for it is needed by others.
-    _watch: Option<Watch>,
+    /// Closes the connection when the memory permit is revoked.
+    _watch: Option<CloseWatch>,
 }
 
 impl Document {
     /// The beginning of a page.
     ///
     /// # Errors
-    /// What a store says, a registration that does not open, no room, or no processor time.
+    /// What a store says, a registration that does not open, or no memory or processor time left.
     pub(super) async fn begin(
         list: GuestList,
         page: PageRequest,
         permit: MemoryPermit,
         connection: Option<Rc<ConnectionState>>,
     ) -> Result<Self, ApiError> {
-        let watch = connection.map(|connection| connection.condemn_when(permit.taken_back()));
+        let watch = connection.map(|connection| connection.close_when(permit.revoked()));
         let mut document =
             Self { list, page, permit, written: Vec::new(), bytes: 0, is_begun: false, has_rows: false, is_whole: false, _watch: watch };
         document.write().await?;

@@ -11,7 +11,7 @@ use sakshi_service::events::own_event;
 use sakshi_service::service::Service;
 use sakshi_store::{PageRequest, Rows};
 use sakshi_web::authenticated::Authenticated;
-use sakshi_web::budget::{CpuBudget, Memory, Owners, Stage};
+use sakshi_web::budget::{CpuBudget, MemoryBudgets, OwnerPath, Stage};
 use sakshi_web::error::ApiError;
 use sakshi_web::listener::ConnectionState;
 use sakshi_web::query::Query;
@@ -80,7 +80,7 @@ pub async fn list(
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
-    memory: Data<Memory>,
+    memory: Data<MemoryBudgets>,
     cpu: Data<CpuBudget>,
 ) -> Result<HttpResponse, ApiError> {
     let mut query = Query::of(request.query_string());
@@ -88,7 +88,7 @@ pub async fn list(
     let after = query.number(&["after"], 0..=page.page_size - 1, 0);
     query.finish()?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
-    let owners = Owners::app(&caller.client, &caller.app.app_id);
+    let owners = OwnerPath::app(&caller.client, &caller.app.app_id);
     let permit = memory.answers.permit(owners.clone(), Stage::Leaving);
     let mut list = guests(&service, &cpu, owners, event.id, page);
     list.skip(after);
@@ -103,7 +103,7 @@ pub async fn list(
 }
 
 /// The guests of a page of an event.
-pub fn guests(service: &Service, cpu: &CpuBudget, owners: Owners, event: EventId, page: PageRequest) -> GuestList {
+pub fn guests(service: &Service, cpu: &CpuBudget, owners: OwnerPath, event: EventId, page: PageRequest) -> GuestList {
     let Rows { after, most: left, .. } = page.into();
     let (store, vault) = (Arc::clone(&service.store), Arc::clone(&service.vault));
     GuestList { store, vault, cpu: cpu.clone(), owners, event, after, left }

@@ -17,7 +17,7 @@ use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::fields::Fields;
 use sakshi_web::idempotency;
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 use serde::Serialize;
 
 use super::asked::{Asked, asked};
@@ -49,7 +49,7 @@ pub async fn init(
     AuthenticatedWith { caller, body }: AuthenticatedWith<Body>,
     request: HttpRequest,
     service: Data<Service>,
-    rates: Data<Rates>,
+    rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.init.take(&caller.app.app_id)?;
     let upstream = service.upstreams.doclocker.as_ref().ok_or(ServiceError::NotOffered)?;

@@ -16,12 +16,12 @@ use sakshi_service::flows::{Ordered, open_flow};
 use sakshi_service::service::Service;
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_web::authenticated::Authenticated;
-use sakshi_web::budget::{CpuBudget, Memory};
+use sakshi_web::budget::{CpuBudget, MemoryBudgets};
 use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::fields::Fields;
 use sakshi_web::idempotency;
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 use serde::Serialize;
 
 use super::asked::{Asked, asked};
@@ -72,8 +72,8 @@ pub async fn request(
     Authenticated(caller): Authenticated,
     request: HttpRequest,
     service: Data<Service>,
-    rates: Data<Rates>,
-    memory: Data<Memory>,
+    rates: Data<RateLimits>,
+    memory: Data<MemoryBudgets>,
     cpu: Data<CpuBudget>,
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
@@ -82,7 +82,7 @@ pub async fn request(
     let (minted, addresses, now) = (request_id(&request), service.rules.urls, service.clock.now());
     let budgets = (memory, cpu);
     let received = receive((&request, payload), (&budgets, &caller), "esign", move |fields| read(fields, minted, addresses, now));
-    let WithFile { request: Asked { request: document, request_id }, once, _room } = received.await?;
+    let WithFile { request: Asked { request: document, request_id }, once, _permit } = received.await?;
     request.extensions_mut().insert(request_id.clone());
     let order = async |header: FlowHeader| {
         let OpenedEsign { flow, latest, document } = document.open(header);

@@ -12,12 +12,12 @@ use sakshi_service::error::ServiceError;
 use sakshi_service::flows::{Ordered, open_flow};
 use sakshi_service::service::Service;
 use sakshi_web::authenticated::Authenticated;
-use sakshi_web::budget::{CpuBudget, Memory};
+use sakshi_web::budget::{CpuBudget, MemoryBudgets};
 use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::fields::Fields;
 use sakshi_web::idempotency;
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 use serde::Serialize;
 
 use super::asked::{Asked, asked};
@@ -48,8 +48,8 @@ pub async fn init(
     Authenticated(caller): Authenticated,
     request: HttpRequest,
     service: Data<Service>,
-    rates: Data<Rates>,
-    memory: Data<Memory>,
+    rates: Data<RateLimits>,
+    memory: Data<MemoryBudgets>,
     cpu: Data<CpuBudget>,
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
@@ -58,7 +58,7 @@ pub async fn init(
     let minted = request_id(&request);
     let budgets = (memory, cpu);
     let received = receive((&request, payload), (&budgets, &caller), "estamp", move |fields| read(fields, minted));
-    let WithFile { request: Asked { request: stamp, request_id }, once, _room } = received.await?;
+    let WithFile { request: Asked { request: stamp, request_id }, once, _permit } = received.await?;
     request.extensions_mut().insert(request_id.clone());
     let order = async |header: FlowHeader| {
         let answer = EStampResponse { e_stamp_id: header.id };

@@ -19,7 +19,7 @@ use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::fields::Fields;
 use sakshi_web::idempotency;
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 use serde::Serialize;
 
 use super::asked::{Asked, asked};
@@ -56,7 +56,7 @@ pub async fn consents(
     AuthenticatedWith { caller, body }: AuthenticatedWith<Body>,
     request: HttpRequest,
     service: Data<Service>,
-    rates: Data<Rates>,
+    rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.init.take(&caller.app.app_id)?;
     let upstream = service.upstreams.wealth.as_ref().ok_or(ServiceError::NotOffered)?;

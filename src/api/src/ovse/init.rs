@@ -17,7 +17,7 @@ use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::fields::{Fields, flag, string, text, words};
 use sakshi_web::idempotency;
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::terms::{claims, language, page, webhook};
 use serde::Serialize;
 
@@ -61,7 +61,7 @@ pub async fn init(
     AuthenticatedWith { caller, body }: AuthenticatedWith<Body>,
     request: HttpRequest,
     service: Data<Service>,
-    rates: Data<Rates>,
+    rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.init.take(&caller.app.app_id)?;
     let once = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;

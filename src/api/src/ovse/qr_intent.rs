@@ -10,7 +10,7 @@ use sakshi_web::authenticated::AuthenticatedWith;
 use sakshi_web::body::Body;
 use sakshi_web::error::ApiError;
 use sakshi_web::fields::text;
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 use serde::Serialize;
 
 use crate::requests::QrIntentRequest;
@@ -38,7 +38,7 @@ pub struct QrIntentResponse {
 pub async fn qr_intent(
     AuthenticatedWith { caller, body }: AuthenticatedWith<Body>,
     service: Data<Service>,
-    rates: Data<Rates>,
+    rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.polls.take(&caller.app.app_id)?;
     let mut fields = body.fields;

@@ -12,7 +12,7 @@ use sakshi_store::CompletedRecord;
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::error::ApiError;
 use sakshi_web::query::Query;
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 use std::time::Duration;
 
 use super::txn_of_path;
@@ -36,7 +36,7 @@ pub async fn result(
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
-    rates: Data<Rates>,
+    rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.polls.take(&caller.app.app_id)?;
     let mut query = Query::of(request.query_string());

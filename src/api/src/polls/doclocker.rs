@@ -10,7 +10,7 @@ use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::error::ApiError;
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 
 use super::{Polls, WHAT, flow_of, unreadable, written};
 use crate::flow_schema::DocLockerDetails;
@@ -31,7 +31,7 @@ pub async fn details(
     Authenticated(caller): Authenticated,
     path: Path<String>,
     service: Data<Service>,
-    rates: Data<Rates>,
+    rates: Data<RateLimits>,
     polls: Data<Polls>,
 ) -> Result<HttpResponse, ApiError> {
     let (id, record) = flow_of(&caller, &service, &rates, &polls, &path).await?;

@@ -12,7 +12,7 @@ use sakshi_web::authenticated::AuthenticatedWith;
 use sakshi_web::body::Body;
 use sakshi_web::error::ApiError;
 use sakshi_web::fields::string;
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 
 use super::{Polls, WHAT, flow_of, unreadable, written};
 use crate::flow_schema::EsignStatus;
@@ -32,7 +32,7 @@ use crate::requests::EsignStatusRequest;
 pub async fn status(
     AuthenticatedWith { caller, body }: AuthenticatedWith<Body>,
     service: Data<Service>,
-    rates: Data<Rates>,
+    rates: Data<RateLimits>,
     polls: Data<Polls>,
 ) -> Result<HttpResponse, ApiError> {
     let mut fields = body.fields;

@@ -18,9 +18,9 @@ use sakshi_service::authentication::Caller;
 use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
 use sakshi_store::{FlowRecord, SealedPayload, Vault};
-use sakshi_web::budget::{MemoryBudget, Owners, Stage};
+use sakshi_web::budget::{MemoryBudget, OwnerPath, Stage};
 use sakshi_web::error::ApiError;
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl Polls {
         Self { fetches: Arc::new(Semaphore::new(FETCHES)), answers }
     }
 
-    /// The answer that is written out of a payload, with room for it until it has been sent.
+    /// The answer that is written out of a payload, with its share of the memory budget until it has been sent.
     pub async fn answer(
         &self,
         vault: &Arc<Vault>,
@@ -60,12 +60,12 @@ impl Polls {
         latest: SealedPayload,
         write: impl FnOnce(Vec<u8>) -> Result<Vec<u8>, ApiError> + Send + 'static,
     ) -> Result<HttpResponse, ApiError> {
-        let room = self.answers.take(Owners::app(&app.client_id, &app.app_id), Stage::Leaving, latest.size())?;
+        let permit = self.answers.take(OwnerPath::app(&app.client_id, &app.app_id), Stage::Leaving, latest.size())?;
         let vault = Arc::clone(vault);
         let written = web::block(move || latest.open(&vault).map_err(ApiError::internal).and_then(write));
         let bytes = written.await.map_err(ApiError::internal)??;
-        let taken_back = room.taken_back();
-        Ok(HttpResponse::Ok().content_type("application/json").body(HeldBody::new(bytes.into(), room, taken_back, READING)))
+        let revoked = permit.revoked();
+        Ok(HttpResponse::Ok().content_type("application/json").body(HeldBody::new(bytes.into(), permit, revoked, READING)))
     }
 }
 
@@ -73,7 +73,7 @@ impl Polls {
 async fn flow_of(
     caller: &Caller,
     service: &Service,
-    rates: &Rates,
+    rates: &RateLimits,
     polls: &Data<Polls>,
     id: &str,
 ) -> Result<(FlowId, FlowRecord), ApiError> {

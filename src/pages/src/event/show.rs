@@ -12,7 +12,7 @@ use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::same_site;
 
 use super::refused::Refusal;
@@ -42,7 +42,12 @@ struct Page<'a> {
 ///
 /// # Errors
 /// The refusal, for the identity app and for programs that read the error table.
-pub async fn show(path: Path<String>, request: HttpRequest, service: Data<Service>, rates: Data<Rates>) -> Result<HttpResponse, ApiError> {
+pub async fn show(
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, ApiError> {
     if wants_intent(&request) && request.method() == Method::GET {
         return intent(&path, &request, &service, &rates).await;
     }
@@ -52,8 +57,8 @@ pub async fn show(path: Path<String>, request: HttpRequest, service: Data<Servic
     }
 }
 
-async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rates) -> Result<HttpResponse, Refusal> {
-    rates.pages.take(&rates.address(request))?;
+async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<HttpResponse, Refusal> {
+    rates.pages.take(&rates.client_address(request))?;
     let event = named(service, path).await?;
     if let Some(refusal) = EventRefusal::of(event.status(service.clock.now())) {
         return Err(Refusal::at(&event, refusal.into()));
@@ -80,9 +85,9 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     Ok(response)
 }
 
-async fn intent(path: &str, request: &HttpRequest, service: &Service, rates: &Rates) -> Result<HttpResponse, ApiError> {
-    rates.pages.take(&rates.address(request))?;
-    same_site::refuse_other_sites(request, service)?;
+async fn intent(path: &str, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<HttpResponse, ApiError> {
+    rates.pages.take(&rates.client_address(request))?;
+    same_site::refuse_cross_site(request, service)?;
     let event = named(service, path).await?;
     let pending = start::open(service, rates, request, &event).await?;
     hand_over(service, &pending)

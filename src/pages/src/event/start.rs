@@ -14,7 +14,7 @@ use sakshi_service::transactions::open_for_guest;
 use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::same_site;
 use std::sync::Arc;
 
@@ -27,7 +27,12 @@ use crate::text::Texts;
 ///
 /// # Errors
 /// The refusal, for programs that read the error table.
-pub async fn start(path: Path<String>, request: HttpRequest, service: Data<Service>, rates: Data<Rates>) -> Result<HttpResponse, ApiError> {
+pub async fn start(
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, ApiError> {
     match started(&path, &request, &service, &rates).await {
         Ok(response) => Ok(response),
         Err(refusal) => refusal.answer(&request, &service, &path),
@@ -45,14 +50,14 @@ pub async fn back(path: Path<String>, request: HttpRequest, service: Data<Servic
     }
 }
 
-async fn started(path: &str, request: &HttpRequest, service: &Service, rates: &Rates) -> Result<HttpResponse, Refusal> {
-    rates.pages.take(&rates.address(request))?;
-    same_site::refuse_other_sites(request, service)?;
+async fn started(path: &str, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<HttpResponse, Refusal> {
+    rates.pages.take(&rates.client_address(request))?;
+    same_site::refuse_cross_site(request, service)?;
     let event = named(service, path).await?;
     onwards(request, service, rates, &event).await.map_err(|error| Refusal::at(&event, error))
 }
 
-async fn onwards(request: &HttpRequest, service: &Service, rates: &Rates, event: &Event) -> Result<HttpResponse, ApiError> {
+async fn onwards(request: &HttpRequest, service: &Service, rates: &RateLimits, event: &Event) -> Result<HttpResponse, ApiError> {
     if let Some(refusal) = EventRefusal::of(event.status(service.clock.now())) {
         return Err(refusal.into());
     }
@@ -82,7 +87,7 @@ fn lead_to(language: PageLanguage, id: TxnId, cookie: Option<String>) -> HttpRes
 ///
 /// # Errors
 /// When it is not opened; nothing is debited then.
-pub(super) async fn open(service: &Service, rates: &Rates, request: &HttpRequest, event: &Event) -> Result<Arc<Pending>, ApiError> {
-    rates.event_starts.take(&(event.id, rates.address(request)))?;
+pub(super) async fn open(service: &Service, rates: &RateLimits, request: &HttpRequest, event: &Event) -> Result<Arc<Pending>, ApiError> {
+    rates.event_starts.take(&(event.id, rates.client_address(request)))?;
     Ok(open_for_guest(service, event, request_id(request)).await?)
 }

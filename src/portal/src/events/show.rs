@@ -11,7 +11,7 @@ use sakshi_pages::picture::Picture;
 use sakshi_service::events::own_event;
 use sakshi_service::service::Service;
 use sakshi_store::PageRequest;
-use sakshi_web::budget::{CpuBudget, Owners};
+use sakshi_web::budget::{CpuBudget, OwnerPath};
 use sakshi_web::error::ApiError;
 use sakshi_web::query::Query;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ async fn shown(
 ) -> Result<HttpResponse, PortalError> {
     let event = own_event(service, &visitor.caller.app.app_id, path).await?;
     let number = Query::of(query).number(&["page"], 1..=u32::MAX, 1);
-    let owners = Owners::app(&visitor.caller.client, &visitor.caller.app.app_id);
+    let owners = OwnerPath::app(&visitor.caller.client, &visitor.caller.app.app_id);
     let (guests, total) = guests(service, cpu, owners, event.id, PageRequest { page: number, page_size: ROWS }).each(Guest::of).await?;
     let address = service.authority.event_url(event.id);
     let code = Picture::displayed(&address).map_err(ApiError::internal)?;

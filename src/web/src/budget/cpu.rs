@@ -1,8 +1,7 @@
-//! Processor time of untrusted work: what a stranger can make the service compute.
+//! Processor time of untrusted work: what unauthenticated requests can make the service compute.
 //!
-//! Such work runs on threads of its own, few at a time, so that HTTP workers go on serving
-//! everybody else. What waits is taken in the order of what its owners have used lately, least
-//! first; work of an owner who uses much waits behind everybody else's and delays nobody.
+//! Such work runs on threads of its own, few at a time, so that HTTP workers stay free. The owner that has used least lately goes
+//! first, so work of an owner that uses much delays nobody else's.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -18,25 +17,25 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::owner::{Owner, Owners};
+use super::owner::{Owner, OwnerPath};
 use crate::error::ApiError;
 
-/// How much later than the HTTP workers' the scheduler takes the turn of such work, as `nice` counts.
+/// By how much the priority of such work is below that of the HTTP workers, as `nice` counts.
 const NICENESS: i32 = 10;
-/// Charges after which owners who have used nothing worth mentioning are forgotten.
+/// Charges after which owners with negligible use are forgotten.
 const CHARGES_UNTIL_PRUNED: u32 = 1_024;
-/// Seconds below which use is not worth mentioning.
+/// Seconds of negligible use.
 const NEGLIGIBLE: f64 = 1e-6;
 
 /// Why work was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CpuError {
-    /// Too much waits that comes first: come again.
+    /// Too much other work comes first.
     #[error("there is no processor time at the moment")]
     Busy,
     /// The work panicked, or the process ends.
-    #[error("the work was cut off")]
-    CutOff,
+    #[error("the work was aborted")]
+    Aborted,
 }
 
 /// The processor time of a node for untrusted work, shared by its workers and listeners.
@@ -48,7 +47,7 @@ struct Queue {
     free: usize,
     waiting: Vec<Waiting>,
     next: u64,
-    spent: Spent,
+    used: CpuUsage,
     charges: u32,
     total: Duration,
     refused: u64,
@@ -57,43 +56,42 @@ struct Queue {
 #[derive(Debug)]
 struct Waiting {
     id: u64,
-    owners: Owners,
-    turn: oneshot::Sender<Slot>,
+    owners: OwnerPath,
+    slot: oneshot::Sender<Slot>,
 }
 
 impl CpuBudget {
-    /// A budget of as many threads at a time.
+    /// A budget of this many threads at a time.
     #[must_use]
     pub fn new(threads: usize) -> Self {
-        let spent = Spent::nothing(Instant::now());
-        let queue = Queue { free: threads.max(1), waiting: Vec::new(), next: 0, spent, charges: 0, total: Duration::ZERO, refused: 0 };
+        let used = CpuUsage::nothing(Instant::now());
+        let queue = Queue { free: threads.max(1), waiting: Vec::new(), next: 0, used, charges: 0, total: Duration::ZERO, refused: 0 };
         Self(Arc::new(Mutex::new(queue)))
     }
 
-    /// Half the processors: the other half serves whoever asks for little.
+    /// A budget of half the processors; the other half stays free for HTTP workers.
     #[must_use]
-    pub fn of_this_machine() -> Self {
+    pub fn for_this_machine() -> Self {
         Self::new(std::thread::available_parallelism().map_or(1, usize::from) / 2)
     }
 
-    /// Does the work on another thread when it is its owners' turn. Work whose asker is gone before
-    /// that is not begun.
+    /// Runs the work on another thread when its owners are next. If the future is dropped before, the work does not run.
     ///
     /// # Errors
     /// [`CpuError`].
-    pub async fn run<T: Send + 'static>(&self, owners: Owners, work: impl FnOnce() -> T + Send + 'static) -> Result<T, CpuError> {
-        let slot = self.turn(owners.clone()).await?;
+    pub async fn run<T: Send + 'static>(&self, owners: OwnerPath, work: impl FnOnce() -> T + Send + 'static) -> Result<T, CpuError> {
+        let slot = self.slot(owners.clone()).await?;
         let done = spawn_blocking(move || {
-            give_way();
-            // Dropped after the work, or while it unwinds: then the time is charged and the next one goes on.
+            lower_priority();
+            // Dropped after the work, or while it unwinds: then the time is charged and the next work starts.
             let _running = Running { slot, owners, since: thread_time() };
             work()
         });
-        done.await.map_err(|_| CpuError::CutOff)
+        done.await.map_err(|_| CpuError::Aborted)
     }
 
-    async fn turn(&self, owners: Owners) -> Result<Slot, CpuError> {
-        let (turn, given) = oneshot::channel();
+    async fn slot(&self, owners: OwnerPath) -> Result<Slot, CpuError> {
+        let (slot, given) = oneshot::channel();
         let (id, refused) = {
             let mut queue = self.lock();
             if queue.free > 0 {
@@ -102,14 +100,14 @@ impl CpuBudget {
             }
             let id = queue.next;
             queue.next += 1;
-            queue.waiting.push(Waiting { id, owners, turn });
+            queue.waiting.push(Waiting { id, owners, slot });
             let too_many = queue.waiting.len() > CPU_WAITING_MAX;
-            let refused = if too_many { queue.last() } else { None };
+            let refused = if too_many { queue.take_last() } else { None };
             queue.refused += u64::from(refused.is_some());
             (id, refused)
         };
         drop(refused);
-        let _place = Place { budget: self, id };
+        let _place = QueuePlace { budget: self, id };
         match timeout(CPU_WAIT_MAX, given).await {
             Ok(Ok(slot)) => Ok(slot),
             Ok(Err(_)) => Err(CpuError::Busy),
@@ -120,10 +118,10 @@ impl CpuBudget {
         }
     }
 
-    /// Brings the figures in metrics up to date.
-    pub fn show_figures(&self) {
+    /// Brings the metrics up to date.
+    pub fn publish_metrics(&self) {
         let queue = self.lock();
-        let (waiting, total, refused, most) = (queue.waiting.len(), queue.total, queue.refused, queue.spent.most(Instant::now()));
+        let (waiting, total, refused, most) = (queue.waiting.len(), queue.total, queue.refused, queue.used.most(Instant::now()));
         drop(queue);
         gauge!("sakshi_untrusted_cpu_waiting").set(waiting as f64);
         gauge!("sakshi_untrusted_cpu_seconds_of_largest_owner").set(most);
@@ -137,49 +135,47 @@ impl CpuBudget {
 }
 
 impl Queue {
-    /// Takes out whoever comes first.
-    fn first(&mut self) -> Option<Waiting> {
+    /// Removes the work that is next.
+    fn take_first(&mut self) -> Option<Waiting> {
         let ranks = self.ranks();
         let first = ranks.into_iter().min_by(|(a, _), (b, _)| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
         first.map(|(_, at)| self.waiting.remove(at))
     }
 
-    /// Takes out whoever comes last.
-    fn last(&mut self) -> Option<Waiting> {
+    /// Removes the work that would be last.
+    fn take_last(&mut self) -> Option<Waiting> {
         let ranks = self.ranks();
         let last = ranks.into_iter().max_by(|(a, _), (b, _)| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
         last.map(|(_, at)| self.waiting.remove(at))
     }
 
-    /// What the owners of each have used, from the outermost inwards. Those who wait stand in the
-    /// order of their arrival, which decides between equals.
+    /// What the owners of each work have used, from the outermost inwards. Between equals the order of arrival decides.
     fn ranks(&self) -> Vec<(Vec<f64>, usize)> {
         let now = Instant::now();
-        self.waiting.iter().enumerate().map(|(at, waiting)| (self.spent.along(waiting.owners.path(), now), at)).collect()
+        self.waiting.iter().enumerate().map(|(at, waiting)| (self.used.along(waiting.owners.path(), now), at)).collect()
     }
 
-    fn charge(&mut self, owners: &Owners, used: Duration) {
+    fn charge(&mut self, owners: &OwnerPath, used: Duration) {
         let now = Instant::now();
         self.total += used;
-        self.spent.charge(owners.path(), used.as_secs_f64(), now);
+        self.used.charge(owners.path(), used.as_secs_f64(), now);
         self.charges += 1;
         if self.charges >= CHARGES_UNTIL_PRUNED {
             self.charges = 0;
-            self.spent.prune(now);
+            self.used.prune(now);
         }
     }
 }
 
-/// Processor time that an owner and its inner owners have used, in seconds, of which half is
-/// forgotten in each [`CPU_USAGE_HALF_LIFE`].
+/// Processor time of an owner and its inner owners, in seconds; it decays by half in each [`CPU_USAGE_HALF_LIFE`].
 #[derive(Debug)]
-struct Spent {
+struct CpuUsage {
     seconds: f64,
     at: Instant,
-    inner: HashMap<Owner, Spent>,
+    inner: HashMap<Owner, CpuUsage>,
 }
 
-impl Spent {
+impl CpuUsage {
     fn nothing(at: Instant) -> Self {
         Self { seconds: 0.0, at, inner: HashMap::new() }
     }
@@ -197,12 +193,12 @@ impl Spent {
         }
     }
 
-    /// Of each owner on the path; nothing where nothing is known.
+    /// The use of each owner on the path.
     fn along(&self, path: &[Owner], now: Instant) -> Vec<f64> {
         let mut at = Some(self);
         let of = |owner: &Owner| {
-            at = at.and_then(|spent| spent.inner.get(owner));
-            at.map_or(0.0, |spent| spent.now(now))
+            at = at.and_then(|usage| usage.inner.get(owner));
+            at.map_or(0.0, |usage| usage.now(now))
         };
         path.iter().map(of).collect()
     }
@@ -217,7 +213,7 @@ impl Spent {
     }
 }
 
-/// A thread's turn, passed on when it is dropped.
+/// The right to run on a thread, passed on when it is dropped.
 #[derive(Debug)]
 struct Slot(Option<CpuBudget>);
 
@@ -227,14 +223,14 @@ impl Drop for Slot {
         loop {
             let next = {
                 let mut queue = budget.lock();
-                let next = queue.first();
+                let next = queue.take_first();
                 queue.free += usize::from(next.is_none());
                 next
             };
             let Some(next) = next else { return };
-            match next.turn.send(Self(Some(budget.clone()))) {
+            match next.slot.send(Self(Some(budget.clone()))) {
                 Ok(()) => return,
-                // Nobody waits for it any more; it goes to the next one.
+                // Its future was dropped; the slot goes to the next work.
                 Err(mut unused) => drop(unused.0.take()),
             }
         }
@@ -244,7 +240,7 @@ impl Drop for Slot {
 /// Work under way.
 struct Running {
     slot: Slot,
-    owners: Owners,
+    owners: OwnerPath,
     since: Duration,
 }
 
@@ -257,27 +253,26 @@ impl Drop for Running {
     }
 }
 
-/// A place in the line, given up when whoever waits goes away.
-struct Place<'a> {
+/// A place in the queue, given up when the waiting future is dropped.
+struct QueuePlace<'a> {
     budget: &'a CpuBudget,
     id: u64,
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueuePlace<'_> {
     fn drop(&mut self) {
         self.budget.lock().waiting.retain(|waiting| waiting.id != self.id);
     }
 }
 
-/// Lets every other thread of the process go first, for as long as this one lives: a priority that
-/// was given up is not given back.
-fn give_way() {
+/// Lowers the priority of this thread for good: the system does not let it be raised again.
+fn lower_priority() {
     thread_local! {
-        static HAS_GIVEN_WAY: Cell<bool> = const { Cell::new(false) };
+        static IS_LOWERED: Cell<bool> = const { Cell::new(false) };
     }
-    // Elsewhere a priority is that of the whole process.
-    if cfg!(target_os = "linux") && !HAS_GIVEN_WAY.replace(true) {
-        // Where the system refuses, the work is done at the common priority.
+    // On other systems a priority is that of the whole process.
+    if cfg!(target_os = "linux") && !IS_LOWERED.replace(true) {
+        // If the system refuses, the work runs at the usual priority.
         let _ = nice(NICENESS);
     }
 }
@@ -293,7 +288,7 @@ impl From<CpuError> for ApiError {
     fn from(error: CpuError) -> Self {
         match error {
             CpuError::Busy => ServiceError::Overloaded.into(),
-            CpuError::CutOff => Self::internal(error),
+            CpuError::Aborted => Self::internal(error),
         }
     }
 }
@@ -308,8 +303,8 @@ mod tests {
 
     use super::*;
 
-    fn owners(last: u8) -> Owners {
-        Owners::new([Owner::Address(IpAddr::from([203, 0, 113, last]))])
+    fn owners(last: u8) -> OwnerPath {
+        OwnerPath::new([Owner::Address(IpAddr::from([203, 0, 113, last]))])
     }
 
     /// Keeps the only thread until the sender is dropped.
@@ -338,7 +333,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn such_work_has_a_lower_priority_than_whoever_asks_for_it() {
+    async fn untrusted_work_has_a_lower_priority_than_its_caller() {
         let own = || rustix::process::getpriority_process(None).unwrap();
         let of_work = CpuBudget::new(1).run(owners(1), own).await.unwrap();
         assert_eq!(of_work, (own() + NICENESS).min(19));
@@ -362,11 +357,11 @@ mod tests {
         occupied.await.unwrap().unwrap();
         assert!(join_all(asked).await.into_iter().all(|done| done.unwrap().is_ok()));
         assert_eq!(*order.lock().unwrap(), [2, 1, 1, 1, 1, 1]);
-        assert!(budget.lock().spent.along(owners(1).path(), Instant::now())[0] > 0.5);
+        assert!(budget.lock().used.along(owners(1).path(), Instant::now())[0] > 0.5);
     }
 
     #[tokio::test]
-    async fn an_asker_who_goes_leaves_no_place_and_a_panic_frees_its_thread() {
+    async fn a_dropped_future_leaves_the_queue_and_a_panic_frees_its_thread() {
         let budget = CpuBudget::new(1);
         let (end, occupied) = occupy(&budget, 1).await;
         let gone = tokio::spawn({
@@ -379,7 +374,7 @@ mod tests {
         assert_eq!(budget.lock().waiting.len(), 0);
         drop(end);
         occupied.await.unwrap().unwrap();
-        assert_eq!(budget.run(owners(3), || panic!("broken")).await, Err::<(), _>(CpuError::CutOff));
+        assert_eq!(budget.run(owners(3), || panic!("broken")).await, Err::<(), _>(CpuError::Aborted));
         assert_eq!(budget.run(owners(3), || 7).await, Ok(7));
         assert_eq!(budget.lock().free, 1);
     }
@@ -410,7 +405,7 @@ mod tests {
     async fn nobody_waits_for_ever() {
         let budget = CpuBudget::new(1);
         // Not by work on a thread, for which the paused clock would wait.
-        let slot = budget.turn(owners(1)).await.unwrap();
+        let slot = budget.slot(owners(1)).await.unwrap();
         assert_eq!(budget.run(owners(2), || ()).await, Err(CpuError::Busy));
         drop(slot);
         let queue = budget.lock();
@@ -418,16 +413,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_is_forgotten_by_halves_and_owners_at_rest_altogether() {
+    fn use_decays_by_half_lives_and_owners_with_negligible_use_are_forgotten() {
         let begun = Instant::now();
-        let mut spent = Spent::nothing(begun);
-        spent.charge(owners(1).path(), 8.0, begun);
+        let mut usage = CpuUsage::nothing(begun);
+        usage.charge(owners(1).path(), 8.0, begun);
         let later = begun + 3 * CPU_USAGE_HALF_LIFE;
-        assert!((spent.along(owners(1).path(), later)[0] - 1.0).abs() < 1e-9);
-        assert!((spent.most(later) - 1.0).abs() < 1e-9);
-        spent.prune(later);
-        assert_eq!(spent.inner.len(), 1);
-        spent.prune(begun + 40 * CPU_USAGE_HALF_LIFE);
-        assert!(spent.inner.is_empty());
+        assert!((usage.along(owners(1).path(), later)[0] - 1.0).abs() < 1e-9);
+        assert!((usage.most(later) - 1.0).abs() < 1e-9);
+        usage.prune(later);
+        assert_eq!(usage.inner.len(), 1);
+        usage.prune(begun + 40 * CPU_USAGE_HALF_LIFE);
+        assert!(usage.inner.is_empty());
     }
 }

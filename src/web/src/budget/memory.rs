@@ -1,9 +1,8 @@
-//! Bytes that are held on behalf of others: requests that arrive, requests that wait for their
-//! turn, answers that leave.
+//! Bytes that the service holds for clients: requests that arrive, requests that wait, answers that are being sent.
 //!
-//! Each kind of body has a budget of its own. Room is taken for what is there, never for what is
-//! announced. When a budget is used up, the largest holding of whoever holds most is taken back,
-//! from the outermost owner inwards; a request is refused for want of room only when that is itself.
+//! Each kind of body has a budget of its own, charged with the bytes that are there, never with a declared length. When a budget is
+//! used up, the largest holding of the owner that holds most is revoked, chosen from the outermost owner inwards. A request is
+//! refused only when that would be its own.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,13 +16,13 @@ use sakshi_domain::limits::{
 use sakshi_service::error::ServiceError;
 use tokio::sync::Notify;
 
-use super::owner::Owners;
+use super::owner::OwnerPath;
 use super::usage::{Holding, HoldingId, Usage};
 use crate::error::ApiError;
 
 /// All budgets of a node, shared by its workers and listeners.
 #[derive(Clone, Debug)]
-pub struct Memory {
+pub struct MemoryBudgets {
     /// The identity app's callbacks.
     pub callbacks: MemoryBudget,
     /// Requests that hold a file.
@@ -36,8 +35,8 @@ pub struct Memory {
     pub answers: MemoryBudget,
 }
 
-impl Memory {
-    /// Budgets of which nothing is held.
+impl MemoryBudgets {
+    /// Empty budgets.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -49,21 +48,21 @@ impl Memory {
         }
     }
 
-    /// Brings the figures in metrics up to date.
-    pub fn show_figures(&self) {
+    /// Brings the metrics up to date.
+    pub fn publish_metrics(&self) {
         for budget in [&self.callbacks, &self.files, &self.reports, &self.requests, &self.answers] {
-            budget.show_figures();
+            budget.publish_metrics();
         }
     }
 }
 
-impl Default for Memory {
+impl Default for MemoryBudgets {
     fn default() -> Self {
         Self::new()
     }
 }
 
-/// Where a body is on its way.
+/// What happens to a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// It is being received.
@@ -86,12 +85,12 @@ impl Stage {
     }
 }
 
-/// There is no room, or it was needed more by somebody else: come again.
+/// There is no memory left in a budget, or the permit was revoked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no room at the moment")]
-pub struct NoRoom;
+#[error("the memory budget is used up at the moment")]
+pub struct BudgetExhausted;
 
-/// What bodies of one kind may hold.
+/// The budget of bodies of one kind.
 #[derive(Clone, Debug)]
 pub struct MemoryBudget(Arc<Shared>);
 
@@ -102,7 +101,7 @@ struct Shared {
     ledger: Mutex<Ledger>,
 }
 
-/// What is held, by whom.
+/// Who holds what.
 #[derive(Debug, Default)]
 struct Ledger {
     usage: Usage,
@@ -110,13 +109,13 @@ struct Ledger {
     next: HoldingId,
     of_stage: [usize; Stage::ALL.len()],
     refused: u64,
-    taken_back: u64,
+    revoked: u64,
 }
 
-/// One permit as the ledger knows it. One whose room was taken back has no record.
+/// A permit in the ledger. A revoked one has no record.
 #[derive(Debug)]
 struct Record {
-    owners: Owners,
+    owners: OwnerPath,
     holding: Holding,
     stage: Stage,
     signal: Arc<Signal>,
@@ -124,7 +123,7 @@ struct Record {
 
 #[derive(Debug, Default)]
 struct Signal {
-    taken_back: AtomicBool,
+    revoked: AtomicBool,
     notify: Notify,
 }
 
@@ -142,25 +141,25 @@ impl Ledger {
         self.records.remove(&id)
     }
 
-    /// Makes the holding this large, at the cost of whoever holds most.
-    fn grow(&mut self, id: HoldingId, bytes: usize, most: usize) -> Result<(), NoRoom> {
-        let Some(record) = self.records.get(&id) else { return Err(NoRoom) };
+    /// Makes the holding this large; revokes what is needed for it.
+    fn grow(&mut self, id: HoldingId, bytes: usize, most: usize) -> Result<(), BudgetExhausted> {
+        let Some(record) = self.records.get(&id) else { return Err(BudgetExhausted) };
         let (old, owners) = (record.holding, record.owners.clone());
-        // While it grows it is weighed with the others, whether or not it can be taken back later.
+        // While it grows it is compared with the others, even if it cannot be revoked later.
         self.set(id, |holding, _| *holding = Holding { bytes, revocable: true });
         while self.usage.bytes() > most {
-            match self.usage.largest((owners.path(), id)) {
+            match self.usage.to_revoke((owners.path(), id)) {
                 Some(largest) if largest != id => {
-                    self.taken_back += 1;
+                    self.revoked += 1;
                     if let Some(record) = self.forget(largest) {
-                        record.signal.taken_back.store(true, Ordering::Release);
+                        record.signal.revoked.store(true, Ordering::Release);
                         record.signal.notify.notify_waiters();
                     }
                 }
                 _ => {
                     self.refused += 1;
                     self.set(id, |holding, _| *holding = old);
-                    return Err(NoRoom);
+                    return Err(BudgetExhausted);
                 }
             }
         }
@@ -168,13 +167,13 @@ impl Ledger {
         Ok(())
     }
 
-    fn keep(&mut self, id: HoldingId, most: usize) -> Result<(), NoRoom> {
-        let record = self.records.get(&id).ok_or(NoRoom)?;
-        let (of_all, of_owner) = self.usage.kept(record.owners.path());
+    fn pin(&mut self, id: HoldingId, most: usize) -> Result<(), BudgetExhausted> {
+        let record = self.records.get(&id).ok_or(BudgetExhausted)?;
+        let (of_all, of_owner) = self.usage.pinned(record.owners.path());
         let share = (most - (of_all - of_owner).min(most)) / 2;
         if of_owner > 0 && of_owner + record.holding.bytes > share {
             self.refused += 1;
-            return Err(NoRoom);
+            return Err(BudgetExhausted);
         }
         self.set(id, |holding, _| holding.revocable = false);
         Ok(())
@@ -188,9 +187,9 @@ impl MemoryBudget {
         Self(Arc::new(Shared { kind, most, ledger: Mutex::default() }))
     }
 
-    /// A permit that holds nothing yet and can be taken back.
+    /// A permit that holds nothing yet and can be revoked.
     #[must_use]
-    pub fn permit(&self, owners: Owners, stage: Stage) -> MemoryPermit {
+    pub fn permit(&self, owners: OwnerPath, stage: Stage) -> MemoryPermit {
         let signal = Arc::new(Signal::default());
         let mut ledger = self.lock();
         let id = ledger.next;
@@ -201,11 +200,11 @@ impl MemoryBudget {
         MemoryPermit { budget: self.clone(), id, bytes: 0, signal }
     }
 
-    /// A permit for so many bytes.
+    /// A permit for this many bytes.
     ///
     /// # Errors
-    /// [`NoRoom`] when its owner holds most already.
-    pub fn take(&self, owners: Owners, stage: Stage, bytes: usize) -> Result<MemoryPermit, NoRoom> {
+    /// [`BudgetExhausted`] when its owner holds most already.
+    pub fn take(&self, owners: OwnerPath, stage: Stage, bytes: usize) -> Result<MemoryPermit, BudgetExhausted> {
         let mut permit = self.permit(owners, stage);
         permit.grow_to(bytes).map(|()| permit)
     }
@@ -216,10 +215,10 @@ impl MemoryBudget {
         self.lock().usage.bytes()
     }
 
-    fn show_figures(&self) {
+    fn publish_metrics(&self) {
         let ledger = self.lock();
         let (of_stage, (owners, most)) = (ledger.of_stage, ledger.usage.outermost());
-        let (refused, taken_back) = (ledger.refused, ledger.taken_back);
+        let (refused, revoked) = (ledger.refused, ledger.revoked);
         drop(ledger);
         let kind = self.0.kind;
         for stage in Stage::ALL {
@@ -228,7 +227,7 @@ impl MemoryBudget {
         gauge!("sakshi_held_owners", "kind" => kind).set(owners as f64);
         gauge!("sakshi_held_bytes_of_largest_owner", "kind" => kind).set(most as f64);
         counter!("sakshi_held_refused_total", "kind" => kind).absolute(refused);
-        counter!("sakshi_held_taken_back_total", "kind" => kind).absolute(taken_back);
+        counter!("sakshi_held_taken_back_total", "kind" => kind).absolute(revoked);
     }
 
     fn lock(&self) -> MutexGuard<'_, Ledger> {
@@ -236,7 +235,7 @@ impl MemoryBudget {
     }
 }
 
-/// What one body holds, until this is dropped.
+/// The right of one body to hold bytes, until this is dropped.
 #[derive(Debug)]
 pub struct MemoryPermit {
     budget: MemoryBudget,
@@ -249,8 +248,8 @@ impl MemoryPermit {
     /// Holds at least this many bytes.
     ///
     /// # Errors
-    /// [`NoRoom`]: what it holds is unchanged, or was taken back.
-    pub fn grow_to(&mut self, bytes: usize) -> Result<(), NoRoom> {
+    /// [`BudgetExhausted`]: what it holds is unchanged, or was revoked.
+    pub fn grow_to(&mut self, bytes: usize) -> Result<(), BudgetExhausted> {
         if bytes > self.bytes {
             self.budget.lock().grow(self.id, bytes, self.budget.0.most)?;
             self.bytes = bytes;
@@ -266,35 +265,29 @@ impl MemoryPermit {
         }
     }
 
-    /// Goes on to another stage.
-    pub fn enter(&mut self, stage: Stage) {
+    /// Counts the bytes under another stage.
+    pub fn set_stage(&mut self, stage: Stage) {
         self.budget.lock().set(self.id, |_, of| *of = stage);
     }
 
-    /// Cannot be taken back from now on: what it stands for is being worked on. An outermost owner
-    /// may keep one body, and more up to half of what the others have not kept.
+    /// Makes the permit irrevocable, because its body is being worked on. An outermost owner may pin one body, and more up to half
+    /// of what the others have not pinned.
     ///
     /// # Errors
-    /// [`NoRoom`]: its owner keeps too much, or it was taken back before.
-    pub fn keep(&mut self) -> Result<(), NoRoom> {
-        self.budget.lock().keep(self.id, self.budget.0.most)
+    /// [`BudgetExhausted`]: its owner has pinned too much, or it was revoked before.
+    pub fn pin(&mut self) -> Result<(), BudgetExhausted> {
+        self.budget.lock().pin(self.id, self.budget.0.most)
     }
 
-    /// Whether the room went to somebody else; what it stood for must be let go.
-    #[must_use]
-    pub fn is_taken_back(&self) -> bool {
-        self.signal.taken_back.load(Ordering::Acquire)
-    }
-
-    /// Waits until the room goes to somebody else.
-    pub fn taken_back(&self) -> impl Future<Output = ()> + Send + use<> {
+    /// Waits until it is revoked.
+    pub fn revoked(&self) -> impl Future<Output = ()> + Send + use<> {
         let signal = Arc::clone(&self.signal);
         async move {
-            let mut told = std::pin::pin!(signal.notify.notified());
-            // Who waits is told from here on; who was told before sees the flag.
-            told.as_mut().enable();
-            if !signal.taken_back.load(Ordering::Acquire) {
-                told.await;
+            let mut notified = std::pin::pin!(signal.notify.notified());
+            // From here on a notification is not missed; one that came before has set the flag.
+            notified.as_mut().enable();
+            if !signal.revoked.load(Ordering::Acquire) {
+                notified.await;
             }
         }
     }
@@ -306,8 +299,8 @@ impl Drop for MemoryPermit {
     }
 }
 
-impl From<NoRoom> for ApiError {
-    fn from(_: NoRoom) -> Self {
+impl From<BudgetExhausted> for ApiError {
+    fn from(_: BudgetExhausted) -> Self {
         ServiceError::Unavailable { code: "no_room", retry_after: Duration::from_secs(1) }.into()
     }
 }
@@ -322,6 +315,12 @@ mod tests {
     use super::*;
     use crate::budget::owner::Owner;
 
+    impl MemoryPermit {
+        fn is_revoked(&self) -> bool {
+            self.signal.revoked.load(Ordering::Acquire)
+        }
+    }
+
     fn budget(most: usize) -> MemoryBudget {
         MemoryBudget::new("test", most)
     }
@@ -331,25 +330,25 @@ mod tests {
     }
 
     /// A fresh transaction from an address.
-    fn sender(last: u8) -> Owners {
+    fn sender(last: u8) -> OwnerPath {
         let client = ClientId::generate();
         let txn = TxnId::generate(client.partition(), 0);
-        Owners::new([address(last), Owner::Client(client), Owner::Transaction(txn)])
+        OwnerPath::new([address(last), Owner::Client(client), Owner::Transaction(txn)])
     }
 
-    fn holding(budget: &MemoryBudget, owners: Owners, bytes: usize) -> MemoryPermit {
+    fn holding(budget: &MemoryBudget, owners: OwnerPath, bytes: usize) -> MemoryPermit {
         let mut permit = budget.permit(owners, Stage::Arriving);
         permit.grow_to(bytes).unwrap();
         permit
     }
 
     #[test]
-    fn who_holds_most_gives_way_and_the_others_keep_what_they_have() {
+    fn the_largest_holder_is_revoked_and_the_others_keep_what_they_have() {
         let budget = budget(100);
         let small = holding(&budget, sender(1), 20);
         let large = holding(&budget, sender(2), 70);
         let newcomer = holding(&budget, sender(3), 30);
-        assert!(large.is_taken_back() && !small.is_taken_back() && !newcomer.is_taken_back());
+        assert!(large.is_revoked() && !small.is_revoked() && !newcomer.is_revoked());
         assert_eq!(budget.held(), 50);
         drop((small, large, newcomer));
         assert_eq!(budget.held(), 0);
@@ -360,9 +359,9 @@ mod tests {
         let budget = budget(100);
         let of_one: Vec<_> = (0..9).map(|_| holding(&budget, sender(1), 10)).collect();
         let newcomer = holding(&budget, sender(2), 40);
-        assert_eq!((of_one.iter().filter(|permit| permit.is_taken_back()).count(), newcomer.is_taken_back()), (3, false));
+        assert_eq!((of_one.iter().filter(|permit| permit.is_revoked()).count(), newcomer.is_revoked()), (3, false));
         let mut one_more = budget.permit(sender(1), Stage::Arriving);
-        assert_eq!(one_more.grow_to(11), Err(NoRoom), "now it would be the largest of the one who holds most");
+        assert_eq!(one_more.grow_to(11), Err(BudgetExhausted), "now it would be the largest of the one who holds most");
     }
 
     #[test]
@@ -371,7 +370,7 @@ mod tests {
         let greedy = holding(&budget, sender(1), 60);
         let honest = holding(&budget, sender(1), 30);
         let another = holding(&budget, sender(1), 20);
-        assert!(greedy.is_taken_back() && !honest.is_taken_back() && !another.is_taken_back());
+        assert!(greedy.is_revoked() && !honest.is_revoked() && !another.is_revoked());
     }
 
     #[test]
@@ -379,51 +378,51 @@ mod tests {
         let budget = budget(100);
         let first = holding(&budget, sender(1), 50);
         let mut second = holding(&budget, sender(2), 50);
-        assert_eq!(second.grow_to(51), Err(NoRoom));
-        assert_eq!((first.is_taken_back(), second.is_taken_back(), budget.held()), (false, false, 100));
+        assert_eq!(second.grow_to(51), Err(BudgetExhausted));
+        assert_eq!((first.is_revoked(), second.is_revoked(), budget.held()), (false, false, 100));
         second.shrink_to(10);
         assert_eq!(budget.held(), 60);
     }
 
     #[test]
-    fn what_is_worked_on_cannot_be_taken_back_but_counts() {
+    fn a_pinned_permit_cannot_be_revoked_but_counts() {
         let budget = budget(100);
-        let mut kept = holding(&budget, sender(1), 60);
-        kept.keep().unwrap();
+        let mut pinned = holding(&budget, sender(1), 60);
+        pinned.pin().unwrap();
         assert!(budget.take(sender(1), Stage::Arriving, 50).is_err(), "its own sender holds most");
-        assert!(budget.take(sender(2), Stage::Arriving, 50).is_err(), "there is nothing to take back");
+        assert!(budget.take(sender(2), Stage::Arriving, 50).is_err(), "there is nothing to revoke");
         let other = holding(&budget, sender(2), 40);
         let third = holding(&budget, sender(3), 30);
-        assert!(!kept.is_taken_back() && other.is_taken_back() && !third.is_taken_back());
+        assert!(!pinned.is_revoked() && other.is_revoked() && !third.is_revoked());
     }
 
     #[test]
-    fn one_body_may_always_be_kept_and_more_up_to_half_of_what_others_leave() {
+    fn one_body_may_always_be_pinned_and_more_up_to_half_of_what_others_leave() {
         let budget = budget(100);
-        let keep = |last: u8, bytes: usize| {
+        let pin = |last: u8, bytes: usize| {
             let mut permit = holding(&budget, sender(last), bytes);
-            permit.keep().map(|()| permit)
+            permit.pin().map(|()| permit)
         };
-        let (first, second) = (keep(1, 25).unwrap(), keep(1, 25).unwrap());
-        assert!(keep(1, 1).is_err());
-        let (third, fourth) = (keep(2, 20).unwrap(), keep(3, 20).unwrap());
-        assert!(keep(2, 1).is_err());
+        let (first, second) = (pin(1, 25).unwrap(), pin(1, 25).unwrap());
+        assert!(pin(1, 1).is_err());
+        let (third, fourth) = (pin(2, 20).unwrap(), pin(3, 20).unwrap());
+        assert!(pin(2, 1).is_err());
         drop((first, second, third, fourth));
         assert_eq!(budget.held(), 0);
     }
 
     #[tokio::test]
-    async fn who_gives_way_is_told_whether_it_waits_already_or_not() {
+    async fn a_revoked_permit_notifies_whether_somebody_waits_already_or_not() {
         let budget = budget(100);
         let (first, second) = (holding(&budget, sender(1), 90), holding(&budget, sender(2), 5));
-        let told = tokio::spawn(async move { first.taken_back().await });
+        let told = tokio::spawn(async move { first.revoked().await });
         tokio::task::yield_now().await;
         let third = holding(&budget, sender(3), 50);
         told.await.unwrap();
         let _fourth = (holding(&budget, sender(4), 40), holding(&budget, sender(5), 30));
-        third.taken_back().await;
-        third.taken_back().await;
-        assert!(!second.is_taken_back());
+        third.revoked().await;
+        third.revoked().await;
+        assert!(!second.is_revoked());
     }
 
     #[test]
@@ -431,7 +430,7 @@ mod tests {
         let budget = budget(100);
         let mut permit = holding(&budget, sender(1), 30);
         let _leaving = budget.take(sender(2), Stage::Leaving, 20).unwrap();
-        permit.enter(Stage::Waiting);
+        permit.set_stage(Stage::Waiting);
         assert_eq!(budget.lock().of_stage, [0, 30, 20]);
     }
 
@@ -443,21 +442,21 @@ mod tests {
             let txns: Vec<TxnId> = (0..4).map(|_| TxnId::generate(client.partition(), 0)).collect();
             let mut permits: Vec<MemoryPermit> = Vec::new();
             for (outer, txn, bytes, what) in steps {
-                let owners = Owners::new([address(outer), Owner::Transaction(txns[usize::from(txn)])]);
+                let owners = OwnerPath::new([address(outer), Owner::Transaction(txns[usize::from(txn)])]);
                 let chosen = usize::from(outer * 4 + txn);
                 match what {
                     0 => drop(budget.take(owners, Stage::Leaving, bytes).map(|permit| permits.push(permit))),
                     1 if chosen < permits.len() => drop(permits.swap_remove(chosen)),
                     2 if chosen < permits.len() => permits[chosen].shrink_to(bytes),
                     3 if chosen < permits.len() => _ = permits[chosen].grow_to(bytes),
-                    4 if chosen < permits.len() => _ = permits[chosen].keep(),
+                    4 if chosen < permits.len() => _ = permits[chosen].pin(),
                     _ => {
                         let mut permit = budget.permit(owners, Stage::Arriving);
                         _ = permit.grow_to(bytes);
                         permits.push(permit);
                     }
                 }
-                let there: usize = permits.iter().filter(|permit| !permit.is_taken_back()).map(|permit| permit.bytes).sum();
+                let there: usize = permits.iter().filter(|permit| !permit.is_revoked()).map(|permit| permit.bytes).sum();
                 prop_assert!(budget.held() == there && there <= 100);
                 prop_assert_eq!(budget.lock().of_stage.iter().sum::<usize>(), there);
             }

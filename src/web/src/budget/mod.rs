@@ -1,15 +1,15 @@
-//! What the service holds in memory, and computes, on behalf of others.
+//! Fair budgets for what clients make the service hold and compute.
 //!
-//! [`memory`] accounts for bytes and [`cpu`] for processor time of untrusted work. Both know their
-//! [`owner`]s as nested paths and keep to one rule: nobody is refused because somebody else takes
-//! much. When memory runs out, whoever holds most gives way; when processor time is short, whoever
-//! has used least goes first.
+//! [`memory`] accounts for bytes and [`cpu`] for processor time of untrusted work. Both charge nested [`owner`]s, and nobody is
+//! refused because somebody else takes much: when memory runs out, the owner that holds most loses its largest holding; when
+//! processor time is short, work of the owner that has used least runs first.
 
-pub mod cpu;
-pub mod memory;
-pub mod owner;
+mod cpu;
+mod memory;
+mod owner;
 mod usage;
 
 pub use cpu::{CpuBudget, CpuError};
-pub use memory::{Memory, MemoryBudget, MemoryPermit, NoRoom, Stage};
-pub use owner::{Owner, Owners};
+pub use memory::{BudgetExhausted, MemoryBudget, MemoryBudgets, MemoryPermit, Stage};
+pub(crate) use owner::subscriber;
+pub use owner::{Owner, OwnerPath};

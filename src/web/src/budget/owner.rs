@@ -1,10 +1,10 @@
-//! On whose behalf memory is held or processor time is spent.
+//! Who is charged for memory and processor time.
 //!
-//! Owners nest: a transaction belongs to an event, that to a client, and all of them to the address
-//! from which a stranger sends. Shares are judged from the outermost owner inwards, so that many
-//! transactions of one sender weigh no more than one of another.
+//! Owners nest: a transaction belongs to an event, the event to a client, and all of them to the address from which an
+//! unauthenticated request comes. Use is compared from the outermost owner inwards, so that many transactions of one sender weigh
+//! no more than one of another.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use sakshi_domain::flow::report_kind::ReportKind;
@@ -13,7 +13,7 @@ use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 /// One owner.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
-    /// Whoever sends from there, as [`crate::rate::Rates::address`] tells it.
+    /// The senders at an address, see [`crate::rate_limit::RateLimits::client_address`].
     Address(IpAddr),
     /// An authenticated client.
     Client(ClientId),
@@ -27,12 +27,20 @@ pub enum Owner {
     Connector(ReportKind),
 }
 
+/// The subscriber at an address: of an IPv6 address the /64 network, which belongs to one subscriber.
+pub(crate) fn subscriber(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(six) => Ipv6Addr::from(u128::from(six) >> 64 << 64).into(),
+        four => four,
+    }
+}
+
 /// Owners from the outermost to the innermost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owners(Arc<[Owner]>);
+pub struct OwnerPath(Arc<[Owner]>);
 
-impl Owners {
-    /// A path of owners, the outermost first.
+impl OwnerPath {
+    /// A path, the outermost owner first.
     #[must_use]
     pub fn new(path: impl IntoIterator<Item = Owner>) -> Self {
         Self(path.into_iter().collect())
@@ -44,9 +52,9 @@ impl Owners {
         Self::new([Owner::Client(client.clone()), Owner::App(app.clone())])
     }
 
-    /// A stranger at an address, who answers for a transaction of a client and perhaps of its event.
+    /// An unauthenticated sender at an address, who answers for a transaction of a client, perhaps of one of its events.
     #[must_use]
-    pub fn stranger(address: IpAddr, client: &ClientId, event: Option<EventId>, txn: TxnId) -> Self {
+    pub fn sender(address: IpAddr, client: &ClientId, event: Option<EventId>, txn: TxnId) -> Self {
         let outer = [Owner::Address(address), Owner::Client(client.clone())];
         Self::new(outer.into_iter().chain(event.map(Owner::Event)).chain([Owner::Transaction(txn)]))
     }

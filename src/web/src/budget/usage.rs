@@ -1,19 +1,17 @@
-//! Bytes by owner, as a tree: what one owner holds is the sum of what its inner owners hold.
-//!
-//! The tree knows who has to give way, and nothing of why. Owners that hold nothing are not in it.
+//! Bytes by owner, as a tree: an owner holds the sum of what its inner owners hold. Owners that hold nothing are not in it.
 
 use std::collections::HashMap;
 
 use super::owner::Owner;
 
-/// Identifies a holding among all of one tree.
+/// Identifies a holding in a tree.
 pub(super) type HoldingId = u64;
 
 /// What one permit holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Holding {
     pub(super) bytes: usize,
-    /// Whether it can be taken back.
+    /// Whether it can be revoked.
     pub(super) revocable: bool,
 }
 
@@ -21,7 +19,7 @@ pub(super) struct Holding {
 #[derive(Debug, Default)]
 pub(super) struct Usage {
     bytes: usize,
-    /// Those of them that can be taken back.
+    /// Bytes that can be revoked.
     revocable: usize,
     inner: HashMap<Owner, Usage>,
     holdings: HashMap<HoldingId, Holding>,
@@ -33,18 +31,18 @@ impl Usage {
         self.bytes
     }
 
-    /// How many outermost owners hold something, and how much the one with most holds.
+    /// How many outermost owners hold something, and the most that one of them holds.
     pub(super) fn outermost(&self) -> (usize, usize) {
         (self.inner.len(), self.inner.values().map(|owner| owner.bytes).max().unwrap_or(0))
     }
 
-    /// Bytes that cannot be taken back: of all, and of the outermost owner on the path.
-    pub(super) fn kept(&self, path: &[Owner]) -> (usize, usize) {
+    /// Bytes that cannot be revoked: of all owners, and of the outermost one on the path.
+    pub(super) fn pinned(&self, path: &[Owner]) -> (usize, usize) {
         let of = |usage: &Self| usage.bytes - usage.revocable;
         (of(self), path.first().and_then(|outer| self.inner.get(outer)).map_or(0, of))
     }
 
-    /// Puts a holding in the place of the one of this id; one without bytes is removed.
+    /// Replaces the holding of this id; one without bytes is removed.
     pub(super) fn set(&mut self, path: &[Owner], id: HoldingId, new: Holding) {
         let old = self.find(path, id);
         self.change(path, id, old, new);
@@ -74,10 +72,9 @@ impl Usage {
         }
     }
 
-    /// Who has to give way: of the owners the one that holds most, within it again the one that
-    /// holds most, and of its holdings the largest. Only what can be taken back is chosen; between
-    /// equals it is the newcomer, so that two do not push each other out in turn.
-    pub(super) fn largest(&self, newcomer: (&[Owner], HoldingId)) -> Option<HoldingId> {
+    /// The holding to revoke: of the owners the one that holds most, within it again the one that holds most, and of its holdings
+    /// the largest. Between equals the newcomer is chosen, so that two do not revoke each other's in turn.
+    pub(super) fn to_revoke(&self, newcomer: (&[Owner], HoldingId)) -> Option<HoldingId> {
         let (path, id) = newcomer;
         let next = path.first();
         let owner = self.inner.iter().filter(|(_, owner)| owner.revocable > 0);
@@ -87,9 +84,9 @@ impl Usage {
         match (owner, own) {
             (Some((_, owner)), Some((held, holding))) if holding.bytes > owner.bytes => Some(*held),
             (Some((name, owner)), _) => {
-                // Beside the newcomer's path there is no newcomer.
+                // The newcomer is not below other owners.
                 let rest = if next == Some(name) { (&path[1..], id) } else { (&[][..], id) };
-                owner.largest(rest)
+                owner.to_revoke(rest)
             }
             (None, own) => own.map(|(held, _)| *held),
         }

@@ -1,16 +1,16 @@
 //! A client's connection as the HTTP library reads and writes it.
 //!
-//! The library takes in whatever arrives, and holds what it could not send for as long as the client
-//! likes. Here a client gets no more of it than its turn: requests are handed over one by one, because
-//! each takes kilobytes once it is decoded; while one is answered nothing is read beyond its body; while
-//! an answer waits to be sent nothing is read at all; and a client that takes too little of an answer for
-//! too long is cut off.
+//! The library reads whatever arrives, and keeps unsent answers as long as the client likes. This stream bounds both:
+//! - It hands over one request at a time, because each takes kilobytes once it is decoded.
+//! - While a request is answered, it reads nothing beyond that request's body.
+//! - While an answer waits to be sent, it reads nothing.
+//! - It closes the connection of a client that reads too little of an answer for too long.
 
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
 use sakshi_domain::limits::{ANSWER_PROGRESS_BYTES, ANSWER_STALL_MAX, READ_BODY_BYTES, READ_HEAD_BYTES};
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -22,70 +22,65 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::state::Reads;
 use super::table::Entry;
-use super::worker::Open;
-use crate::budget::{MemoryBudget, MemoryPermit, Owner, Owners, Stage};
+use super::worker::ConnectionSlot;
+use crate::budget::{MemoryBudget, MemoryPermit, Owner, OwnerPath, Stage, subscriber};
 
 /// The answer to a request whose body cannot be read, where the library gives none.
 const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// A connection, its place among the others, and what it holds.
+/// A connection, its entry in the worker's table, and what it holds.
 #[derive(Debug)]
 pub(crate) struct Connection {
     socket: TcpStream,
     pub(super) entry: Entry,
     answers: MemoryBudget,
     owner: IpAddr,
-    /// Bytes handed over since the library last came round.
-    turn: usize,
-    /// What it waits for between two turns of a large body.
-    rest: Option<JoinHandle<()>>,
-    /// What was read together with the request before it and is not handed over yet.
+    /// Bytes handed over since the task was last polled.
+    handed_over: usize,
+    /// What it waits for between two portions of a large body.
+    pause: Option<JoinHandle<()>>,
+    /// Bytes of the next request that were read together with the one before.
     ahead: Vec<u8>,
     unsent: Option<Unsent>,
-    /// Counts it as open, for whoever accepts.
-    _open: Open,
+    /// Counts it as open, for the accept loop.
+    _slot: ConnectionSlot,
 }
 
 /// An answer that waits to be sent.
 struct Unsent {
     permit: MemoryPermit,
-    taken_back: LocalBoxFuture<'static, ()>,
+    revoked: LocalBoxFuture<'static, ()>,
     deadline: Pin<Box<Sleep>>,
-    /// Bytes that the client has taken since the deadline was set.
-    taken: usize,
+    /// Bytes sent since the deadline was set.
+    sent: usize,
 }
 
 impl std::fmt::Debug for Unsent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Unsent").field("permit", &self.permit).field("taken", &self.taken).finish_non_exhaustive()
+        f.debug_struct("Unsent").field("permit", &self.permit).field("sent", &self.sent).finish_non_exhaustive()
     }
 }
 
 impl Connection {
-    pub(super) fn new(socket: TcpStream, peer: IpAddr, entry: Entry, answers: MemoryBudget, open: Open) -> Self {
-        // As for rates: of an IPv6 address the /64 network, which one subscriber has to itself.
-        let owner = match peer.to_canonical() {
-            IpAddr::V6(six) => Ipv6Addr::from(u128::from(six) >> 64 << 64).into(),
-            four => four,
-        };
-        Self { socket, entry, answers, owner, turn: 0, rest: None, ahead: Vec::new(), unsent: None, _open: open }
+    pub(super) fn new(socket: TcpStream, peer: IpAddr, entry: Entry, answers: MemoryBudget, slot: ConnectionSlot) -> Self {
+        Self { socket, entry, answers, owner: subscriber(peer), handed_over: 0, pause: None, ahead: Vec::new(), unsent: None, _slot: slot }
     }
 
     fn check(&self) -> io::Result<()> {
-        if self.entry.state.is_condemned() { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
+        if self.entry.state.is_closing() { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
     }
 
-    /// Whether the client has gone, without taking what it has sent.
-    fn poll_end(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Ready when the client has closed; reads nothing of what it has sent.
+    fn poll_closed(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.ahead.is_empty() {
-            self.entry.state.hold_back();
+            self.entry.state.note_pending_input();
             return Poll::Pending;
         }
         let mut byte = [0];
         match self.socket.poll_peek(context, &mut ReadBuf::new(&mut byte)) {
             Poll::Ready(Ok(0)) => Poll::Ready(Ok(())),
             Poll::Ready(Ok(_)) => {
-                self.entry.state.hold_back();
+                self.entry.state.note_pending_input();
                 Poll::Pending
             }
             Poll::Pending => Poll::Pending,
@@ -93,31 +88,31 @@ impl Connection {
         }
     }
 
-    /// Hands over some of what has arrived, and `most` bytes in one turn. Of what may be more than one
-    /// request, the first; when it is decoded, it is known what may be read next.
-    fn poll_some(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>, most: usize, is_one: bool) -> Poll<io::Result<()>> {
-        if self.turn >= READ_BODY_BYTES {
-            self.turn = 0;
-            // A task of its own: this one is polled for other reasons, too.
-            self.rest = Some(spawn_local(others_first()));
-        } else if self.turn >= most {
-            // What was handed over is decoded first; then the library comes round again.
-            self.turn = 0;
+    /// Hands over some of what has arrived, at most `most` bytes for each poll of the task. Unless `is_one`, the bytes may hold
+    /// several requests, and the first is handed over; when it is decoded, it is known what may be read next.
+    fn poll_portion(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>, most: usize, is_one: bool) -> Poll<io::Result<()>> {
+        if self.handed_over >= READ_BODY_BYTES {
+            self.handed_over = 0;
+            // A task of its own, because this one is polled for other reasons, too.
+            self.pause = Some(spawn_local(let_others_run()));
+        } else if self.handed_over >= most {
+            // The library decodes what was handed over first; then it polls again.
+            self.handed_over = 0;
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        if let Some(rest) = &mut self.rest {
-            // However it ends.
-            let _ = ready!(rest.poll_unpin(context));
-            self.rest = None;
+        if let Some(pause) = &mut self.pause {
+            // Its result does not matter.
+            let _ = ready!(pause.poll_unpin(context));
+            self.pause = None;
         }
-        let room = buffer.remaining().min(most - self.turn);
+        let room = buffer.remaining().min(most - self.handed_over);
         let mut part = ReadBuf::new(buffer.initialize_unfilled_to(room));
         if self.ahead.is_empty() {
             match Pin::new(&mut self.socket).poll_read(context, &mut part) {
                 Poll::Ready(Ok(())) => {}
                 other => {
-                    self.turn = 0;
+                    self.handed_over = 0;
                     return other;
                 }
             }
@@ -130,61 +125,61 @@ impl Connection {
         let end = if is_one { arrived.len() } else { end_of_first(arrived) };
         if end < arrived.len() {
             self.ahead.splice(..0, arrived[end..].iter().copied());
-            self.turn = most;
+            self.handed_over = most;
         } else {
-            self.turn += end;
+            self.handed_over += end;
         }
         if self.entry.state.reads() == Reads::Head {
-            self.entry.state.has_head(end - blank_line(&arrived[..end]).unwrap_or(end));
+            self.entry.state.note_head(end - blank_line(&arrived[..end]).unwrap_or(end));
         } else {
-            self.entry.state.has_read(end);
+            self.entry.state.note_read(end);
         }
         buffer.advance(end);
         self.entry.touch();
         Poll::Ready(Ok(()))
     }
 
-    /// The client has taken some bytes of those that were to be sent.
-    fn sent(&mut self, bytes: usize, left: usize) {
+    /// Some bytes of an answer were sent.
+    fn note_sent(&mut self, bytes: usize, left: usize) {
         self.entry.touch();
-        self.entry.state.has_answered();
+        self.entry.state.note_answered();
         let Some(unsent) = &mut self.unsent else { return };
         if left == 0 {
             self.unsent = None;
             return;
         }
-        unsent.taken += bytes;
-        if unsent.taken >= ANSWER_PROGRESS_BYTES {
-            unsent.taken = 0;
+        unsent.sent += bytes;
+        if unsent.sent >= ANSWER_PROGRESS_BYTES {
+            unsent.sent = 0;
             unsent.deadline.as_mut().reset(Instant::now() + ANSWER_STALL_MAX);
         }
         unsent.permit.shrink_to(left);
     }
 
-    /// The client takes nothing at the moment: how long may these bytes wait?
-    fn wait(&mut self, context: &mut Context<'_>, bytes: usize) -> Poll<io::Result<usize>> {
+    /// The socket takes nothing at the moment: waits until the deadline, or until the memory permit is revoked.
+    fn poll_unsent(&mut self, context: &mut Context<'_>, bytes: usize) -> Poll<io::Result<usize>> {
         if self.unsent.is_none() {
-            let permit = self.answers.permit(Owners::new([Owner::Address(self.owner)]), Stage::Leaving);
-            let taken_back = permit.taken_back().boxed_local();
-            self.unsent = Some(Unsent { permit, taken_back, deadline: Box::pin(sleep(ANSWER_STALL_MAX)), taken: 0 });
+            let permit = self.answers.permit(OwnerPath::new([Owner::Address(self.owner)]), Stage::Leaving);
+            let revoked = permit.revoked().boxed_local();
+            self.unsent = Some(Unsent { permit, revoked, deadline: Box::pin(sleep(ANSWER_STALL_MAX)), sent: 0 });
         }
         let Some(unsent) = &mut self.unsent else { return Poll::Pending };
-        let reason = if unsent.permit.grow_to(bytes).is_err() || unsent.taken_back.poll_unpin(context).is_ready() {
+        let reason = if unsent.permit.grow_to(bytes).is_err() || unsent.revoked.poll_unpin(context).is_ready() {
             "no_room"
         } else if unsent.deadline.as_mut().poll(context).is_ready() {
             "unread"
         } else {
             return Poll::Pending;
         };
-        self.entry.closed(reason);
+        self.entry.count_closed(reason);
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        if self.unsent.is_none() && self.entry.state.was_left_unanswered() {
-            // A client that does not take this at once has gone.
+        if self.unsent.is_none() && self.entry.state.lacks_answer() {
+            // A client that cannot receive this at once is gone.
             let _ = self.socket.try_write(BAD_REQUEST);
         }
     }
@@ -194,19 +189,19 @@ impl AsyncRead for Connection {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         this.check()?;
-        this.entry.state.remember(context);
+        this.entry.state.set_waker(context);
         if this.unsent.is_some() {
-            // Whatever makes the socket writable wakes this task, and it comes round again then.
+            // When the socket becomes writable the task is woken and polls again.
             return Poll::Pending;
         }
         match this.entry.state.reads() {
-            Reads::Head => this.poll_some(context, buffer, READ_HEAD_BYTES, false),
+            Reads::Head => this.poll_portion(context, buffer, READ_HEAD_BYTES, false),
             Reads::Body(left) => {
                 let most = usize::try_from(left).unwrap_or(usize::MAX).min(READ_BODY_BYTES);
-                this.poll_some(context, buffer, most, true)
+                this.poll_portion(context, buffer, most, true)
             }
-            Reads::Chunks => this.poll_some(context, buffer, READ_BODY_BYTES, false),
-            Reads::Held => this.poll_end(context),
+            Reads::Chunked => this.poll_portion(context, buffer, READ_BODY_BYTES, false),
+            Reads::Nothing => this.poll_closed(context),
         }
     }
 }
@@ -218,15 +213,15 @@ impl AsyncWrite for Connection {
         match Pin::new(&mut this.socket).poll_write(context, bytes) {
             Poll::Ready(Ok(sent)) => {
                 let waited = this.unsent.is_some();
-                this.sent(sent, bytes.len() - sent);
+                this.note_sent(sent, bytes.len() - sent);
                 if waited && this.unsent.is_none() {
-                    // Nothing was read meanwhile, so nobody would say that there is something to read.
+                    // Nothing was read meanwhile, so nothing else would wake the task to read.
                     context.waker().wake_by_ref();
                 }
                 Poll::Ready(Ok(sent))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending => this.wait(context, bytes.len()),
+            Poll::Pending => this.poll_unsent(context, bytes.len()),
         }
     }
 
@@ -239,26 +234,25 @@ impl AsyncWrite for Connection {
     }
 }
 
-/// Waits until the worker has looked after all its other connections. Of those that wait here one goes on each
-/// time, so that large bodies do not keep a worker busy, however many and however fast they come. What is not
-/// read of them waits in the kernels of their senders.
-async fn others_first() {
+/// Waits until the worker has polled its other connections. One of those that wait here goes on each time, so that large bodies
+/// do not keep a worker busy, however many arrive. Bytes that are not read wait in the kernels of their senders.
+async fn let_others_run() {
     thread_local! {
         static TURN: Rc<Semaphore> = Rc::new(Semaphore::new(1));
     }
     let turns = TURN.with(Rc::clone);
-    // It is never closed.
+    // The semaphore is never closed.
     let _turn = turns.acquire().await;
     yield_now().await;
 }
 
-/// Where the first blank line ends, if another one follows: behind each of them a request may begin.
+/// Where the first blank line ends, if another one follows: a request may begin after each.
 fn end_of_first(bytes: &[u8]) -> usize {
     let first = blank_line(bytes).filter(|end| blank_line(&bytes[*end..]).is_some());
     first.unwrap_or(bytes.len())
 }
 
-/// Behind the first blank line. The library takes lines that end without a carriage return, too.
+/// The end of the first blank line. The library accepts lines without a carriage return, too.
 fn blank_line(bytes: &[u8]) -> Option<usize> {
     let mut from = 0;
     while let Some(at) = bytes[from..].iter().position(|byte| *byte == b'\n') {
@@ -281,7 +275,7 @@ mod tests {
     use super::*;
 
     #[actix_rt::test]
-    async fn of_large_bodies_one_goes_on_each_time_that_others_were_looked_after() {
+    async fn one_large_body_goes_on_each_time_the_other_connections_were_polled() {
         let turns = Rc::new(RefCell::new(String::new()));
         let other = Rc::clone(&turns);
         spawn_local(async move {
@@ -293,7 +287,7 @@ mod tests {
         let bodies = (0..4).map(|_| {
             let turns = Rc::clone(&turns);
             spawn_local(async move {
-                others_first().await;
+                let_others_run().await;
                 turns.borrow_mut().push('b');
             })
         });

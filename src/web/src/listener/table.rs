@@ -1,5 +1,5 @@
-//! The connections of one worker. When they use up its share, those that have been quiet longest
-//! make room: nobody waits to be let in because somebody else keeps connections open.
+//! The connections of one worker. Near its limit it closes those that have been idle longest, so that nobody can lock others out
+//! by keeping connections open.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -9,17 +9,17 @@ use metrics::counter;
 
 use super::state::ConnectionState;
 
-/// Of so many connections one is closed at a time, so that looking for the quietest costs little for each.
-const SLICE: usize = 64;
+/// One in so many connections is closed at a time, so that the search is paid for by several of them.
+const CLOSED_ONE_IN: usize = 64;
 
 /// The connections of one worker.
 #[derive(Debug)]
 pub(super) struct ConnectionTable {
     listener: &'static str,
-    /// Connections above which room is made.
-    share: usize,
-    moment: Cell<u64>,
-    next: Cell<u64>,
+    /// Connections from which on idle ones are closed.
+    eviction_threshold: usize,
+    tick: Cell<u64>,
+    next_key: Cell<u64>,
     open: RefCell<HashMap<u64, Rc<ConnectionState>>>,
 }
 
@@ -32,50 +32,50 @@ pub(super) struct Entry {
 }
 
 impl ConnectionTable {
-    pub(super) fn new(listener: &'static str, share: usize) -> Rc<Self> {
-        Rc::new(Self { listener, share, moment: Cell::new(0), next: Cell::new(0), open: RefCell::default() })
+    pub(super) fn new(listener: &'static str, eviction_threshold: usize) -> Rc<Self> {
+        Rc::new(Self { listener, eviction_threshold, tick: Cell::new(0), next_key: Cell::new(0), open: RefCell::default() })
     }
 
-    /// Enters a connection, and makes room if it is one too many.
+    /// Adds a connection, and closes idle ones if there are too many.
     pub(super) fn enter(self: &Rc<Self>) -> Entry {
         let state = Rc::new(ConnectionState::new());
-        let key = self.next.replace(self.next.get() + 1);
-        state.touch(self.moment());
-        if self.open.borrow().len() >= self.share {
-            self.make_room();
+        let key = self.next_key.replace(self.next_key.get() + 1);
+        state.touch(self.tick());
+        if self.open.borrow().len() >= self.eviction_threshold {
+            self.close_idle();
         }
         self.open.borrow_mut().insert(key, Rc::clone(&state));
         Entry { table: Rc::clone(self), key, state }
     }
 
-    /// Closes the idle connections that have been quiet longest. Those with a request under way stay.
-    fn make_room(&self) {
+    /// Closes the connections that have been idle longest. Those with a request under way stay.
+    fn close_idle(&self) {
         let open = self.open.borrow();
-        let idle = open.values().filter(|state| state.is_idle() && !state.is_condemned());
+        let idle = open.values().filter(|state| state.is_idle() && !state.is_closing());
         let mut idle: Vec<_> = idle.map(|state| (state.active_at(), state)).collect();
-        let leaving = open.len() - open.values().filter(|state| !state.is_condemned()).count();
-        let wanted = (1 + open.len() / SLICE).saturating_sub(leaving).min(idle.len());
+        let closing = open.len() - open.values().filter(|state| !state.is_closing()).count();
+        let wanted = (1 + open.len() / CLOSED_ONE_IN).saturating_sub(closing).min(idle.len());
         if wanted == 0 {
             return;
         }
         idle.select_nth_unstable_by_key(wanted - 1, |(active_at, _)| *active_at);
-        idle[..wanted].iter().for_each(|(_, state)| state.condemn());
+        idle[..wanted].iter().for_each(|(_, state)| state.close());
         counter!("sakshi_connections_closed_total", "listener" => self.listener, "reason" => "quiet").increment(wanted as u64);
     }
 
-    fn moment(&self) -> u64 {
-        self.moment.replace(self.moment.get() + 1)
+    fn tick(&self) -> u64 {
+        self.tick.replace(self.tick.get() + 1)
     }
 }
 
 impl Entry {
-    /// The connection is active.
+    /// Notes that the connection is active.
     pub(super) fn touch(&self) {
-        self.state.touch(self.table.moment());
+        self.state.touch(self.table.tick());
     }
 
-    /// Counts that it is closed for a reason of ours.
-    pub(super) fn closed(&self, reason: &'static str) {
+    /// Counts a connection that the service closes.
+    pub(super) fn count_closed(&self, reason: &'static str) {
         counter!("sakshi_connections_closed_total", "listener" => self.table.listener, "reason" => reason).increment(1);
     }
 }
@@ -89,19 +89,19 @@ impl Drop for Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listener::state::Exchange;
+    use crate::listener::state::ActiveRequest;
 
     #[test]
-    fn the_quietest_makes_room_and_who_is_being_answered_stays() {
+    fn the_longest_idle_connection_is_closed_and_one_with_a_request_under_way_stays() {
         let table = ConnectionTable::new("test", 3);
         let entries: Vec<_> = (0..3).map(|_| table.enter()).collect();
-        let answered = Exchange::begin(Rc::clone(&entries[0].state), Some(0));
+        let answered = ActiveRequest::begin(Rc::clone(&entries[0].state), Some(0));
         entries[1].touch();
         let newcomer = table.enter();
-        let condemned = |entries: &[Entry]| entries.iter().map(|entry| entry.state.is_condemned()).collect::<Vec<_>>();
-        assert_eq!((condemned(&entries), newcomer.state.is_condemned()), (vec![false, false, true], false));
+        let closing = |entries: &[Entry]| entries.iter().map(|entry| entry.state.is_closing()).collect::<Vec<_>>();
+        assert_eq!((closing(&entries), newcomer.state.is_closing()), (vec![false, false, true], false));
         let _another = table.enter();
-        assert_eq!(condemned(&entries), [false, false, true], "the one that leaves already makes room for this one");
+        assert_eq!(closing(&entries), [false, false, true], "one that is closing already makes room for this one");
         drop((answered, entries, newcomer));
         assert_eq!(table.open.borrow().len(), 1);
     }

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::worker::Worker;
-use super::{Listener, Plan, accept};
+use super::{Listener, ListenerConfig, accept};
 use crate::budget::MemoryBudget;
 use crate::edge::edge;
 
@@ -40,8 +40,8 @@ struct Served {
 fn serve(connections: usize, most: usize) -> Served {
     let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, answers) = (socket.local_addr().unwrap(), MemoryBudget::new("test", most));
-    let plan = Plan { name: "test", workers: 1, connections_per_worker: connections, answers: answers.clone() };
-    Served { listener: Listener::start(plan, socket, app).unwrap(), address, answers }
+    let config = ListenerConfig { name: "test", workers: 1, connections_per_worker: connections, answers: answers.clone() };
+    Served { listener: Listener::start(config, socket, app).unwrap(), address, answers }
 }
 
 impl Served {
@@ -115,7 +115,7 @@ async fn an_answer_that_is_read_late_arrives_whole() {
 }
 
 #[actix_rt::test]
-async fn whoever_holds_most_of_what_is_unread_is_closed_when_the_room_is_used_up() {
+async fn the_client_with_most_unread_bytes_is_closed_when_the_budget_is_used_up() {
     let served = serve(64, 100_000);
     let mut clients = Vec::new();
     for _ in 0..16 {
@@ -138,7 +138,7 @@ async fn whoever_holds_most_of_what_is_unread_is_closed_when_the_room_is_used_up
 }
 
 #[actix_rt::test]
-async fn the_quietest_connection_makes_room_for_a_newcomer() {
+async fn the_longest_idle_connection_is_closed_for_a_new_one() {
     let served = serve(4, ANSWER_BYTES_HELD_MAX);
     let (mut quiet, mut first) = (served.client().await, served.client().await);
     pong(&mut quiet).await;
@@ -170,31 +170,32 @@ async fn a_body_whose_encoding_is_broken_is_a_bare_400() {
 }
 
 #[actix_rt::test]
-async fn nobody_is_let_in_after_the_socket_is_closed_and_who_was_is_served_on() {
+async fn nobody_is_accepted_after_the_socket_is_closed_and_open_connections_are_served_on() {
     let served = serve(8, ANSWER_BYTES_HELD_MAX);
     let mut client = served.client().await;
     pong(&mut client).await;
-    served.listener.refuse().await;
+    served.listener.stop_accepting().await;
     assert!(TcpStream::connect(served.address).await.is_err());
     pong(&mut client).await;
     served.listener.stop().await;
 }
 
 #[actix_rt::test]
-async fn whoever_waits_at_the_socket_when_it_is_closed_is_let_in_and_served() {
+async fn connections_queued_when_the_socket_is_closed_are_accepted_and_served() {
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
     let mut clients = Vec::new();
     for _ in 0..3 {
         clients.push(TcpStream::connect(address).await.unwrap());
     }
-    let plan = Plan { name: "test", workers: 1, connections_per_worker: 8, answers: MemoryBudget::new("test", ANSWER_BYTES_HELD_MAX) };
-    let start = |plan: &Plan| Worker::start(plan, app);
-    let (refuse, refused) = oneshot::channel();
+    let config =
+        ListenerConfig { name: "test", workers: 1, connections_per_worker: 8, answers: MemoryBudget::new("test", ANSWER_BYTES_HELD_MAX) };
+    let start = |config: &ListenerConfig| Worker::start(config, app);
+    let (stop_accepting, stop) = oneshot::channel();
     let (done, closed) = oneshot::channel();
-    refuse.send(done).unwrap();
-    let workers = Mutex::new(vec![start(&plan)]);
-    accept::run(&plan, socket, &workers, start, refused).await;
+    stop_accepting.send(done).unwrap();
+    let workers = Mutex::new(vec![start(&config)]);
+    accept::run(&config, socket, &workers, start, stop).await;
     closed.await.unwrap();
     for client in &mut clients {
         pong(client).await;

@@ -1,4 +1,4 @@
-//! A worker: a thread that serves its share of the connections, one task for each.
+//! A worker: a thread that serves connections, one task for each.
 
 use std::fmt;
 use std::net::{SocketAddr, TcpStream as StdTcpStream};
@@ -19,30 +19,30 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::connection::Connection;
 use super::table::ConnectionTable;
-use super::{CLIENT_DISCONNECT_MAX, Plan};
+use super::{CLIENT_DISCONNECT_MAX, ListenerConfig};
 
-/// A client that was let in.
+/// An accepted connection.
 pub(super) struct Accepted {
     pub(super) socket: StdTcpStream,
     pub(super) peer: SocketAddr,
-    pub(super) open: Open,
+    pub(super) slot: ConnectionSlot,
 }
 
-/// One of a worker's connections, until this is dropped.
+/// Counts one open connection of a worker, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct ConnectionSlot {
     count: Arc<AtomicUsize>,
     freed: Arc<Notify>,
 }
 
-impl Drop for Open {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.count.fetch_sub(1, Ordering::Release);
         self.freed.notify_one();
     }
 }
 
-/// A worker as whoever accepts sees it.
+/// A worker, as the accept loop sees it.
 #[derive(Debug)]
 pub(super) struct Worker {
     connections: UnboundedSender<Accepted>,
@@ -57,8 +57,8 @@ impl fmt::Debug for Accepted {
 }
 
 impl Worker {
-    /// Starts a thread that serves an app of its own.
-    pub(super) fn start<F, I, S, B>(plan: &Plan, app: F) -> Self
+    /// Starts a thread with an app of its own.
+    pub(super) fn start<F, I, S, B>(config: &ListenerConfig, app: F) -> Self
     where
         F: Fn() -> I + Send + 'static,
         I: IntoServiceFactory<S, Request> + 'static,
@@ -71,15 +71,15 @@ impl Worker {
     {
         let (connections, accepted) = unbounded_channel();
         let arbiter = Arbiter::new();
-        let plan = plan.clone();
-        // What is served stays on the thread, and only the way to it can be sent there.
+        let config = config.clone();
+        // The app is not `Send`; only the function that makes it can be sent to the thread.
         arbiter.spawn_fn(move || {
-            actix_rt::spawn(serve(plan, app, accepted));
+            actix_rt::spawn(serve(config, app, accepted));
         });
         Self { connections, count: Arc::default(), thread: arbiter.handle() }
     }
 
-    /// Connections that it has.
+    /// Open connections.
     pub(super) fn load(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
@@ -92,12 +92,12 @@ impl Worker {
     /// Hands a connection over. One whose worker has just died is closed.
     pub(super) fn take(&self, socket: StdTcpStream, peer: SocketAddr, freed: &Arc<Notify>) {
         self.count.fetch_add(1, Ordering::AcqRel);
-        let open = Open { count: Arc::clone(&self.count), freed: Arc::clone(freed) };
-        drop(self.connections.send(Accepted { socket, peer, open }));
+        let slot = ConnectionSlot { count: Arc::clone(&self.count), freed: Arc::clone(freed) };
+        drop(self.connections.send(Accepted { socket, peer, slot }));
     }
 }
 
-async fn serve<F, I, S, B>(plan: Plan, app: F, mut accepted: UnboundedReceiver<Accepted>)
+async fn serve<F, I, S, B>(config: ListenerConfig, app: F, mut accepted: UnboundedReceiver<Accepted>)
 where
     F: Fn() -> I + Send + 'static,
     I: IntoServiceFactory<S, Request> + 'static,
@@ -116,18 +116,18 @@ where
         })
         .h1(map_config(app, |()| AppConfig::default()));
     let Ok(service) = http.new_service(()).await else {
-        tracing::error!(listener = plan.name, "a worker could not start its app");
+        tracing::error!(listener = config.name, "a worker could not start its app");
         return;
     };
-    let table = ConnectionTable::new(plan.name, plan.share());
-    while let Some(Accepted { socket, peer, open }) = accepted.recv().await {
+    let table = ConnectionTable::new(config.name, config.eviction_threshold());
+    while let Some(Accepted { socket, peer, slot }) = accepted.recv().await {
         let Ok(socket) = TcpStream::from_std(socket) else { continue };
-        let connection = Connection::new(socket, peer.ip(), table.enter(), plan.answers.clone(), open);
+        let connection = Connection::new(socket, peer.ip(), table.enter(), config.answers.clone(), slot);
         let state = Rc::clone(&connection.entry.state);
         let served = service.call((connection, Some(peer)));
         actix_rt::spawn(async move {
             let mut served = pin!(served);
-            // How it ends concerns nobody but its client, who may be owed an answer when it is dropped.
+            // The result concerns the client only. The connection may send a last answer when it is dropped.
             let _ = served.as_mut().await;
             state.end();
         });

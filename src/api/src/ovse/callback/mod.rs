@@ -15,10 +15,10 @@ use sakshi_authority::callback::CallbackForm;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::{CALLBACK_ARRIVAL_MAX, CALLBACK_INLINE_BYTES_MAX};
 use sakshi_service::service::Service;
-use sakshi_web::budget::{CpuBudget, Memory, Owners};
+use sakshi_web::body_reader::{BodyError, BodyReader, ReceivedBody, declared_length};
+use sakshi_web::budget::{CpuBudget, MemoryBudgets, OwnerPath};
 use sakshi_web::error::ApiError;
-use sakshi_web::intake::{BodyFault, Intake, Received, declared_length};
-use sakshi_web::rate::Rates;
+use sakshi_web::rate_limit::RateLimits;
 use std::sync::Arc;
 
 use self::judge::{Asked, Judged, judge};
@@ -35,11 +35,11 @@ pub async fn receive(
     path: Path<(String, String)>,
     request: HttpRequest,
     service: Data<Service>,
-    rates: Data<Rates>,
-    (memory, cpu): (Data<Memory>, Data<CpuBudget>),
+    rates: Data<RateLimits>,
+    (memory, cpu): (Data<MemoryBudgets>, Data<CpuBudget>),
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let address = rates.address(&request);
+    let address = rates.client_address(&request);
     rates.callbacks.take(&address)?;
     let (txn, capability) = path.into_inner();
     let said = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
@@ -57,13 +57,13 @@ pub async fn receive(
         Err(reply) => return Ok(reply.render(unread, &txn)),
     };
     let (client, event) = asked.owners();
-    let owners = Owners::stranger(address, client, event, id);
+    let owners = OwnerPath::sender(address, client, event, id);
     let limit = service.rules.callback_bytes;
-    let intake = Intake { budget: &memory.callbacks, limit, patience: CALLBACK_ARRIVAL_MAX };
-    let received = match intake.receive(owners.clone(), declared_length(request.headers()), payload).await {
+    let reader = BodyReader { budget: &memory.callbacks, limit, timeout: CALLBACK_ARRIVAL_MAX };
+    let received = match reader.read(owners.clone(), declared_length(request.headers()), payload).await {
         Ok(received) => received,
-        Err(BodyFault::TooLarge) => return Err(ApiError::BodyTooLarge { limit }),
-        Err(fault) => return Ok(Reply::unread(fault).render(unread, &txn)),
+        Err(BodyError::TooLarge) => return Err(ApiError::BodyTooLarge { limit }),
+        Err(error) => return Ok(Reply::unread(error).render(unread, &txn)),
     };
     let known = asked.pending();
     let judged = match judged(&service, &cpu, owners, (id, asked), content_type, received).await {
@@ -89,10 +89,10 @@ pub async fn receive(
 async fn judged(
     service: &Service,
     cpu: &CpuBudget,
-    owners: Owners,
+    owners: OwnerPath,
     (id, asked): (TxnId, Asked),
     content_type: Option<&str>,
-    Received { bytes, room }: Received,
+    ReceivedBody { bytes, permit }: ReceivedBody,
 ) -> Result<Judged, Reply> {
     let now = service.clock.now();
     if bytes.len() <= CALLBACK_INLINE_BYTES_MAX {
@@ -102,6 +102,6 @@ async fn judged(
     let work = cpu.run(owners, move || judge(&agreement, (id, &asked), content_type.as_deref(), &bytes, now));
     tokio::select! {
         judged = work => judged.map_err(Reply::uncomputed),
-        () = room.taken_back() => Err(Reply::unread(BodyFault::NoRoom)),
+        () = permit.revoked() => Err(Reply::unread(BodyError::BudgetExhausted)),
     }
 }

@@ -6,8 +6,8 @@ use actix_web::http::header::RETRY_AFTER;
 use sakshi_actors::{AskError, CompleteReply};
 use sakshi_authority::callback::{self, CallbackForm};
 use sakshi_domain::event::EventRefusal;
+use sakshi_web::body_reader::BodyError;
 use sakshi_web::budget::CpuError;
-use sakshi_web::intake::BodyFault;
 
 /// What is replied.
 #[derive(Debug)]
@@ -51,15 +51,15 @@ impl Reply {
         Self { refusal: Some(code), ..Self::new(400, message) }
     }
 
-    pub(super) fn unread(fault: BodyFault) -> Self {
-        let (status, reason, message) = match fault {
-            BodyFault::TooLarge => (413, "too_large", "The callback is too large"),
-            BodyFault::TooSlow => (408, "too_slow", "The callback did not arrive in time"),
-            BodyFault::NoRoom => (503, "no_room", "Try again"),
-            BodyFault::Broken => (400, "broken", "The callback did not arrive whole"),
+    pub(super) fn unread(error: BodyError) -> Self {
+        let (status, reason, message) = match error {
+            BodyError::TooLarge => (413, "too_large", "The callback is too large"),
+            BodyError::TooSlow => (408, "too_slow", "The callback did not arrive in time"),
+            BodyError::BudgetExhausted => (503, "no_room", "Try again"),
+            BodyError::Broken => (400, "broken", "The callback did not arrive whole"),
         };
         metrics::counter!("sakshi_callbacks_unread_total", "reason" => reason).increment(1);
-        Self { retry_after: fault == BodyFault::NoRoom, ..Self::new(status, message) }
+        Self { retry_after: error == BodyError::BudgetExhausted, ..Self::new(status, message) }
     }
 
     pub(super) fn unavailable(error: &AskError) -> Self {

@@ -1,8 +1,7 @@
-//! What is left of a request's body when the request is answered before it was read.
+//! What is left of a chunked request body when the request is answered before its end.
 //!
-//! The HTTP library reads a dropped body without a declared length on and on, so that whoever never
-//! ends it keeps the connection. While such a body is alive the library closes the connection after
-//! the answer instead; so what has not arrived by then stays alive in the answer.
+//! The HTTP library goes on reading a chunked body that was dropped, so a client that never ends it keeps the connection. While
+//! such a body is alive the library closes the connection after the answer, so an unfinished body is kept alive in the answer.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -19,12 +18,12 @@ use futures_util::{Stream, StreamExt as _};
 
 use crate::listener::ConnectionState;
 
-/// Bytes that are read for nothing so that the connection can be used again.
+/// Bytes that are read and dropped so that the connection can be used again.
 const DRAINED_MAX: usize = 64 * 1_024;
 
-/// A body without a declared length, which the handler reads through this.
+/// A chunked body; the handler reads it through this.
 #[derive(Clone)]
-pub(super) struct Rest(Rc<Chunked>);
+pub(super) struct UnreadBody(Rc<Chunked>);
 
 struct Chunked {
     payload: RefCell<Payload>,
@@ -32,20 +31,20 @@ struct Chunked {
     connection: Option<Rc<ConnectionState>>,
 }
 
-impl Rest {
-    /// Puts itself between a request and its body; `None` when the length is declared, or there is no body.
+impl UnreadBody {
+    /// Wraps the body of a request; `None` when its length is declared or there is no body.
     pub(super) fn of(request: &mut ServiceRequest, connection: Option<Rc<ConnectionState>>) -> Option<Self> {
         if !request.chunked().unwrap_or(false) {
             return None;
         }
         let payload = RefCell::new(request.take_payload());
-        let rest = Self(Rc::new(Chunked { payload, has_ended: Cell::new(false), connection }));
-        request.set_payload(Payload::from(rest.clone().boxed_local()));
-        Some(rest)
+        let unread = Self(Rc::new(Chunked { payload, has_ended: Cell::new(false), connection }));
+        request.set_payload(Payload::from(unread.clone().boxed_local()));
+        Some(unread)
     }
 
-    /// Reads what has arrived, without waiting for more, and tells whether that is the end of the body.
-    pub(super) async fn has_arrived(&mut self) -> bool {
+    /// Reads what has arrived, without waiting for more, and returns whether that is the end of the body.
+    pub(super) async fn drain(&self) -> bool {
         let mut has_waited = false;
         let mut left = DRAINED_MAX;
         poll_fn(|context| {
@@ -53,7 +52,7 @@ impl Rest {
                 if self.0.has_ended.get() {
                     return Poll::Ready(true);
                 }
-                match self.poll_next_unpin(context) {
+                match self.poll_chunk(context) {
                     Poll::Ready(Some(Ok(chunk))) if chunk.len() <= left => {
                         left -= chunk.len();
                         has_waited = false;
@@ -62,7 +61,7 @@ impl Rest {
                     Poll::Ready(_) => {}
                     Poll::Pending if has_waited => return Poll::Ready(false),
                     Poll::Pending => {
-                        // The library reads its socket between two turns.
+                        // The library reads its socket between two polls of this task.
                         has_waited = true;
                         context.waker().wake_by_ref();
                         return Poll::Pending;
@@ -73,16 +72,7 @@ impl Rest {
         .await
     }
 
-    /// The body of an answer after which the connection is closed.
-    pub(super) fn closing(self, answer: impl MessageBody + 'static) -> BoxBody {
-        BoxBody::new(Closing { answer: answer.boxed(), _rest: self })
-    }
-}
-
-impl Stream for Rest {
-    type Item = Result<Bytes, PayloadError>;
-
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_chunk(&self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, PayloadError>>> {
         let polled = self.0.payload.borrow_mut().poll_next_unpin(context);
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
             self.0.has_ended.set(true);
@@ -92,11 +82,24 @@ impl Stream for Rest {
         }
         polled
     }
+
+    /// The body of an answer after which the connection is closed.
+    pub(super) fn closing(self, answer: impl MessageBody + 'static) -> BoxBody {
+        BoxBody::new(Closing { answer: answer.boxed(), _unread: self })
+    }
+}
+
+impl Stream for UnreadBody {
+    type Item = Result<Bytes, PayloadError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_chunk(context)
+    }
 }
 
 struct Closing {
     answer: BoxBody,
-    _rest: Rest,
+    _unread: UnreadBody,
 }
 
 impl MessageBody for Closing {
@@ -124,7 +127,7 @@ mod tests {
     use tokio::time::timeout;
 
     use crate::body::{Body, BodyLimit};
-    use crate::budget::Memory;
+    use crate::budget::MemoryBudgets;
     use crate::edge::edge;
     use crate::routing::unknown_path;
 
@@ -140,7 +143,7 @@ mod tests {
             App::new()
                 .wrap(from_fn(edge))
                 .app_data(BodyLimit(32))
-                .app_data(web::Data::new(Memory::new()))
+                .app_data(web::Data::new(MemoryBudgets::new()))
                 .route("/take", web::post().to(take))
                 .route("/ping", web::get().to(|| async { "pong" }))
                 .route("/broken", web::post().to(|| async { if true { panic!("broken") } else { "" } }))

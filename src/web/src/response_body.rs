@@ -1,5 +1,4 @@
-//! The body of an answer as the connection takes it: in small pieces, so that little of it waits in
-//! the connection's own buffer, and with the exchange that ends when the last piece is taken.
+//! The body of an answer as the HTTP library reads it: in small pieces, so that little of it waits in the library's own buffer.
 
 use actix_web::body::{BodySize, MessageBody};
 use actix_web::web::Bytes;
@@ -7,23 +6,23 @@ use sakshi_domain::limits::ANSWER_PIECE_BYTES;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crate::listener::Exchange;
+use crate::listener::ActiveRequest;
 
-/// A body, the piece of it that is cut up at the moment, and the exchange that it ends.
+/// A body, the rest of its current chunk, and the request that ends when the body is dropped.
 #[derive(Debug)]
-pub struct AnswerBody<B> {
+pub struct ResponseBody<B> {
     body: B,
     rest: Bytes,
-    _exchange: Option<Exchange>,
+    _active: Option<ActiveRequest>,
 }
 
-impl<B> AnswerBody<B> {
-    pub(super) const fn new(body: B, exchange: Option<Exchange>) -> Self {
-        Self { body, rest: Bytes::new(), _exchange: exchange }
+impl<B> ResponseBody<B> {
+    pub(super) const fn new(body: B, active: Option<ActiveRequest>) -> Self {
+        Self { body, rest: Bytes::new(), _active: active }
     }
 }
 
-impl<B: MessageBody + Unpin> MessageBody for AnswerBody<B> {
+impl<B: MessageBody + Unpin> MessageBody for ResponseBody<B> {
     type Error = B::Error;
 
     fn size(&self) -> BodySize {
@@ -51,7 +50,7 @@ mod tests {
     #[actix_rt::test]
     async fn a_large_body_goes_out_whole_in_small_pieces() {
         let bytes: Vec<u8> = (0..ANSWER_PIECE_BYTES * 2 + 7).map(|at| u8::try_from(at % 251).unwrap()).collect();
-        let mut body = AnswerBody::new(Bytes::from(bytes.clone()), None);
+        let mut body = ResponseBody::new(Bytes::from(bytes.clone()), None);
         assert_eq!(body.size(), BodySize::Sized(bytes.len() as u64));
         let mut pieces = Vec::new();
         while let Some(piece) = poll_fn(|context| Pin::new(&mut body).poll_next(context)).await {
