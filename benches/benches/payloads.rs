@@ -13,16 +13,15 @@ use sakshi_domain::claims::Claim;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
 use sakshi_domain::language::Language;
-use sakshi_domain::payload::OvsePayload;
-use sakshi_domain::payload::doclocker::DocLockerPayload;
-use sakshi_domain::payload::esign::EsignPayload;
-use sakshi_domain::payload::estamp::EStampPayload;
-use sakshi_domain::payload::wealth_consent::WealthConsentPayload;
-use sakshi_domain::payload::wealth_data::WealthDataPayload;
-use sakshi_domain::payload::wealth_historical::WealthHistoricalPayload;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::KeyCase;
 use sakshi_domain::transaction::{AnswerDigest, Completed, Failure as Declined, Outcome, Pending, Terms, VerifiedClaims};
+use sakshi_wire::doclocker::DocLockerOutcome;
+use sakshi_wire::esign::EsignOutcome;
+use sakshi_wire::estamp::EStampOutcome;
+use sakshi_wire::ovse::OvsePayload;
+use sakshi_wire::read_report;
+use sakshi_wire::wealth::{WealthConsentChange, WealthDataNotice, WealthHistoricalNotice};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -33,10 +32,10 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const FILE_BYTES: usize = 1_000_000;
 
-/// An example that the domain's tests compare with the specification.
+/// An example that the wire's tests compare with the specification.
 macro_rules! golden {
     ($name:literal) => {
-        include_str!(concat!("../../src/domain/tests/golden/", $name, ".json"))
+        include_str!(concat!("../../src/wire/tests/golden/", $name, ".json"))
     };
 }
 
@@ -50,20 +49,20 @@ fn main() -> Result<(), Failure> {
         *body.pointer_mut(place).ok_or("no place for a file")? = Value::from(file.as_str());
         Ok(serde_json::to_vec(&body)?)
     };
-    let small = EsignPayload::parse(golden!("esign_rejected").as_bytes())?;
+    let small = read_report::<EsignOutcome>(golden!("esign_rejected").as_bytes())?;
     encode(&mut criterion, "e-sign", &small)?;
-    encode(&mut criterion, "e-sign, 1 MB file", &EsignPayload::parse(&with_file(golden!("esign_completed"), "/content")?)?)?;
-    let small = DocLockerPayload::parse(golden!("doclocker_failed").as_bytes())?;
+    encode(&mut criterion, "e-sign, 1 MB file", &read_report::<EsignOutcome>(&with_file(golden!("esign_completed"), "/content")?)?)?;
+    let small = read_report::<DocLockerOutcome>(golden!("doclocker_failed").as_bytes())?;
     encode(&mut criterion, "document locker", &small)?;
-    let large = DocLockerPayload::parse(&with_file(golden!("doclocker_fetched"), "/data/docs/0/dataPdf")?)?;
+    let large = read_report::<DocLockerOutcome>(&with_file(golden!("doclocker_fetched"), "/data/docs/0/dataPdf")?)?;
     encode(&mut criterion, "document locker, 1 MB file", &large)?;
-    let small = EStampPayload::parse(golden!("estamp_rejected").as_bytes())?;
+    let small = read_report::<EStampOutcome>(golden!("estamp_rejected").as_bytes())?;
     encode(&mut criterion, "e-stamp", &small)?;
-    let large = EStampPayload::parse(&with_file(golden!("estamp_completed"), "/data/fileList/0/base64FileData")?)?;
+    let large = read_report::<EStampOutcome>(&with_file(golden!("estamp_completed"), "/data/fileList/0/base64FileData")?)?;
     encode(&mut criterion, "e-stamp, 1 MB file", &large)?;
-    encode(&mut criterion, "wealth consent", &WealthConsentPayload::parse(golden!("wealth_consent_rejected").as_bytes())?)?;
-    encode(&mut criterion, "wealth data", &WealthDataPayload::parse(golden!("wealth_data_failed").as_bytes())?)?;
-    encode(&mut criterion, "wealth history", &WealthHistoricalPayload::parse(golden!("wealth_historical").as_bytes())?)?;
+    encode(&mut criterion, "wealth consent", &read_report::<WealthConsentChange>(golden!("wealth_consent_rejected").as_bytes())?)?;
+    encode(&mut criterion, "wealth data", &read_report::<WealthDataNotice>(golden!("wealth_data_failed").as_bytes())?)?;
+    encode(&mut criterion, "wealth history", &read_report::<WealthHistoricalNotice>(golden!("wealth_historical").as_bytes())?)?;
     criterion.final_summary();
     Ok(())
 }

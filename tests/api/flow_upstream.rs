@@ -14,10 +14,10 @@ use sakshi_kit::flow::{Flow, OpenedFlow};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::upstream::{CAPABILITY, Upstream, UpstreamBehaviour};
 
-const ESIGN_COMPLETED: &str = include_str!("../../src/domain/tests/golden/esign_completed.json");
-const DOCLOCKER_FAILED: &str = include_str!("../../src/domain/tests/golden/doclocker_failed.json");
-const ESTAMP_REJECTED: &str = include_str!("../../src/domain/tests/golden/estamp_rejected.json");
-const CONSENT_REJECTED: &str = include_str!("../../src/domain/tests/golden/wealth_consent_rejected.json");
+const ESIGN_COMPLETED: &str = include_str!("../../src/wire/tests/golden/esign_completed.json");
+const DOCLOCKER_FAILED: &str = include_str!("../../src/wire/tests/golden/doclocker_failed.json");
+const ESTAMP_REJECTED: &str = include_str!("../../src/wire/tests/golden/estamp_rejected.json");
+const CONSENT_REJECTED: &str = include_str!("../../src/wire/tests/golden/wealth_consent_rejected.json");
 
 /// The flow that an order would have opened, as the upstream knows it.
 fn ordered(upstream: &Upstream, flow: Flow, backend: &Backend) -> OpenedFlow {

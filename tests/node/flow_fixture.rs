@@ -1,16 +1,16 @@
 //! Flows and reports for tests: opened in a store as a creation would, reported as a connector would.
 
 use sakshi_domain::flow::doclocker::DocLockerFlow;
-use sakshi_domain::flow::esign::{EsignFlow, EsignPending, EsignTerms};
+use sakshi_domain::flow::esign::{EsignFlow, EsignPending, EsignReport as _, EsignTerms};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthTerms};
 use sakshi_domain::ids::{AppId, ClientId};
-use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{OpenFlow, OpenFlowOutcome, Store};
+use sakshi_wire::esign::EsignOutcome;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -47,15 +47,15 @@ impl Party {
             let report = Flow { id: opened.id, party: self.clone() }.document("Pending");
             let mut body = report;
             body.as_object_mut().unwrap().remove("app_id");
-            let payload = EsignPayload::parse(body.to_string().as_bytes()).unwrap();
+            let payload = sakshi_wire::read_report::<EsignOutcome>(body.to_string().as_bytes()).unwrap();
             let opened = EsignTerms { header: opened, reference: None, response_url: None };
-            let flow = EsignFlow::Pending(EsignPending::new(opened, &payload.signer_info));
+            let flow = EsignFlow::Pending(EsignPending::new(opened, payload.signers()));
             (FlowState::ESign(flow), Some(payload))
         };
         self.open(store, pending).await
     }
 
-    async fn open(&self, store: &dyn Store, standing: impl FnOnce(FlowHeader) -> (FlowState, Option<EsignPayload>)) -> Flow {
+    async fn open(&self, store: &dyn Store, standing: impl FnOnce(FlowHeader) -> (FlowState, Option<EsignOutcome>)) -> Flow {
         let id = FlowId::generate(self.client.partition(), 0);
         let (client, app, opened_at) = (self.client.clone(), self.app.clone(), self.now);
         let (flow, payload) = standing(FlowHeader { id, client, app, opened_at, request_id: RequestId::mint() });

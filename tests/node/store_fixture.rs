@@ -4,7 +4,6 @@
 use futures_util::future::LocalBoxFuture;
 use sakshi_domain::clock::ManualClock;
 use sakshi_domain::credits::CreditMove;
-use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, KeyCase};
 use sakshi_domain::time::Timestamp;
@@ -16,6 +15,7 @@ use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{CreditOutcome, Credits as _, Flows as _, ReportFlow, ReportFlowOutcome, Store, StoreFuture, Tenancy as _, Vault};
 use sakshi_web::budget::MemoryBudgets;
 use sakshi_web::error::ApiError;
+use sakshi_wire::reports::FlowReport;
 use secrecy::SecretString;
 use serde_json::json;
 use std::path::Path;

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, QueuedDelivery, Subject};
 use sakshi_domain::ids::TxnId;
-use sakshi_domain::payload::OvsePayload;
 use sakshi_outbound::client::WebhookClient;
 use sakshi_store::{Store, StoreError, TransactionRecord, Vault, VaultError};
 use sakshi_supervision::Gate;
+use sakshi_wire::ovse::OvsePayload;
 
 use super::budget::{ENVELOPE_BYTES, Reservation};
 use crate::reveal::{RevealError, reveal};

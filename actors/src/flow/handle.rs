@@ -1,9 +1,9 @@
 //! The handle to all flows of the node.
 
 use sakshi_domain::flow::flow_id::FlowId;
-use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_store::{FlowRecord, OpenFlow, OpenFlowOutcome, ReportFlowOutcome};
+use sakshi_wire::reports::FlowReport;
 
 use super::actor::FlowActor;
 use super::message::{LookFlow, OpenFlowTicket, ReportTicket};

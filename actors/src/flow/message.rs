@@ -2,10 +2,10 @@
 
 use actix::Message;
 use sakshi_domain::flow::flow_id::FlowId;
-use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlowOutcome};
+use sakshi_wire::reports::FlowReport;
 
 use crate::router::Answered;
 use crate::take_once::TakeTicket;

@@ -5,17 +5,18 @@ use std::time::Duration;
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::doclocker::DocLockerFlow;
-use sakshi_domain::flow::esign::{EsignFlow, EsignPending, EsignTerms};
+use sakshi_domain::flow::esign::{EsignFlow, EsignPending, EsignReport as _, EsignTerms};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::report_kind::ReportKind;
-use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::http_url::{HttpUrl, Schemes};
-use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::{App, KeyCase};
 use sakshi_store::{OpenFlow, OpenFlowOutcome, Tenancy as _};
+use sakshi_wire::esign::EsignOutcome;
+use sakshi_wire::read_report;
+use sakshi_wire::reports::FlowReport;
 use serde_json::{Value, json};
 
 use super::{Fixture, WINDOW};
@@ -33,10 +34,10 @@ impl Fixture {
     pub(super) fn document(&self, response_url: &str) -> OpenFlow {
         let opened = self.begun();
         let payload: Value = self.document_body(opened.id, ["Pending", "Pending"]);
-        let payload = EsignPayload::parse(&serde_json::to_vec(&payload).unwrap()).unwrap();
+        let payload = read_report::<EsignOutcome>(&serde_json::to_vec(&payload).unwrap()).unwrap();
         let response_url = Some(HttpUrl::parse(response_url, Schemes::HttpAndHttps).unwrap());
         let opened = EsignTerms { header: opened, reference: None, response_url };
-        let flow = FlowState::ESign(EsignFlow::Pending(EsignPending::new(opened, &payload.signer_info)));
+        let flow = FlowState::ESign(EsignFlow::Pending(EsignPending::new(opened, payload.signers())));
         OpenFlow { flow, payload: Some(payload), until: self.clock.now() + INVITED + WINDOW, idempotency: None }
     }
 

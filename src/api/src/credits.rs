@@ -4,52 +4,12 @@
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
-use sakshi_domain::credits::LedgerEntry;
 use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
-use sakshi_store::{Page, PageRequest};
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::error::ApiError;
 use sakshi_web::query::{Query, page_of};
-use serde::Serialize;
-
-/// What a client has left.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct Balance {
-    /// Credits; a verification costs one.
-    balance: u64,
-}
-
-impl Balance {
-    /// The answer.
-    #[must_use]
-    pub fn answer(balance: u64) -> HttpResponse {
-        HttpResponse::Ok().json(Self { balance })
-    }
-}
-
-/// One page of a ledger, oldest entry first.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct Statement {
-    /// The page, from 1.
-    page: u32,
-    /// Entries of a full page.
-    page_size: u32,
-    /// Entries on all pages.
-    total: u64,
-    /// The entries.
-    #[schema(value_type = Vec<super::schema::StatementEntry>)]
-    entries: Vec<LedgerEntry>,
-}
-
-impl Statement {
-    /// The answer.
-    #[must_use]
-    pub fn answer(page: PageRequest, found: Page<LedgerEntry>) -> HttpResponse {
-        let PageRequest { page, page_size } = page;
-        HttpResponse::Ok().json(Self { page, page_size, total: found.total, entries: found.items })
-    }
-}
+use sakshi_wire::credits::{Balance, Statement};
 
 /// Tells how many credits the client has left; all its apps draw on them.
 ///
@@ -63,7 +23,7 @@ impl Statement {
 pub async fn balance(Authenticated(caller): Authenticated, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     Query::of(request.query_string()).finish()?;
     let balance = service.store.balance(caller.client).await?.ok_or(ServiceError::NotFound("client"))?;
-    Ok(Balance::answer(balance))
+    Ok(HttpResponse::Ok().json(Balance { balance }))
 }
 
 /// Lists every movement of the client's credits, oldest first.
@@ -84,5 +44,5 @@ pub async fn statement(
 ) -> Result<HttpResponse, ApiError> {
     let page = page_of(request.query_string())?;
     let found = service.store.statement(caller.client, page).await?;
-    Ok(Statement::answer(page, found))
+    Ok(HttpResponse::Ok().json(Statement::new(page.page, page.page_size, found.total, found.items)))
 }

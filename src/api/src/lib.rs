@@ -4,17 +4,12 @@
 
 pub mod credits;
 pub mod events;
-pub mod flow_requests;
-pub mod flow_schema;
 pub mod flows;
 pub mod openapi;
 pub mod ovse;
 pub mod pan;
 pub mod polls;
-pub mod requests;
 mod routes;
-pub mod schema;
-pub mod webhook_schema;
 pub mod webhook_urls;
 
 pub use self::routes::ROUTES;

@@ -6,9 +6,6 @@
 
 use actix_web::web::Data;
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
-use sakshi_domain::pan::{PanDraft, PanQuery, PanRefusal, PanStatus};
-use sakshi_domain::payload::envelope::Answer;
-use sakshi_domain::request_id::RequestId;
 use sakshi_outbound::upstream::pan;
 use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
@@ -16,11 +13,8 @@ use sakshi_web::authenticated::AuthenticatedWith;
 use sakshi_web::body::Body;
 use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
-use sakshi_web::fields::{Fields, text};
 use sakshi_web::rate_limit::RateLimits;
-
-use crate::requests::PanRequest;
-use crate::schema::PanAnswer;
+use sakshi_wire::pan::{PanAnswer, PanRequest};
 
 /// Verifies a PAN. That it is not known is an answer, with `status` `not_found`.
 ///
@@ -45,38 +39,11 @@ pub async fn verify(
 ) -> Result<HttpResponse, ApiError> {
     rates.init.take(&caller.app.app_id)?;
     let source = service.upstreams.pan.as_ref().ok_or(ServiceError::NotOffered)?;
-    let (query, request_id) = read(body.fields, request_id(&request))?;
+    let asked: PanRequest = body.sent.request(service.rules.urls.at(service.clock.now()))?;
+    let request_id = asked.request_id.clone().unwrap_or_else(|| request_id(&request));
+    let query = asked.query().map_err(|_| ServiceError::MalformedPan)?;
     request.extensions_mut().insert(request_id.clone());
     let result = pan::verify(source, &query).await.map_err(ServiceError::Source)?;
     metrics::counter!("sakshi_pan_verifications_total", "status" => result.status.as_str()).increment(1);
-    Ok(HttpResponse::Ok().json(Answer::ok(message(result.status), &request_id, result)))
-}
-
-const fn message(status: PanStatus) -> &'static str {
-    match status {
-        PanStatus::Valid => "PAN verified",
-        PanStatus::Invalid => "PAN is not in use",
-        PanStatus::NotFound => "PAN not found",
-    }
-}
-
-/// Reads what a client asks for.
-///
-/// # Errors
-/// Every field that is not acceptable, at once; then a PAN that is none.
-fn read(mut fields: Fields, minted: RequestId) -> Result<(PanQuery, RequestId), ApiError> {
-    let draft = PanDraft {
-        pan: fields.text("pan"),
-        consent: fields.text("consent"),
-        consent_text: fields.text("consent_text"),
-        name_as_per_pan: fields.text("name_as_per_pan"),
-        date_of_birth: fields.text("date_of_birth"),
-    };
-    let request_id = fields.optional("request_id", text(RequestId::parse)).unwrap_or(minted);
-    let query = match draft.check() {
-        Ok(query) => Some(Ok(query)),
-        Err(PanRefusal::Malformed) => Some(Err(ApiError::Service(ServiceError::MalformedPan))),
-        Err(PanRefusal::Invalid(invalid)) => fields.agreed(Err(invalid)),
-    };
-    Ok((fields.finish(query)??, request_id))
+    Ok(HttpResponse::Ok().json(PanAnswer::new(request_id, result)))
 }

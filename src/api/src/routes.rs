@@ -2,7 +2,7 @@
 
 use actix_web::{HttpResponse, web};
 use sakshi_web::routing::{Audience, Row, row};
-use serde_json::json;
+use sakshi_wire::refusal::Pong;
 
 use super::events::{create, patch, read, registrations};
 use super::flows::{doclocker, esign, estamp, wealth};
@@ -40,7 +40,7 @@ pub const ROUTES: &[Row] = &[
 
 /// Says that the service is there; asks nobody else.
 #[utoipa::path(get, path = "/api/ping", tag = "Service",
-    responses((status = 200, body = super::schema::Pong, description = "The service is there.")))]
+    responses((status = 200, body = Pong, description = "The service is there.")))]
 pub(crate) async fn ping() -> HttpResponse {
-    HttpResponse::Ok().json(json!({ "success": true, "message": "pong" }))
+    HttpResponse::Ok().json(Pong { success: true, message: "pong".into() })
 }

@@ -9,7 +9,6 @@ pub mod callback_address;
 pub mod claims;
 mod encoding;
 pub mod intent;
-mod json;
 pub mod launch;
 pub mod qr;
 pub mod sdjwt;

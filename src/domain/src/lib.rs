@@ -17,7 +17,6 @@ pub mod invalid;
 pub mod language;
 pub mod limits;
 pub mod pan;
-pub mod payload;
 pub mod profile;
 pub mod request_id;
 pub mod tenancy;

@@ -6,15 +6,15 @@ use sakshi_domain::tenancy::Client;
 use sakshi_web::body::Body;
 use sakshi_web::error::ApiError;
 use sakshi_web::query::page_of;
+use sakshi_wire::operator::CreateClientRequest;
 use serde_json::json;
 
 use super::bearer::Operator;
-use super::fields;
 
 pub(super) async fn create(operator: Operator, body: Body) -> Result<HttpResponse, ApiError> {
     let Operator(deps) = operator;
-    let name = fields::name(body)?;
-    let client = Client { client_id: ClientId::generate(), name, created_at: deps.clock.now() };
+    let asked: CreateClientRequest = body.sent.request(deps.urls.at(deps.clock.now()))?;
+    let client = Client { client_id: ClientId::generate(), name: asked.name.0.0, created_at: deps.clock.now() };
     let id = client.client_id.clone();
     deps.store.create_client(client).await?;
     tracing::info!(client.id = %id, "client created");

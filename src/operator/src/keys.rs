@@ -3,18 +3,13 @@
 
 use actix_web::{HttpResponse, web};
 use sakshi_domain::ids::{ClientId, KeyId};
-use sakshi_domain::invalid::Invalid;
-use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::ApiKeyRecord;
-use sakshi_domain::time::Timestamp;
 use sakshi_service::api_key::ApiKey;
 use sakshi_service::error::ServiceError;
 use sakshi_store::Store;
 use sakshi_web::body::Body;
 use sakshi_web::error::ApiError;
-use sakshi_web::fields::{Fields, Problem, whole};
-use sakshi_web::json::Json;
-use sakshi_web::terms::timestamp;
+use sakshi_wire::operator::{IssueKeyRequest, RotateKeyRequest};
 use serde_json::json;
 use std::time::Duration;
 
@@ -23,46 +18,20 @@ use super::fields;
 
 /// How long the old key works on after a rotation that does not say.
 const OVERLAP_DEFAULT_S: u64 = 24 * 3_600;
-/// The longest overlap: a year.
-const OVERLAP_MAX_S: u64 = 366 * 24 * 3_600;
-/// What is said to a list of environments that names none.
-const SOME_ENVIRONMENTS: &str = "must be an array that names some of sandbox, stage and production; leave it out for all";
-
-/// Reads what a new key is to be.
-fn fresh(mut fields: Fields, client_id: ClientId, now: Timestamp) -> Result<ApiKeyRecord, ApiError> {
-    let label = fields.optional("label", fields::label).unwrap_or_default();
-    let environments = fields.optional("environments", environments).unwrap_or_default();
-    let expires_at = fields.optional("expires_at", |value| {
-        let end = timestamp(value)?;
-        if end > now { Ok(end) } else { Err("must be in the future".into()) }
-    });
-    let key_id = KeyId::generate();
-    fields.finish(Some(ApiKeyRecord { key_id, client_id, label, environments, created_at: now, expires_at, revoked_at: None }))
-}
-
-/// Where a key works. A list that names nothing is refused: it would mean everywhere to the one who
-/// reads it here, and nowhere to the one who wrote it.
-fn environments(value: &Json) -> Result<Vec<Profile>, Problem> {
-    let Json::List(words) = value else { return Err(SOME_ENVIRONMENTS.into()) };
-    if words.is_empty() {
-        return Err(SOME_ENVIRONMENTS.into());
-    }
-    let mut invalid = Invalid::none();
-    let mut environments = Vec::new();
-    for (index, word) in words.iter().enumerate() {
-        // What is no text names no environment either, as the empty one does not.
-        let word = if let Json::Text(word) = word { word } else { "" };
-        if let Some(profile) = invalid.check(&format!("environments[{index}]"), word.parse::<Profile>()) {
-            environments.push(profile);
-        }
-    }
-    invalid.or_ok()?;
-    Ok(environments)
-}
-
 pub(super) async fn issue(operator: Operator, path: web::Path<String>, body: Body) -> Result<HttpResponse, ApiError> {
     let Operator(deps) = operator;
-    let record = fresh(body.fields, fields::id(&path, "client")?, deps.clock.now())?;
+    let client_id: ClientId = fields::id(&path, "client")?;
+    let now = deps.clock.now();
+    let IssueKeyRequest { label, environments, expires_at } = body.sent.request(deps.urls.at(now))?;
+    let record = ApiKeyRecord {
+        key_id: KeyId::generate(),
+        client_id,
+        label: label.map(|label| label.0.0).unwrap_or_default(),
+        environments: environments.unwrap_or_default().0,
+        created_at: now,
+        expires_at,
+        revoked_at: None,
+    };
     let (id, key) = store_fresh(deps.store.as_ref(), record).await?;
     tracing::info!(key.id = %id, "key issued");
     Ok(HttpResponse::Ok().json(json!({ "key_id": id, "api_key": key.reveal() })))
@@ -93,10 +62,9 @@ pub(super) async fn revoke(operator: Operator, path: web::Path<String>) -> Resul
 /// client without a good key.
 pub(super) async fn rotate(operator: Operator, path: web::Path<String>, body: Body) -> Result<HttpResponse, ApiError> {
     let Operator(deps) = operator;
-    let mut fields = body.fields;
-    let overlap = fields.optional("overlap_s", whole(0..=OVERLAP_MAX_S)).unwrap_or(OVERLAP_DEFAULT_S);
-    fields.finish(Some(()))?;
     let now = deps.clock.now();
+    let asked: RotateKeyRequest = body.sent.request(deps.urls.at(now))?;
+    let overlap = asked.overlap_s.map_or(OVERLAP_DEFAULT_S, |overlap| overlap.0);
     let id: KeyId = fields::id(&path, "key")?;
     let old = deps.store.retire_key(id.clone(), None, None).await?.ok_or(ServiceError::NotFound("key"))?;
     if old.revoked_at.is_some() || old.expires_at.is_some_and(|end| end <= now) {

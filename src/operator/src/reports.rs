@@ -6,7 +6,6 @@
 use actix_web::web::{self, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::flow::report_kind::ReportKind;
-use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::limits::{REPORT_ARRIVAL_MAX, REPORT_BYTES_MAX};
 use sakshi_service::error::ServiceError;
 use sakshi_store::ReportFlowOutcome;
@@ -14,6 +13,7 @@ use sakshi_web::body::check_json;
 use sakshi_web::body_reader::{BodyReader, ReceivedBody, declared_length};
 use sakshi_web::budget::{Owner, OwnerPath};
 use sakshi_web::error::ApiError;
+use sakshi_wire::reports::FlowReport;
 use serde_json::json;
 
 use super::bearer::Connector;

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use sakshi_domain::flow::report_kind::ReportKind;
-use sakshi_domain::flow::reported::FlowReport;
+use sakshi_wire::reports::FlowReport;
 
 const INTERFACE: &str = include_str!("../README.md");
 

@@ -2,21 +2,23 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failure here is a failed test")]
 
+mod parsed;
 mod receiver;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use parsed::parsed;
 use receiver::{PLENTY, read_request, receiver};
 use sakshi_domain::flow::header::FlowHeader;
-use sakshi_domain::flow::request::doclocker::DocLockerDraft;
-use sakshi_domain::flow::request::esign::{DocumentDraft, EsignDraft, OpenedEsign, SignerDraft};
-use sakshi_domain::flow::request::estamp::{EStampDraft, FileDraft, SignatoryDraft};
-use sakshi_domain::flow::request::wealth::WealthDraft;
-use sakshi_domain::pan::PanDraft;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
 use sakshi_outbound::upstream::{Upstream, UpstreamClient, UpstreamError, UpstreamOptions, doclocker, esign, estamp, pan, wealth};
+use sakshi_wire::doclocker::DocLockerInitRequest;
+use sakshi_wire::esign::{EsignRequest, OpenedEsign};
+use sakshi_wire::estamp::EStampInitRequest;
+use sakshi_wire::pan::PanRequest;
+use sakshi_wire::wealth::WealthConsentRequest;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
@@ -25,8 +27,17 @@ use url::Url;
 const FLOW: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 const TOKEN: &str = "a-token-of-the-upstreams-own";
 
-fn some(text: &str) -> Option<String> {
-    Some(text.to_owned())
+fn locker(kind: &str) -> DocLockerInitRequest {
+    parsed(&json!({ "docs": [kind], "consent": "Y", "consent_text": "I agree." }))
+}
+
+fn stamp() -> EStampInitRequest {
+    parsed(&json!({ "apiType": "PhysicalEStamp", "document": { "documentName": "lease.pdf", "base64FileData": "QUJD" },
+        "signatoriesInfo": [{ "name": "Asha", "emailID": "a@example.com", "signType": "wet" }] }))
+}
+
+fn consent() -> WealthConsentRequest {
+    parsed(&json!({ "consent": "Y", "consent_text": "I agree." }))
 }
 
 fn opened() -> FlowHeader {
@@ -40,18 +51,14 @@ fn opened() -> FlowHeader {
 }
 
 fn document(signers: usize) -> OpenedEsign {
-    let signer = |index: usize| SignerDraft {
-        signer_name: Some(format!("Signer {index}")),
-        signer_ref_id: (index == 0).then(|| "borrower".to_owned()),
-        invitation_expire_time_stamp: some("1970-01-02T00:00:00Z"),
+    let signer = |index: usize| {
+        json!({ "signerName": format!("Signer {index}"), "signerRefId": (index == 0).then_some("borrower"),
+            "invitationExpireTimeStamp": "1970-01-02T00:00:00Z" })
     };
-    let draft = EsignDraft {
-        document_info: Some(DocumentDraft { name: some("Loan"), content: Some("QUJD".into()) }),
-        signer_info: Some((0..signers).map(signer).collect()),
-        response_url: None,
-        document_reference_id: some("loan-7"),
-    };
-    draft.check(|_| Err("is not asked for"), Timestamp::from_millis(0)).unwrap().open(opened())
+    let signers: Vec<Value> = (0..signers).map(signer).collect();
+    let document = json!({ "name": "Loan", "content": "QUJD" });
+    let body = json!({ "documentInfo": document, "signerInfo": signers, "documentReferenceId": "loan-7" });
+    parsed::<EsignRequest>(&body).open(opened())
 }
 
 fn upstream(url: &str, total_timeout: Duration) -> Upstream {
@@ -143,9 +150,8 @@ async fn every_signer_gets_one_page_or_the_answer_is_none() {
 
 #[tokio::test]
 async fn an_order_of_locker_documents_says_which_and_that_the_person_agreed() {
-    let draft = DocLockerDraft { docs: Some(vec!["driving_licence".into()]), consent: some("Y"), consent_text: some("I agree.") };
     let (upstream, seen) = answering(ok(r#"{"requestUrl": "https://locker.example/c"}"#)).await;
-    let page = doclocker::order(&upstream, &opened(), &draft.check().unwrap()).await.unwrap();
+    let page = doclocker::order(&upstream, &opened(), &locker("driving_licence")).await.unwrap();
     assert_eq!(page.as_str(), "https://locker.example/c");
     let expected = json!({ "transactionId": FLOW, "app_id": "app_1", "request_id": "req-1", "docs": ["driving_licence"],
         "consent_text": "I agree." });
@@ -154,13 +160,8 @@ async fn an_order_of_locker_documents_says_which_and_that_the_person_agreed() {
 
 #[tokio::test]
 async fn an_order_of_an_e_stamp_says_its_kind_its_document_and_its_signatories() {
-    let draft = EStampDraft {
-        api_type: some("PhysicalEStamp"),
-        document: Some(FileDraft { document_name: some("lease.pdf"), file_data: Some("QUJD".into()) }),
-        signatories_info: Some(vec![SignatoryDraft { name: some("Asha"), email_id: some("a@example.com"), sign_type: some("wet") }]),
-    };
     let (upstream, seen) = answering(ok("{}")).await;
-    estamp::order(&upstream, &opened(), draft.check().unwrap()).await.unwrap();
+    estamp::order(&upstream, &opened(), stamp()).await.unwrap();
     let expected = json!({ "eStampId": FLOW, "app_id": "app_1", "request_id": "req-1", "apiType": "PhysicalEStamp",
         "document": { "documentName": "lease.pdf", "base64FileData": "QUJD" },
         "signatoriesInfo": [{ "name": "Asha", "emailID": "a@example.com", "signType": "wet" }] });
@@ -169,16 +170,15 @@ async fn an_order_of_an_e_stamp_says_its_kind_its_document_and_its_signatories()
 
 #[tokio::test]
 async fn an_order_of_a_consent_is_answered_with_a_handle_and_maybe_a_page() {
-    let request = || WealthDraft { consent: some("Y"), consent_text: some("I agree.") }.check().unwrap();
     let (upstream, seen) = answering(ok(r#"{"consentHandle": "h-1", "requestUrl": "https://wealth.example/c"}"#)).await;
-    let asked = wealth::order(&upstream, &opened(), &request().consent).await.unwrap();
+    let asked = wealth::order(&upstream, &opened(), &consent().consent.0).await.unwrap();
     assert_eq!((asked.handle.as_str(), asked.page.unwrap().as_str()), ("h-1", "https://wealth.example/c"));
     assert_eq!(sent(&seen), json!({ "uniqueIdentifier": FLOW, "app_id": "app_1", "request_id": "req-1", "consent_text": "I agree." }));
     let (upstream, _) = answering(ok(r#"{"consentHandle": "h-1"}"#)).await;
-    assert_eq!(wealth::order(&upstream, &opened(), &request().consent).await.unwrap().page, None);
+    assert_eq!(wealth::order(&upstream, &opened(), &consent().consent.0).await.unwrap().page, None);
     for handle in ["", "two words", &"h".repeat(129)] {
         let (upstream, _) = answering(ok(&json!({ "consentHandle": handle }).to_string())).await;
-        assert!(matches!(wealth::order(&upstream, &opened(), &request().consent).await, Err(UpstreamError::Unreadable(_))), "{handle}");
+        assert!(matches!(wealth::order(&upstream, &opened(), &consent().consent.0).await, Err(UpstreamError::Unreadable(_))), "{handle}");
     }
 }
 
@@ -202,8 +202,7 @@ async fn whatever_is_not_a_readable_200_takes_no_order_and_is_not_asked_again() 
         (String::new(), UpstreamError::Unreachable),
     ] {
         let (upstream, seen) = answering(answer).await;
-        let draft = DocLockerDraft { docs: Some(vec!["x".into()]), consent: some("Y"), consent_text: some("I agree.") };
-        let refused = doclocker::order(&upstream, &opened(), &draft.check().unwrap()).await.unwrap_err();
+        let refused = doclocker::order(&upstream, &opened(), &locker("x")).await.unwrap_err();
         assert_eq!((refused, seen.lock().unwrap().len()), (expected, 1));
     }
 }
@@ -216,18 +215,13 @@ async fn orders_answered(answer: &[u8]) -> [Result<(), UpstreamError>; 5] {
     let signed = at.map_or_else(|| answer.to_vec(), |at| [&answer[..at], id.as_bytes(), &answer[at + 2..]].concat());
     let (signing, _) = answering(ok_bytes(&signed)).await;
     let (other, seen) = answering(ok_bytes(answer)).await;
-    let locker = DocLockerDraft { docs: Some(vec!["x".into()]), consent: some("Y"), consent_text: some("I agree.") }.check().unwrap();
-    let signatory = SignatoryDraft { name: some("Asha"), email_id: some("a@example.com"), sign_type: some("wet") };
-    let document = FileDraft { document_name: some("lease.pdf"), file_data: Some("QUJD".into()) };
-    let stamp = EStampDraft { api_type: some("PhysicalEStamp"), document: Some(document), signatories_info: Some(vec![signatory]) };
-    let consent = WealthDraft { consent: some("Y"), consent_text: some("I agree.") }.check().unwrap().consent;
-    let asked = PanDraft { pan: some("ABCPE1234F"), consent: some("Y"), consent_text: some("I agree."), ..PanDraft::default() };
+    let asked: PanRequest = parsed(&json!({ "pan": "ABCPE1234F", "consent": "Y", "consent_text": "I agree." }));
     let became = [
         esign::order(&signing, &opened(), one.document, &one.latest).await.map(drop),
-        doclocker::order(&other, &opened(), &locker).await.map(drop),
-        estamp::order(&other, &opened(), stamp.check().unwrap()).await,
-        wealth::order(&other, &opened(), &consent).await.map(drop),
-        pan::verify(&other, &asked.check().unwrap()).await.map(drop),
+        doclocker::order(&other, &opened(), &locker("x")).await.map(drop),
+        estamp::order(&other, &opened(), stamp()).await,
+        wealth::order(&other, &opened(), &consent().consent.0).await.map(drop),
+        pan::verify(&other, &asked.query().unwrap()).await.map(drop),
     ];
     assert_eq!(seen.lock().unwrap().len(), 4, "each is sent once");
     became

@@ -2,32 +2,29 @@
 
 #![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
 
+mod parsed;
 mod receiver;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use parsed::parsed;
 use receiver::{PLENTY, read_request, receiver};
-use sakshi_domain::pan::{PanDraft, PanQuery, PanResult};
+use sakshi_domain::pan::PanQuery;
 use sakshi_outbound::upstream::{UpstreamClient, UpstreamError, UpstreamOptions, pan};
+use sakshi_wire::pan::{PanData, PanRequest};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use url::Url;
 
 fn query(name: Option<&str>, date_of_birth: Option<&str>) -> PanQuery {
-    let text = |text: &str| Some(text.to_owned());
-    let draft = PanDraft {
-        pan: text("abcpe1234f"),
-        consent: text("Y"),
-        consent_text: text("I agree."),
-        name_as_per_pan: name.and_then(text),
-        date_of_birth: date_of_birth.and_then(text),
-    };
-    draft.check().unwrap()
+    let body =
+        json!({ "pan": "abcpe1234f", "consent": "Y", "consent_text": "I agree.", "name_as_per_pan": name, "date_of_birth": date_of_birth });
+    parsed::<PanRequest>(&body).query().unwrap()
 }
 
 /// The result when a source answers with `answer`, and the question that it received.
-async fn asked(query: PanQuery, answer: String, patience: Duration) -> (Result<PanResult, UpstreamError>, Value) {
+async fn asked(query: PanQuery, answer: String, patience: Duration) -> (Result<PanData, UpstreamError>, Value) {
     let seen = Arc::new(Mutex::new(Value::Null));
     let kept = Arc::clone(&seen);
     let address = receiver(move |mut stream| {

@@ -133,7 +133,6 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sakshi_api::ovse::init;
     use sakshi_domain::channel::AndroidApp;
     use sakshi_domain::claims::Claim;
     use sakshi_domain::event::{EventName, MaxGuests};
@@ -141,7 +140,8 @@ mod tests {
     use sakshi_domain::request_id::RequestId;
     use sakshi_domain::transaction::OptionalTerms;
     use sakshi_service::url_policy::UrlPolicy;
-    use sakshi_web::fields::Fields;
+    use sakshi_wire::ovse::InitRequest;
+    use sakshi_wire::{Sent, UrlRules as _};
 
     use super::*;
 
@@ -171,7 +171,9 @@ mod tests {
                 extras,
             };
             let body = init_body(&terms).to_string();
-            let read = init::read(Fields::of(body.as_bytes()).unwrap(), terms.request_id.clone(), addresses).unwrap();
+            let sent = Sent::read(body.as_bytes()).unwrap();
+            let read: InitRequest = sent.request(addresses.at(Timestamp::from_millis(0))).unwrap();
+            let read = read.terms(terms.request_id.clone());
             assert_eq!(read, terms, "{body}");
         }
     }

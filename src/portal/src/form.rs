@@ -16,9 +16,9 @@ use sakshi_service::idempotency::{IdempotentRequest, scope};
 use sakshi_service::service::Service;
 use sakshi_web::body::read_bounded;
 use sakshi_web::error::ApiError;
-use sakshi_web::fields::Fields;
-use sakshi_web::json::Json;
 use sakshi_web::same_site::refuse_cross_site;
+use sakshi_wire::Sent;
+use sakshi_wire::json::Json;
 use url::form_urlencoded;
 
 use super::error::PortalError;
@@ -99,7 +99,7 @@ impl Form {
     }
 
     /// As the fields of a request. What is not of this shape is in them as well, to be refused.
-    pub(super) fn fields(&self, shape: &[(&str, Kind)]) -> Fields {
+    pub(super) fn sent(&self, shape: &[(&str, Kind)]) -> Sent {
         let mut members: Vec<(String, Json)> = Vec::new();
         for (name, text) in self.pairs.iter().filter(|(name, _)| name != ONCE) {
             let kind = shape.iter().find(|(known, _)| known == name).map_or(Kind::Text, |(_, kind)| *kind);
@@ -109,7 +109,7 @@ impl Form {
                 members.push((name.clone(), value));
             }
         }
-        Fields::given(members)
+        Sent::given(members)
     }
 
     /// The request as one that is carried out once, however often it is sent.
@@ -157,7 +157,7 @@ impl Kind {
             _ if text.is_empty() => None,
             Self::Text | Self::Removable => Some(as_it_is()),
             Self::Words => Some(Json::List(vec![as_it_is()])),
-            Self::Whole => Some(text.parse().map_or_else(|_| as_it_is(), Json::Whole)),
+            Self::Whole => Some(text.parse::<i64>().map_or_else(|_| as_it_is(), |number| Json::Number(number.into()))),
             Self::Moment => Some(Json::Text(match text.len() {
                 16 => format!("{text}:00Z"),
                 19 => format!("{text}Z"),
@@ -241,8 +241,10 @@ impl FromRequest for Submitted {
 
 #[cfg(test)]
 mod tests {
-    use sakshi_web::fields::{flag, string};
-    use sakshi_web::terms::{claims, max_guests, timestamp};
+    use sakshi_domain::time::Timestamp;
+    use sakshi_service::url_policy::UrlPolicy;
+    use sakshi_wire::Body;
+    use sakshi_wire::events::{CreateEventRequest, PatchEventRequest};
 
     use super::*;
 
@@ -258,25 +260,25 @@ mod tests {
         Form::read(text.as_bytes())
     }
 
+    fn asked<B: Body>(form: &Form) -> Result<B, ApiError> {
+        let now = Timestamp::parse_rfc3339("2026-12-01T00:00:00Z").unwrap();
+        Ok(form.sent(SHAPE).request(UrlPolicy::PUBLIC.at(now))?)
+    }
+
     #[test]
     fn a_form_is_read_as_the_fields_of_a_request() {
-        let form = form("claims=name&max_guests=+12+&claims=dob&expires_at=2026-12-31T18%3A30&is_active=false&webhook_url=&name=&once=x");
-        let mut fields = form.fields(SHAPE);
-        assert_eq!(fields.required("claims", claims).unwrap().iter().count(), 2);
-        assert_eq!(fields.required("max_guests", max_guests).unwrap().get(), 12);
-        assert_eq!(fields.required("expires_at", timestamp).unwrap().to_string(), "2026-12-31T18:30:00.000Z");
-        assert_eq!(fields.required("is_active", flag), Some(false));
-        assert_eq!(fields.replaced("webhook_url", string), Some(None));
-        assert!(fields.finish(Some(())).is_ok(), "what is empty is left out");
+        let event = form("claims=name&max_guests=+12+&claims=dob&expires_at=2026-12-31T18%3A30&name=Fair&webhook_url=+&once=x");
+        let event: CreateEventRequest = asked(&event).unwrap();
+        assert_eq!((event.claims.iter().count(), event.max_guests.get()), (2, 12));
+        assert_eq!(event.expires_at.to_string(), "2026-12-31T18:30:00.000Z");
+        let patch: PatchEventRequest = asked(&form("is_active=false&webhook_url=&name=&once=x")).unwrap();
+        assert_eq!((patch.is_active.0, patch.webhook_url.0, patch.name.0), (Some(false), Some(None), None), "what is empty is left out");
     }
 
     #[test]
     fn what_is_wrong_stands_beside_its_field_in_the_sentences_of_the_api() {
-        let sent = form("claims=name&claims=shoe&max_guests=many&expires_at=soon&colour=red");
-        let mut fields = sent.fields(SHAPE);
-        let (_, _, _) =
-            (fields.required("claims", claims), fields.required("max_guests", max_guests), fields.required("expires_at", timestamp));
-        let error = fields.finish(Some(())).unwrap_err();
+        let sent = form("name=Fair&claims=name&claims=shoe&max_guests=many&expires_at=soon&colour=red");
+        let error = asked::<CreateEventRequest>(&sent).unwrap_err();
         let (status, sent) = sent.refused(error).unwrap();
         assert_eq!(status, 400);
         assert!(sent.problem("claims").unwrap().starts_with("is not a known claim"));

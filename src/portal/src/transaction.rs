@@ -9,13 +9,13 @@ use sakshi_actors::View;
 use sakshi_api::ovse::result::finished;
 use sakshi_domain::channel::Channel;
 use sakshi_domain::ids::TxnId;
-use sakshi_domain::payload::PendingStub;
 use sakshi_domain::transaction::{Outcome, Pending, VerifiedClaims};
 use sakshi_pages::picture::Picture;
 use sakshi_pages::time_left::{TimeLeft, clock_face};
 use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
 use sakshi_web::error::ApiError;
+use sakshi_wire::ovse::OvsePending;
 use serde_json::Value;
 
 use super::curl::{Command, Curl};
@@ -137,7 +137,7 @@ fn waiting(service: &Service, pending: &Pending) -> Result<Stage, ApiError> {
         Channel::Android(_) => Way::Link { address: authority.links.android_native(&intent), system: "Android" },
         Channel::Ios => Way::Link { address: authority.links.ios(&intent), system: "iOS" },
     };
-    let stub = serde_json::to_string(&PendingStub(pending.id)).map_err(ApiError::internal)?;
+    let stub = serde_json::to_string(&OvsePending::of(pending.id)).map_err(ApiError::internal)?;
     Ok(Stage::Waiting {
         left: TimeLeft::of(pending, now),
         until: clock_face(pending.expires_at),

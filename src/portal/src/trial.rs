@@ -15,7 +15,7 @@ use sakshi_service::transactions::{OPERATION, open_transaction};
 use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
-use serde::Deserialize;
+use sakshi_wire::ovse::{InitRequest, InitResponse};
 
 use super::error::PortalError;
 use super::form::{Form, Kind, Submitted, once};
@@ -147,13 +147,6 @@ pub async fn show(visitor: Visitor, service: Data<Service>) -> Result<HttpRespon
     shown(StatusCode::OK, &visitor, Form::filled(&usual), &service).await
 }
 
-/// What is read again of the answer to an init.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Opened {
-    txn_id: TxnId,
-}
-
 /// Opens the transaction, which costs a credit, and leads to it.
 ///
 /// # Errors
@@ -177,11 +170,12 @@ pub async fn open(
 async fn opened(visitor: &Visitor, form: &Form, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<TxnId, ApiError> {
     let caller = &visitor.caller;
     rates.init.take(&caller.app.app_id)?;
-    let terms = init::read(form.fields(SHAPE), request_id(request), service.rules.urls)?;
+    let asked: InitRequest = form.sent(SHAPE).request(service.rules.urls.at(service.clock.now()))?;
+    let terms = asked.terms(request_id(request));
     let answered =
         open_transaction(service, caller.clone(), terms, form.once(caller, OPERATION), |pending, now| init::answer(service, pending, now))
             .await?;
-    let opened: Opened = serde_json::from_slice(answered.json()).map_err(ApiError::internal)?;
+    let opened: InitResponse = serde_json::from_slice(answered.json()).map_err(ApiError::internal)?;
     Ok(opened.txn_id)
 }
 

@@ -86,13 +86,13 @@ pub async fn set(submitted: Submitted, service: Data<Service>) -> Result<HttpRes
     let Submitted { visitor, mut form } = submitted;
     let removes = form.take("remove").is_some();
     let shape: &[(&str, Kind)] = if removes { &[("webhookUrl", Kind::Removable)] } else { &[] };
-    let fields = if removes {
+    let sent = if removes {
         let api_type = form.value("apiType").to_owned();
-        Form::filled(&[("apiType", &api_type), ("webhookUrl", "")]).fields(shape)
+        Form::filled(&[("apiType", &api_type), ("webhookUrl", "")]).sent(shape)
     } else {
-        form.fields(shape)
+        form.sent(shape)
     };
-    match change(&service, &visitor.caller.app.app_id, fields).await {
+    match change(&service, &visitor.caller.app.app_id, sent).await {
         Ok(_) => Ok(see("/portal/webhooks?done=1")),
         Err(error) => {
             let (status, form) = form.refused(error)?;

@@ -7,7 +7,6 @@ use sakshi_actors::{ByteBounds, DispatchBounds, Escalation, Flows, Handles, Tree
 use sakshi_api::polls::Polls;
 use sakshi_authority::callback_address::CallbackAddressError;
 use sakshi_domain::credits::CreditMove;
-use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::profile::Profile;
 use sakshi_operator::{CreditDesk, FlowDesk, InternalDeps};
@@ -23,6 +22,7 @@ use sakshi_web::budget::{CpuBudget, MemoryBudgets};
 use sakshi_web::error::ApiError;
 use sakshi_web::listener::{Listener, ListenerConfig};
 use sakshi_web::rate_limit::{RateLimit, RateLimits};
+use sakshi_wire::reports::FlowReport;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;

@@ -5,9 +5,9 @@
 
 use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::header::FlowHeader;
-use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::request_id::RequestId;
 use sakshi_store::{OpenFlow, OpenFlowOutcome};
+use sakshi_wire::esign::EsignOutcome;
 use serde::Serialize;
 
 use crate::authentication::Caller;
@@ -21,7 +21,7 @@ pub struct Ordered<A> {
     /// The flow from now on.
     pub flow: FlowState,
     /// Of a document to be signed: what polls show until there is a report.
-    pub payload: Option<EsignPayload>,
+    pub payload: Option<EsignOutcome>,
     /// What the caller is told.
     pub answer: A,
 }

@@ -1,7 +1,9 @@
 //! Which URLs clients may give: where webhooks go, and where a person's browser goes afterwards.
 
 use sakshi_domain::http_url::{HttpUrl, Schemes, WebhookUrl};
+use sakshi_domain::time::Timestamp;
 use sakshi_outbound::guard::AddressPolicy;
+use sakshi_wire::{Context, UrlRules};
 
 /// The URLs that clients may give.
 #[derive(Clone, Copy, Debug)]
@@ -16,20 +18,21 @@ impl UrlPolicy {
     /// What production accepts: https, and no webhook to an internal address.
     pub const PUBLIC: Self = Self { schemes: Schemes::HttpsOnly, targets: AddressPolicy { allow_private: false } };
 
-    /// Where a person's browser goes afterwards.
-    ///
-    /// # Errors
-    /// What such a URL must look like.
-    pub fn page(self, text: &str) -> Result<HttpUrl, &'static str> {
+    /// What requests are read with that are sent at this moment.
+    #[must_use]
+    pub const fn at(&self, now: Timestamp) -> Context<'_> {
+        Context { urls: self, now }
+    }
+}
+
+impl UrlRules for UrlPolicy {
+    fn page(&self, text: &str) -> Result<HttpUrl, &'static str> {
         HttpUrl::parse(text, self.schemes)
     }
 
-    /// Where a webhook goes. A host written as an address, or `localhost`, is judged here; any other
-    /// name when it is resolved at the moment of sending.
-    ///
-    /// # Errors
-    /// What such a URL must look like.
-    pub fn webhook(self, text: &str) -> Result<WebhookUrl, &'static str> {
+    /// A host written as an address, or `localhost`, is judged here; any other name when it is
+    /// resolved at the moment of sending.
+    fn webhook(&self, text: &str) -> Result<WebhookUrl, &'static str> {
         let refusal = "must not name a loopback, private, link-local or otherwise internal address";
         HttpUrl::parse_if(text, self.schemes, |url| self.targets.permits_host(url), refusal)
     }

@@ -1,4 +1,4 @@
-//! JSON bodies: checks the media type and bounds size and time of arrival. [`super::fields`] reads what is in them.
+//! JSON bodies: checks the media type and bounds size and time of arrival. The wire crate reads what is in them.
 
 use actix_web::dev::Payload;
 use actix_web::http::header::{self, HeaderMap};
@@ -6,12 +6,14 @@ use actix_web::web::{Bytes, Data};
 use actix_web::{FromRequest, HttpRequest, web};
 use futures_util::future::LocalBoxFuture;
 use futures_util::{StreamExt as _, stream};
-use sakshi_domain::limits::{BODY_PROGRESS_WINDOW, SMALL_BODY_ARRIVAL_MAX};
+use sakshi_domain::invalid::Invalid;
+use sakshi_domain::limits::{BODY_PROGRESS_WINDOW, BODY_VALUES_MAX, SMALL_BODY_ARRIVAL_MAX};
+use sakshi_wire::json::{JsonError, JsonRefusal};
+use sakshi_wire::{NotRead, Sent};
 use tokio::time::timeout;
 
 use super::body_reader::{BodyError, BodyReader, declared_length};
 use super::error::ApiError;
-use super::fields::Fields;
 use crate::budget::{MemoryBudgets, OwnerPath};
 use crate::rate_limit::sender;
 
@@ -25,8 +27,8 @@ const LIMIT_DEFAULT: usize = 64 * 1_024;
 /// A JSON object, and the bytes that it was read from.
 #[derive(Debug)]
 pub struct Body {
-    /// Its fields, taken out one by one.
-    pub fields: Fields,
+    /// The object, to be read as a request.
+    pub sent: Sent,
     /// The bytes as received.
     pub bytes: Bytes,
 }
@@ -42,8 +44,23 @@ impl FromRequest for Body {
         Box::pin(async move {
             media_type?;
             let bytes = payload.await?;
-            Ok(Self { fields: Fields::of(&bytes)?, bytes })
+            Ok(Self { sent: Sent::read(&bytes)?, bytes })
         })
+    }
+}
+
+/// What cannot be read as a request at all.
+impl From<NotRead> for ApiError {
+    fn from(refusal: NotRead) -> Self {
+        match refusal {
+            NotRead::NoObject => Invalid::one("body", "must be a JSON object").into(),
+            NotRead::Json(JsonError { refusal: JsonRefusal::TooManyValues, .. }) => {
+                Self::MalformedBody(format!("The body must hold at most {BODY_VALUES_MAX} values."))
+            }
+            NotRead::Json(JsonError { line, column, .. }) => {
+                Self::MalformedBody(format!("The body is not JSON, or is nested too deeply: line {line}, column {column}."))
+            }
+        }
     }
 }
 
@@ -112,7 +129,7 @@ mod tests {
         let json =
             |text: &'static str| TestRequest::post().insert_header(("content-type", "Application/JSON; charset=utf-8")).set_payload(text);
         let body = extract(json("{}")).await.unwrap();
-        assert!(body.fields.finish(Some(())).is_ok() && &body.bytes[..] == b"{}");
+        assert!(&body.bytes[..] == b"{}");
         assert!(matches!(extract(TestRequest::post().set_payload("{}")).await, Err(ApiError::UnsupportedMediaType(_))));
         let zipped = json("{}").insert_header(("content-encoding", "gzip"));
         assert!(matches!(extract(zipped).await, Err(ApiError::UnsupportedMediaType(_))));

@@ -10,12 +10,13 @@ use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{HttpResponse, ResponseError};
 use sakshi_actors::AskError;
 use sakshi_domain::event::EventRefusal;
-use sakshi_domain::invalid::{FieldError, Invalid};
+use sakshi_domain::invalid::Invalid;
 use sakshi_domain::request_id::RequestId;
 use sakshi_outbound::upstream::UpstreamError;
 use sakshi_service::error::ServiceError;
 use sakshi_store::StoreError;
-use serde::Serialize;
+use sakshi_wire::RefusalStatus;
+use sakshi_wire::refusal::Refusal;
 
 /// Carries the request id in both directions.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -222,16 +223,16 @@ impl ApiError {
         if let Ok(id) = HeaderValue::from_str(id.as_str()) {
             response.insert_header((X_REQUEST_ID, id));
         }
-        response.json(ErrorBody {
+        response.json(Refusal {
             success: false,
-            error: row.status.canonical_reason().unwrap_or("Error"),
-            message: &row.message,
-            code: row.code,
-            status_code: row.status.as_u16(),
-            error_id: id,
+            error: row.status.canonical_reason().unwrap_or("Error").into(),
+            message: row.message.into_owned().into(),
+            code: row.code.into(),
+            status_code: RefusalStatus(row.status.as_u16()),
+            error_id: id.clone(),
             errors: match self {
-                Self::Service(ServiceError::Invalid(invalid)) => invalid.fields(),
-                _ => &[],
+                Self::Service(ServiceError::Invalid(invalid)) => invalid.fields().to_vec(),
+                _ => Vec::new(),
             },
         })
     }
@@ -252,20 +253,6 @@ impl ApiError {
             _ => Self::internal(format!("a bare {status} left a handler")),
         }
     }
-}
-
-/// The body of every error.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ErrorBody<'a> {
-    success: bool,
-    error: &'a str,
-    message: &'a str,
-    code: &'a str,
-    status_code: u16,
-    error_id: &'a RequestId,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    errors: &'a [FieldError],
 }
 
 impl std::fmt::Display for ApiError {

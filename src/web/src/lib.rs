@@ -11,10 +11,8 @@ pub mod body_reader;
 pub mod budget;
 pub mod edge;
 pub mod error;
-pub mod fields;
 pub mod html;
 pub mod idempotency;
-pub mod json;
 pub mod listener;
 pub mod query;
 pub mod rate_limit;
@@ -22,7 +20,6 @@ mod response_body;
 pub mod routing;
 pub mod same_site;
 pub mod static_file;
-pub mod terms;
 mod unread_body;
 
 #[cfg(test)]

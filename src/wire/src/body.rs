@@ -101,6 +101,15 @@ pub(crate) fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
+/// The schema of one of several bodies.
+pub(crate) fn one_of<const N: usize>(about: &str, bodies: [(Value, &str); N]) -> Value {
+    let described = bodies.map(|(mut schema, about)| {
+        schema["description"] = text_of(about).into();
+        schema
+    });
+    json!({ "description": text_of(about), "oneOf": described.as_slice() })
+}
+
 /// Whether serde leaves a field of a request out.
 pub(crate) fn is_absent<T: Describe>(field: &T) -> bool {
     field.is_absent()
@@ -176,6 +185,40 @@ macro_rules! define {
     };
 }
 
+/// Declares an answer that is one of several bodies.
+macro_rules! alternatives {
+    (
+        $(#[doc = $about:literal])+
+        pub enum $name:ident {
+            $($(#[doc = $doc:literal])+ $variant:ident($type:ty),)+
+        }
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Debug, ::serde::Serialize, ::serde::Deserialize)]
+        #[serde(untagged)]
+        pub enum $name {
+            $($(#[doc = $doc])+ $variant($type),)+
+        }
+
+        impl $crate::body::Describe for $name {
+            fn schema() -> ::serde_json::Value {
+                $crate::body::reference(stringify!($name))
+            }
+
+            fn collect(schemas: &mut $crate::body::Schemas) {
+                let schema = $crate::body::one_of(
+                    concat!($($about, "\n"),+),
+                    [$((<$type as $crate::body::Describe>::schema(), concat!($($doc, "\n"),+))),+],
+                );
+                schemas.insert(stringify!($name).to_owned(), schema);
+                $(<$type as $crate::body::Describe>::collect(schemas);)+
+            }
+        }
+
+        $crate::body::openapi! { $name }
+    };
+}
+
 /// Lets utoipa refer to a described type by its name.
 macro_rules! openapi {
     ($name:ident) => {
@@ -224,7 +267,7 @@ macro_rules! readable {
     };
 }
 
-pub(crate) use {body, define, json_name, openapi, readable};
+pub(crate) use {alternatives, body, define, json_name, openapi, readable};
 
 type OpenApiSchema = utoipa::openapi::RefOr<utoipa::openapi::schema::Schema>;
 

@@ -1,7 +1,14 @@
-//! Documents that are signed upstream (specification, "eSign payload").
+//! Documents that are signed upstream (specification, "eSign payload"): the request, its answer, the
+//! webhook and the poll.
 
+use std::collections::BTreeSet;
+
+use sakshi_domain::flow::esign::{EsignFlow, EsignPending as PendingFlow, EsignReport, EsignTerms, SignerState};
 use sakshi_domain::flow::file::Base64File;
-use sakshi_domain::flow::request::esign::{EsignRequest as Order, Invited, SourceDocument as Document};
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::header::FlowHeader;
+use sakshi_domain::flow::statuses::SigningStatus;
+use sakshi_domain::flow::text::{ForeignId, Text};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::limits::{CLIENT_REFERENCE_CHARS_MAX, INVITATION_DEFAULT, INVITATION_MAX, LABEL_CHARS_MAX, SIGNERS_MAX};
 use sakshi_domain::request_id::RequestId;
@@ -9,9 +16,10 @@ use sakshi_domain::time::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::body::{Describe, Field, body};
+use crate::body::{Describe, Field, alternatives, body};
 use crate::fields::{Form, Place};
 use crate::json::Json;
+use crate::page_url::PageUrl;
 use crate::text::{Bounded, List};
 
 body! { request
@@ -55,23 +63,41 @@ body! { request
     }
 }
 
+/// A flow at its beginning.
+#[derive(Debug, PartialEq)]
+pub struct OpenedEsign {
+    /// The flow.
+    pub flow: EsignFlow,
+    /// How the document stands, which polls show until there is a report.
+    pub latest: EsignOutcome,
+    /// The document for the upstream.
+    pub document: SourceDocument,
+}
+
 impl EsignRequest {
-    /// The checked request, and its correlation id if it names one.
+    /// Opens the flow; every signer gets an id.
     #[must_use]
-    pub fn order(self) -> (Order, Option<RequestId>) {
-        let SourceDocument { name, content } = self.document_info;
-        let invited = |signer: SignerToInvite| Invited {
-            name: signer.signer_name.0,
-            reference: signer.signer_ref_id.map(|reference| reference.0),
-            until: signer.invitation_expire_time_stamp.0,
+    pub fn open(self, header: FlowHeader) -> OpenedEsign {
+        let reference = self.document_reference_id.map(|reference| reference.0);
+        let invite = |signer: SignerToInvite| EsignSigner {
+            signer_id: ForeignId::mint(),
+            signer_ref_id: signer.signer_ref_id.map(|reference| reference.0),
+            signer_status: SigningStatus::Pending,
+            signer_name: signer.signer_name.0,
+            invitation_expire_time_stamp: signer.invitation_expire_time_stamp.0,
+            reject_reason: None,
+            national_id_audit_info: None,
         };
-        let order = Order {
-            document: Document { name: name.0, content },
-            signers: self.signer_info.0.into_iter().map(invited).collect(),
-            reference: self.document_reference_id.map(|reference| reference.0),
-            response_url: self.response_url,
+        let latest = EsignOutcome {
+            document_id: header.id,
+            document_reference_id: reference.clone(),
+            content: None,
+            document_status: SigningStatus::Pending,
+            signer_info: List(self.signer_info.0.into_iter().map(invite).collect()),
         };
-        (order, self.request_id)
+        let terms = EsignTerms { header, reference, response_url: self.response_url };
+        let flow = EsignFlow::Pending(PendingFlow::new(terms, latest.signers()));
+        OpenedEsign { flow, latest, document: self.document_info }
     }
 }
 
@@ -99,5 +125,223 @@ impl Describe for InvitationEnd {
 
     fn schema() -> Value {
         json!({ "type": ["string", "null"], "format": "date-time" })
+    }
+}
+
+body! { answer
+    /// A document that waits for its signers.
+    pub struct EsignResponse {
+        /// Identifies the document.
+        document_id as "documentId": FlowId,
+        /// As given; null when it was not.
+        document_reference_id as "documentReferenceId": Option<Text>,
+        /// The signers in the order of signing.
+        signer_info as "signerInfo": Vec<InvitedSigner>,
+    }
+}
+
+body! { answer
+    /// Somebody who is invited to sign.
+    pub struct InvitedSigner {
+        /// Identifies the signer in webhooks and polls.
+        signer_id as "signerId": ForeignId,
+        /// As given; null when it was not.
+        signer_ref_id as "signerRefId": Option<Text>,
+        /// Where the signer signs. Whoever has it may, so give it to nobody else.
+        signing_url as "signingUrl": PageUrl,
+    }
+}
+
+impl EsignResponse {
+    /// The answer of a flow that was opened, with the pages of its signers in their order.
+    #[must_use]
+    pub fn new(latest: &EsignOutcome, pages: Vec<PageUrl>) -> Self {
+        let invited = |(signer, signing_url): (&EsignSigner, PageUrl)| InvitedSigner {
+            signer_id: signer.signer_id.clone(),
+            signer_ref_id: signer.signer_ref_id.clone(),
+            signing_url,
+        };
+        Self {
+            document_id: latest.document_id,
+            document_reference_id: latest.document_reference_id.clone(),
+            signer_info: latest.signer_info.iter().zip(pages).map(invited).collect(),
+        }
+    }
+}
+
+body! { report
+    /// How a document ended: the body of the webhook and of a finished poll.
+    #[derive(PartialEq)]
+    pub struct EsignOutcome {
+        /// The document; deduplicate by it.
+        document_id as "documentId": FlowId,
+        /// As given in the request.
+        document_reference_id as "documentReferenceId": Option<Text>,
+        /// The signed PDF in Base64; null unless the document is completed.
+        content: Option<Base64File>,
+        /// How it stands.
+        document_status as "documentStatus": SigningStatus,
+        /// The signers in the order of signing.
+        signer_info as "signerInfo": List<EsignSigner, 1, SIGNERS_MAX>,
+    }
+    check(fields) {
+        let is_completed = document_status == Some(SigningStatus::Completed);
+        fields.require_if(is_completed, "content", content.as_ref());
+        if document_status.is_some() && !is_completed && matches!(content, Some(Some(_))) {
+            fields.refuse("content", "must be absent or null unless documentStatus is Completed");
+        }
+        if let Some(signers) = &signer_info {
+            let follows = status_of(signers);
+            if document_status.is_some_and(|status| status != follows) {
+                fields.refuse("documentStatus", format!("must be {follows}, which follows from signerInfo"));
+            }
+            let ids: BTreeSet<&ForeignId> = signers.iter().map(|signer| &signer.signer_id).collect();
+            if ids.len() != signers.len() {
+                fields.refuse("signerInfo", "must not name a signerId twice");
+            }
+        }
+    }
+}
+
+/// How a document with these signers stands: a refusal decides over an expiry, either over a
+/// missing signature.
+fn status_of(signers: &[EsignSigner]) -> SigningStatus {
+    let any = |status: &SigningStatus| signers.iter().any(|signer| signer.signer_status == *status);
+    let deciding = [SigningStatus::Rejected, SigningStatus::Expired, SigningStatus::Pending];
+    deciding.into_iter().find(any).unwrap_or(SigningStatus::Completed)
+}
+
+body! { report
+    /// One signer.
+    #[derive(Clone, PartialEq)]
+    pub struct EsignSigner {
+        /// The signer within the document.
+        signer_id as "signerId": ForeignId,
+        /// As given in the request.
+        signer_ref_id as "signerRefId": Option<Text>,
+        /// How it stands.
+        signer_status as "signerStatus": SigningStatus,
+        /// The signer's name.
+        signer_name as "signerName": Text,
+        /// The end of the invitation.
+        invitation_expire_time_stamp as "invitationExpireTimeStamp": Timestamp,
+        /// Why the signer refused.
+        reject_reason as "rejectReason": Option<Text>,
+        /// What the national ID said of the signer; null until there is a signature.
+        national_id_audit_info as "nationalIdAuditInfo": Option<NationalIdAuditInfo>,
+    }
+    check(fields) {
+        let has_signed = signer_status == Some(SigningStatus::Completed);
+        fields.require_if(has_signed, "nationalIdAuditInfo", national_id_audit_info.as_ref());
+    }
+}
+
+body! { report
+    /// What the national ID said of a signer.
+    #[derive(Clone, PartialEq)]
+    pub struct NationalIdAuditInfo {
+        /// The name.
+        name: Text,
+        /// The postal code.
+        pincode: Text,
+        /// The state.
+        state: Text,
+        /// The year of birth.
+        year_of_birth as "yearOfBirth": Text,
+        /// The gender.
+        gender: Text,
+    }
+}
+
+impl EsignReport for EsignOutcome {
+    fn document(&self) -> FlowId {
+        self.document_id
+    }
+
+    fn reference(&mut self) -> &mut Option<Text> {
+        &mut self.document_reference_id
+    }
+
+    fn status(&self) -> SigningStatus {
+        self.document_status
+    }
+
+    fn signers(&self) -> Vec<SignerState> {
+        let state = |signer: &EsignSigner| SignerState {
+            signer: signer.signer_id.clone(),
+            status: signer.signer_status,
+            invited_until: signer.invitation_expire_time_stamp,
+        };
+        self.signer_info.iter().map(state).collect()
+    }
+
+    fn lapsed(mut self) -> Self {
+        let waiting = self.signer_info.0.iter_mut().filter(|signer| signer.signer_status == SigningStatus::Pending);
+        waiting.for_each(|signer| signer.signer_status = SigningStatus::Expired);
+        Self { content: None, document_status: SigningStatus::Expired, ..self }
+    }
+}
+
+body! { request
+    /// Which document.
+    #[derive(Clone, PartialEq)]
+    pub struct EsignStatusRequest {
+        /// As returned when the document was given.
+        document_id as "documentId": String,
+    }
+}
+
+alternatives! {
+    /// The answer to a poll: the outcome, or a stub while signatures are awaited.
+    pub enum EsignStatus {
+        /// The document has ended.
+        Outcome(EsignOutcome),
+        /// Signatures are awaited.
+        Pending(EsignPending),
+    }
+}
+
+body! { answer
+    /// The answer to a poll while signatures are awaited.
+    pub struct EsignPending {
+        /// Always true.
+        success: bool,
+        /// Always true.
+        pending: bool,
+        /// How far the document has come.
+        data: EsignPendingData,
+    }
+}
+
+body! { answer
+    /// How far a document has come.
+    pub struct EsignPendingData {
+        /// The document.
+        document_id as "documentId": FlowId,
+        /// Always true.
+        pending: bool,
+        /// As given in the request.
+        document_reference_id as "documentReferenceId": Option<Text>,
+        /// How it stands.
+        document_status as "documentStatus": SigningStatus,
+        /// The signers in the order of signing.
+        signer_info as "signerInfo": Vec<EsignSigner>,
+    }
+}
+
+impl From<EsignOutcome> for EsignStatus {
+    /// The answer while this is the latest that is known of the flow.
+    fn from(latest: EsignOutcome) -> Self {
+        if latest.document_status != SigningStatus::Pending {
+            return Self::Outcome(latest);
+        }
+        let data = EsignPendingData {
+            document_id: latest.document_id,
+            pending: true,
+            document_reference_id: latest.document_reference_id,
+            document_status: latest.document_status,
+            signer_info: latest.signer_info.0,
+        };
+        Self::Pending(EsignPending { success: true, pending: true, data })
     }
 }

@@ -1,18 +1,22 @@
-//! E-stamps of the registry and on paper (specification, "E-stamp payload").
+//! E-stamps of the registry and on paper (specification, "E-stamp payload"): the request, its answer
+//! and the webhook.
 
 use sakshi_domain::flow::api_type::ApiType;
-use sakshi_domain::flow::estamp::EStampKind;
+use sakshi_domain::flow::estamp::{EStampKind, EStampReport};
 use sakshi_domain::flow::file::Base64File;
-use sakshi_domain::flow::request::estamp::{EStampRequest, NamedSignatory as Named};
-use sakshi_domain::limits::{LABEL_CHARS_MAX, SIGNERS_MAX, TEXT_CHARS_MAX};
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::statuses::WorkflowStatus;
+use sakshi_domain::flow::text::Text;
+use sakshi_domain::limits::{DOCUMENTS_MAX, LABEL_CHARS_MAX, SIGNERS_MAX, TEXT_CHARS_MAX};
 use sakshi_domain::request_id::RequestId;
+use sakshi_domain::time::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::body::{Describe, Field, body};
 use crate::fields::Place;
 use crate::json::Json;
-use crate::text::{Bounded, List};
+use crate::text::{Bounded, List, OptionalList, StatusCode};
 
 body! { request
     /// A document to be stamped, and who signs it.
@@ -53,17 +57,6 @@ body! { request
     }
 }
 
-impl EStampInitRequest {
-    /// The checked request, and its correlation id if it names one.
-    #[must_use]
-    pub fn order(self) -> (EStampRequest, Option<RequestId>) {
-        let DocumentToStamp { document_name, file_data } = self.document;
-        let named = |NamedSignatory { name, email_id, sign_type }| Named { name: name.0, email: email_id.0.0, sign_type: sign_type.0 };
-        let signatories = self.signatories_info.0.into_iter().map(named).collect();
-        (EStampRequest { kind: self.api_type, document_name: document_name.0, document: file_data, signatories }, self.request_id)
-    }
-}
-
 impl Field for EStampKind {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         place.parsed(value, |word| {
@@ -101,5 +94,99 @@ impl Field for EmailAddress {
 impl Describe for EmailAddress {
     fn schema() -> Value {
         json!({ "type": "string", "maxLength": TEXT_CHARS_MAX })
+    }
+}
+
+body! { answer
+    /// An e-stamp that is on its way.
+    pub struct EStampResponse {
+        /// Identifies the e-stamp.
+        e_stamp_id as "eStampId": FlowId,
+    }
+}
+
+body! { report
+    /// How an e-stamp ended.
+    #[derive(PartialEq)]
+    pub struct EStampOutcome {
+        /// Whether it is completed.
+        success: bool,
+        /// An HTTP status that says the same in another way.
+        status_code as "statusCode": StatusCode,
+        /// A sentence.
+        message: Text,
+        /// The e-stamp.
+        data: EStampData,
+    }
+    check(fields) {
+        if let (Some(success), Some(data)) = (success, &data) {
+            let is_hopeful = matches!(data.workflow_status, WorkflowStatus::Completed | WorkflowStatus::Pending);
+            if success != is_hopeful {
+                fields.refuse("success", format!("must be {is_hopeful}, which follows from data.workflowStatus"));
+            }
+        }
+    }
+}
+
+body! { report
+    /// One e-stamp.
+    #[derive(PartialEq)]
+    pub struct EStampData {
+        /// The e-stamp; deduplicate by it.
+        e_stamp_id as "eStampId": FlowId,
+        /// How it stands.
+        workflow_status as "workflowStatus": WorkflowStatus,
+        /// Who signs it.
+        signatories_info as "signatoriesInfo": List<EStampSignatory, 0, SIGNERS_MAX>,
+        /// The stamped documents; at least one when it is completed.
+        file_list as "fileList": OptionalList<StampedFile, DOCUMENTS_MAX>,
+    }
+    check(fields) {
+        if workflow_status == Some(WorkflowStatus::Completed) {
+            fields.require_some("fileList", file_list.as_deref(), DOCUMENTS_MAX);
+        }
+    }
+}
+
+body! { report
+    /// One signatory.
+    #[derive(Clone, PartialEq)]
+    pub struct EStampSignatory {
+        /// The e-mail address.
+        email_id as "emailID": Text,
+        /// The name.
+        name: Text,
+        /// How it stands.
+        status: WorkflowStatus,
+        /// What was remarked.
+        remarks: Option<Text>,
+        /// How it is signed.
+        sign_type as "signType": Text,
+        /// When it was signed; null until then.
+        signed_date as "signedDate": Option<Timestamp>,
+    }
+    check(fields) {
+        fields.require_if(status == Some(WorkflowStatus::Completed), "signedDate", signed_date.as_ref());
+    }
+}
+
+body! { report
+    /// One stamped document.
+    #[derive(PartialEq)]
+    pub struct StampedFile {
+        /// Its name.
+        document_name as "documentName": Text,
+        /// Its content in Base64.
+        file_data as "base64FileData": Base64File,
+    }
+}
+
+impl EStampReport for EStampOutcome {
+    fn stamp(&self) -> FlowId {
+        self.data.e_stamp_id
+    }
+
+    fn status(&self) -> WorkflowStatus {
+        self.data.workflow_status
     }
 }

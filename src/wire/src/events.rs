@@ -1,14 +1,19 @@
 //! Events for organisers (specification, "Event").
 
+use std::sync::Arc;
+
 use sakshi_domain::claims::ClaimSet;
-use sakshi_domain::event::{EventName, EventPatch, EventTerms, MaxGuests, check_end};
+use sakshi_domain::event::{Event, EventName, EventPatch, EventStatus, EventTerms, MaxGuests, check_end};
 use sakshi_domain::http_url::WebhookUrl;
+use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::time::Timestamp;
 
+use sakshi_domain::transaction::VerifiedClaims;
+
 use crate::body::body;
 use crate::fields::Form;
-use crate::text::{Change, Replace};
+use crate::text::{Change, LanguageName, Replace};
 
 body! { request
     /// What an organiser asks for.
@@ -68,5 +73,132 @@ impl PatchEventRequest {
     pub fn patch(self) -> EventPatch {
         let Self { is_active, max_guests, expires_at, name, webhook_url } = self;
         EventPatch { is_active: is_active.0, max_guests: max_guests.0, expires_at: expires_at.0, name: name.0, webhook_url: webhook_url.0 }
+    }
+}
+
+body! { answer
+    /// The created event.
+    pub struct CreateEventResponse {
+        /// Identifies the event.
+        event_id: EventId,
+        /// To be printed as a QR code. With `/kiosk` appended it is a page for a screen at the entrance, which shows the places
+        /// left when `?places=1` follows.
+        qr_url: String,
+    }
+}
+
+body! { answer
+    /// An event as its organiser sees it.
+    pub struct EventResponse {
+        /// Identifies the event.
+        event_id: EventId,
+        /// The label shown to guests.
+        name: EventName,
+        /// `active`, `disabled`, `expired` or `at_capacity`; the first that holds of disabled, expired, at capacity.
+        status: EventStatus,
+        /// False once it was disabled.
+        is_active: bool,
+        /// The claims that each guest is asked to share.
+        claims: ClaimSet,
+        /// The language of its pages.
+        language: LanguageName,
+        /// Caps registrations, not scans.
+        max_guests: MaxGuests,
+        /// Guests verified and registered.
+        registration_count: u32,
+        /// Places left.
+        remaining: u32,
+        /// Scans so far; each cost a credit.
+        scan_count: u64,
+        /// Scans whose window passed without an answer.
+        abandoned_count: u64,
+        /// Receives one webhook per registered guest.
+        webhook_url: Option<WebhookUrl>,
+        /// To be printed as a QR code.
+        qr_url: String,
+        /// When it was created.
+        created_at: Timestamp,
+        /// When it ends.
+        expires_at: Timestamp,
+    }
+}
+
+impl EventResponse {
+    /// The event as it is at `now`, with the URL to be printed.
+    #[must_use]
+    pub fn new(event: &Event, qr_url: String, now: Timestamp) -> Self {
+        let terms = &event.terms;
+        Self {
+            event_id: event.id,
+            name: terms.name.clone(),
+            status: event.status(now),
+            is_active: terms.is_active,
+            claims: terms.claims,
+            language: LanguageName(terms.language),
+            max_guests: terms.max_guests,
+            registration_count: event.counts.registrations,
+            remaining: event.remaining(),
+            scan_count: event.counts.scans,
+            abandoned_count: event.counts.abandoned,
+            webhook_url: terms.webhook_url.clone(),
+            qr_url,
+            created_at: event.created_at,
+            expires_at: terms.expires_at,
+        }
+    }
+}
+
+body! { answer
+    /// A page of events.
+    pub struct EventsPage {
+        /// From 1.
+        page: u32,
+        /// Rows of a page.
+        page_size: u32,
+        /// Events on all pages.
+        total: u64,
+        /// Oldest first.
+        events: Vec<EventResponse>,
+    }
+}
+
+body! { answer
+    /// A page of registered guests.
+    pub struct RegistrationsPage {
+        /// The event.
+        event_id: EventId,
+        /// From 1.
+        page: u32,
+        /// Rows of a page.
+        page_size: u32,
+        /// Guests on all pages.
+        total: u64,
+        /// Oldest first; a guest's place never changes.
+        registrations: Vec<RegistrationRow>,
+        /// Path and query of the rest of the page, when it is too large for one answer; absent otherwise.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        next: Option<String>,
+    }
+}
+
+body! { answer
+    /// A registered guest.
+    pub struct RegistrationRow {
+        /// The guest's transaction.
+        txn_id: TxnId,
+        /// When the guest was verified.
+        verified_at: Timestamp,
+        /// Always true.
+        verification_passed: bool,
+        /// The claims by their credential names.
+        verified_claims: Arc<VerifiedClaims>,
+    }
+}
+
+impl RegistrationRow {
+    /// A guest who was verified.
+    #[must_use]
+    pub const fn new(txn_id: TxnId, verified_at: Timestamp, verified_claims: Arc<VerifiedClaims>) -> Self {
+        Self { txn_id, verified_at, verification_passed: true, verified_claims }
     }
 }

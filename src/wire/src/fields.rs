@@ -101,11 +101,11 @@ impl Sent {
     }
 }
 
-/// Reads a report.
+/// Reads a report, or a body that was reported and stored.
 ///
 /// # Errors
 /// Every problem by its path; `body` for the document itself.
-pub fn report<B: Body>(bytes: &[u8]) -> Result<B, Invalid> {
+pub fn read_report<B: Body>(bytes: &[u8]) -> Result<B, Invalid> {
     let refused = |sentence: String| Err(Invalid::one("body", sentence));
     if bytes.len() > REPORT_BYTES_MAX {
         return refused(format!("must be at most {REPORT_BYTES_MAX} bytes"));
@@ -217,10 +217,18 @@ impl<'c> Place<'c> {
 pub struct Fields<'c> {
     form: Form<'c>,
     members: Vec<(String, Json)>,
-    /// The fields asked for, in order; each with the name under which it was sent, if it was.
-    asked: Vec<(&'static str, Option<String>)>,
+    /// The fields asked for, in order.
+    asked: Vec<Asked>,
     /// What is wrong, each with the place of its field in that order.
     found: Vec<(usize, Problem)>,
+}
+
+/// A field that was asked for.
+struct Asked {
+    name: &'static str,
+    /// The name under which it was sent, if it was.
+    sent: Option<String>,
+    has_value: bool,
 }
 
 impl<'c> Fields<'c> {
@@ -255,27 +263,26 @@ impl<'c> Fields<'c> {
     pub(crate) fn read<T>(&mut self, name: &'static str, read: impl FnOnce(&mut Place<'c>, Option<Json>) -> Option<T>) -> Option<T> {
         let at = self.asked.len();
         let (sent, value) = self.remove(name, at).unzip();
+        let has_value = !matches!(value, None | Some(Json::Null));
         let mut place = Place { form: self.form, found: Vec::new() };
         let read = read(&mut place, value);
         let told = sent.as_deref().unwrap_or(name);
         for problem in place.found {
             self.found.push((at, Problem { path: format!("{told}{}", problem.path), ..problem }));
         }
-        self.asked.push((name, sent));
+        self.asked.push(Asked { name, sent, has_value });
         read
     }
 
-    /// Whether a field was sent, be it null.
-    #[must_use]
-    pub fn was_sent(&self, name: &str) -> bool {
-        self.asked.iter().any(|(asked, sent)| *asked == name && sent.is_some())
+    fn has_value(&self, name: &str) -> bool {
+        self.asked.iter().any(|asked| asked.name == name && asked.has_value)
     }
 
     /// Notes a problem with a field, or with a part of one as `name[2]`.
     pub fn refuse(&mut self, path: &str, sentence: impl Into<String>) {
         let (name, part) = path.split_at(path.find(['[', '.']).unwrap_or(path.len()));
-        let at = self.asked.iter().position(|(asked, _)| *asked == name).unwrap_or(self.asked.len());
-        let sent = self.asked.get(at).and_then(|(_, sent)| sent.as_deref()).unwrap_or(name);
+        let at = self.asked.iter().position(|asked| asked.name == name).unwrap_or(self.asked.len());
+        let sent = self.asked.get(at).and_then(|asked| asked.sent.as_deref()).unwrap_or(name);
         let problem = Problem { path: format!("{sent}{part}"), sentence: sentence.into() };
         self.found.push((at, problem));
     }
@@ -286,9 +293,17 @@ impl<'c> Fields<'c> {
     }
 
     /// Notes that a field is missing which must be there under this condition.
-    pub fn require_if<T>(&mut self, condition: bool, name: &'static str, read: Option<&Option<T>>) {
+    pub(crate) fn require_if<T>(&mut self, condition: bool, name: &'static str, read: Option<&Option<T>>) {
         if condition && read.is_some_and(Option::is_none) {
             self.refuse(name, "is required");
+        }
+    }
+
+    /// Notes that a list is missing or empty which must not be.
+    pub(crate) fn require_some<T>(&mut self, name: &'static str, list: Option<&Vec<T>>, most: usize) {
+        if list.is_some_and(Vec::is_empty) {
+            let sentence = if self.has_value(name) { format!("must hold 1 to {most} objects") } else { "is required".to_owned() };
+            self.refuse(name, sentence);
         }
     }
 
@@ -317,11 +332,11 @@ impl<'c> Fields<'c> {
         for (name, _) in self.members {
             let sentence = match self.form {
                 Form::Request(_) => "is not a field of this request",
-                Form::Report if self.asked.iter().any(|(asked, _)| *asked == name) => "is given twice",
+                Form::Report if self.asked.iter().any(|asked| asked.name == name) => "is given twice",
                 Form::Report => "is not a field of this report",
             };
             found.push(Problem { path: name.chars().take(NAME_CHARS_TOLD).collect(), sentence: sentence.to_owned() });
         }
-        (found, Spellings::of(self.asked))
+        (found, Spellings::of(self.asked.into_iter().map(|asked| (asked.name, asked.sent))))
     }
 }

@@ -10,10 +10,12 @@ mod body;
 mod consent;
 mod fields;
 pub mod json;
+mod page_url;
 mod spelling;
 mod text;
 mod values;
 
+pub mod credits;
 pub mod doclocker;
 pub mod esign;
 pub mod estamp;
@@ -21,14 +23,19 @@ pub mod events;
 pub mod operator;
 pub mod ovse;
 pub mod pan;
+pub mod refusal;
+pub mod reports;
 pub mod wealth;
 pub mod webhook_urls;
 
 pub use body::{Body, Describe, Field, Properties, Schemas};
 pub use consent::Consent;
-pub use fields::{Context, Fields, Form, NotRead, Place, Sent, UrlRules, report};
+pub use fields::{Context, Fields, Form, NotRead, Place, Sent, UrlRules, read_report};
+pub use page_url::PageUrl;
 pub use spelling::Spellings;
-pub use text::{Bounded, Change, Flag, Label, List, PageAddress, Replace, Whole, Words};
+pub use text::{
+    Bounded, Change, Flag, Label, LanguageName, List, OptionalList, PageAddress, RefusalStatus, Replace, StatusCode, Whole, Words,
+};
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,6 @@
-//! Single verifications: init and qr-intent (specification, "OVSE").
+//! Single verifications: init, qr-intent and its code, the webhook and the poll (specification, "OVSE").
+
+use std::collections::BTreeMap;
 
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::ClaimSet;
@@ -7,12 +9,14 @@ use sakshi_domain::ids::TxnId;
 use sakshi_domain::language::Language;
 use sakshi_domain::limits::{ANDROID_PACKAGE_CHARS_MAX, CLIENT_REFERENCE_CHARS_MAX, NAME_HINT_CHARS_MAX};
 use sakshi_domain::request_id::RequestId;
-use sakshi_domain::transaction::{OptionalTerms, Terms};
-use serde::ser::SerializeMap;
+use sakshi_domain::tenancy::KeyCase;
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::{Completed, Failure, OptionalTerms, Outcome, Terms, VerifiedClaims};
+use serde::ser::{SerializeMap, SerializeStruct};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use crate::body::{Describe, Field, Properties, body};
+use crate::body::{Describe, Field, Properties, alternatives, body};
 use crate::fields::{Fields, Place};
 use crate::json::Json;
 use crate::text::{Flag, PageAddress, Words};
@@ -117,5 +121,205 @@ body! { request
     pub struct QrIntentRequest {
         /// A pending transaction of the calling app.
         txn_id as "txnId": TxnId,
+    }
+}
+
+body! { answer
+    /// The opened transaction.
+    pub struct InitResponse {
+        /// Identifies the transaction.
+        txn_id as "txnId": TxnId,
+        /// Launches the identity app.
+        intent_jwt as "intentJwt": String,
+        /// The end of the 15-minute window.
+        expires_at as "expiresAt": Timestamp,
+        /// The verify page; channels `web` and `qr`.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        request_url as "requestUrl": Option<String>,
+        /// The Android intent URI; channel `app` on Android.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        national_id_app_uri as "nationalIdAppUri": Option<String>,
+    }
+}
+
+body! { answer
+    /// The value to draw.
+    pub struct QrIntentResponse {
+        /// `{qr_host}/getIntent?value=<digits>`.
+        qr_payload as "qrPayload": String,
+    }
+}
+
+alternatives! {
+    /// The answer to a poll: the outcome, or a stub while there is none.
+    pub enum OvseResult {
+        /// There is one.
+        Outcome(OvseOutcome),
+        /// There is none yet.
+        Pending(OvsePending),
+    }
+}
+
+body! { answer
+    /// The outcome of a verification: the body of the webhook and of a finished result.
+    pub struct OvseOutcome {
+        /// Whether the verification passed.
+        success: bool,
+        /// Always 200: the transaction ended as it should, whatever its outcome.
+        status_code as "statusCode": u16,
+        /// A sentence, or the reason of a failure.
+        message: String,
+        /// The correlation id of the request that opened the transaction.
+        request_id: RequestId,
+        /// The outcome itself.
+        data: OvseData,
+    }
+}
+
+alternatives! {
+    /// The outcome itself; a setting of the app says how its keys are spelled.
+    pub enum OvseData {
+        /// `snake_case`, the default.
+        Snake(OvseDataSnakeCase),
+        /// `camelCase`.
+        Camel(OvseDataCamelCase),
+    }
+}
+
+/// Declares the outcome itself with its keys spelled in one way.
+macro_rules! ovse_data {
+    ($about:literal $name:ident $txn:literal $passed:literal $claims:literal $at:literal $code:literal $reference:literal) => {
+        body! { answer
+            #[doc = $about]
+            pub struct $name {
+                /// The transaction; deduplicate by it.
+                txn_id as $txn: TxnId,
+                /// Always false.
+                pending: bool,
+                /// Whether the person was verified and shared every requested claim.
+                verification_passed as $passed: bool,
+                /// The claims by their names in the credential, for example `residentName`, `dob`, `gender`, `address`, `pincode`.
+                verified_claims as $claims: BTreeMap<String, Value>,
+                /// When the transaction was completed.
+                verified_at as $at: Timestamp,
+                /// The reason of a failure.
+                #[serde(skip_serializing_if = "String::is_empty", default)]
+                message: String,
+                /// The identity app's code of a failure, or `claims_missing` or `claims_malformed`.
+                #[serde(skip_serializing_if = "String::is_empty", default)]
+                error_code as $code: String,
+                /// As given at init.
+                #[serde(skip_serializing_if = "String::is_empty", default)]
+                client_reference_id as $reference: String,
+            }
+        }
+    };
+}
+
+ovse_data! { " The outcome with its keys in `snake_case`." OvseDataSnakeCase
+"txn_id" "verification_passed" "verified_claims" "verified_at" "error_code" "client_reference_id" }
+ovse_data! { " The outcome with its keys in `camelCase`." OvseDataCamelCase
+"txnId" "verificationPassed" "verifiedClaims" "verifiedAt" "errorCode" "clientReferenceId" }
+
+body! { answer
+    /// The answer to a poll while the transaction waits for the person.
+    pub struct OvsePending {
+        /// Always true.
+        success: bool,
+        /// Always true.
+        pending: bool,
+        /// Which transaction waits, in both spellings.
+        data: OvsePendingData,
+    }
+}
+
+body! { answer
+    /// Which transaction waits.
+    pub struct OvsePendingData {
+        /// The transaction.
+        camel as "txnId": TxnId,
+        /// The same.
+        txn_id: TxnId,
+        /// Always true.
+        pending: bool,
+    }
+}
+
+impl OvsePending {
+    /// The answer while this transaction waits.
+    #[must_use]
+    pub const fn of(txn_id: TxnId) -> Self {
+        Self { success: true, pending: true, data: OvsePendingData { camel: txn_id, txn_id, pending: true } }
+    }
+}
+
+/// The message of a verification that passed.
+pub const VERIFIED_MESSAGE: &str = "Verification successful";
+
+/// An [`OvseOutcome`] as it is written: of a transaction, without a copy of the claims.
+#[derive(Clone, Copy, Debug)]
+pub struct OvsePayload<'a> {
+    completed: &'a Completed,
+    spelling: KeyCase,
+}
+
+impl<'a> OvsePayload<'a> {
+    /// The payload for an app that wants its `data` keys spelled so.
+    #[must_use]
+    pub const fn new(completed: &'a Completed, spelling: KeyCase) -> Self {
+        Self { completed, spelling }
+    }
+
+    fn message(&self) -> &'a str {
+        match &self.completed.outcome {
+            Outcome::Verified(_) => VERIFIED_MESSAGE,
+            Outcome::NotVerified(failure) => &failure.message,
+        }
+    }
+}
+
+impl Serialize for OvsePayload<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut body = serializer.serialize_struct("OvsePayload", 5)?;
+        body.serialize_field("success", &self.completed.outcome.passed())?;
+        body.serialize_field("statusCode", &200)?;
+        body.serialize_field("message", self.message())?;
+        body.serialize_field("request_id", &self.completed.opened.terms.request_id)?;
+        body.serialize_field("data", &Data(*self))?;
+        body.end()
+    }
+}
+
+struct Data<'a>(OvsePayload<'a>);
+
+impl Serialize for Data<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let OvsePayload { completed, spelling } = self.0;
+        let key = |snake, camel| match spelling {
+            KeyCase::SnakeCase => snake,
+            KeyCase::CamelCase => camel,
+        };
+        let no_claims = VerifiedClaims::default();
+        let (claims, failure): (&VerifiedClaims, Option<&Failure>) = match &completed.outcome {
+            Outcome::Verified(claims) => (claims, None),
+            Outcome::NotVerified(failure) => (&no_claims, Some(failure)),
+        };
+        let mut data = serializer.serialize_map(None)?;
+        data.serialize_entry(key("txn_id", "txnId"), &completed.opened.id)?;
+        data.serialize_entry("pending", &false)?;
+        data.serialize_entry(key("verification_passed", "verificationPassed"), &completed.outcome.passed())?;
+        data.serialize_entry(key("verified_claims", "verifiedClaims"), claims)?;
+        data.serialize_entry(key("verified_at", "verifiedAt"), &completed.verified_at)?;
+        if let Some(failure) = failure {
+            data.serialize_entry("message", &failure.message)?;
+            if let Some(code) = &failure.code {
+                data.serialize_entry(key("error_code", "errorCode"), code)?;
+            }
+        }
+        let extras = completed.opened.terms.extras.as_deref();
+        if let Some(reference) = extras.and_then(|extras| extras.client_reference_id.as_ref()) {
+            data.serialize_entry(key("client_reference_id", "clientReferenceId"), reference)?;
+        }
+        data.end()
     }
 }

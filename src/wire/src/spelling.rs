@@ -9,8 +9,8 @@ pub struct Spellings(Vec<(&'static str, String)>);
 
 impl Spellings {
     /// Of fields with the names under which they were sent.
-    pub(crate) fn of(fields: Vec<(&'static str, Option<String>)>) -> Self {
-        Self(fields.into_iter().filter_map(|(name, sent)| sent.filter(|sent| sent != name).map(|sent| (name, sent))).collect())
+    pub(crate) fn of(fields: impl Iterator<Item = (&'static str, Option<String>)>) -> Self {
+        Self(fields.filter_map(|(name, sent)| sent.filter(|sent| sent != name).map(|sent| (name, sent))).collect())
     }
 
     /// The problems under the names that were sent: of each field the first one found, and of its parts none after it.

@@ -6,8 +6,9 @@ use std::ops::Deref;
 
 use sakshi_domain::flow::text::Text;
 use sakshi_domain::http_url::HttpUrl;
+use sakshi_domain::language::Language;
 use sakshi_domain::limits::{LABEL_CHARS_MAX, URL_CHARS_MAX};
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Value, json};
 
 use crate::body::{Describe, Field, Schemas};
@@ -44,10 +45,29 @@ pub struct Flag<const DEFAULT: bool>(pub bool);
 #[serde(transparent)]
 pub struct Whole<const LEAST: u64, const MOST: u64>(pub u64);
 
-/// `LEAST` to `MOST` entries of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// `LEAST` to `MOST` entries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct List<T, const LEAST: usize, const MOST: usize>(pub Vec<T>);
+
+/// Up to `MOST` entries; a report that leaves them out has none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OptionalList<T, const MOST: usize>(pub Vec<T>);
+
+/// An HTTP status, 100 to 599.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StatusCode(pub u16);
+
+/// The HTTP status of a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RefusalStatus(pub u16);
+
+/// A language, written by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LanguageName(pub Language);
 
 /// A field of a change: left out, it leaves things as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -145,7 +165,7 @@ impl<const DEFAULT: bool> Describe for Flag<DEFAULT> {
     const REQUIRED: bool = false;
 
     fn schema() -> Value {
-        json!({ "type": "boolean", "default": DEFAULT })
+        json!({ "type": ["boolean", "null"], "default": DEFAULT })
     }
 
     fn is_absent(&self) -> bool {
@@ -176,7 +196,11 @@ impl<T: Field, const LEAST: usize, const MOST: usize> Field for List<T, LEAST, M
 
 impl<T: Describe, const LEAST: usize, const MOST: usize> Describe for List<T, LEAST, MOST> {
     fn schema() -> Value {
-        json!({ "type": "array", "items": T::schema(), "minItems": LEAST, "maxItems": MOST })
+        let mut list = json!({ "type": "array", "items": T::schema(), "maxItems": MOST });
+        if LEAST > 0 {
+            list["minItems"] = LEAST.into();
+        }
+        list
     }
 
     fn collect(schemas: &mut Schemas) {
@@ -189,6 +213,74 @@ impl<T, const LEAST: usize, const MOST: usize> Deref for List<T, LEAST, MOST> {
 
     fn deref(&self) -> &Vec<T> {
         &self.0
+    }
+}
+
+impl<T: Field, const MOST: usize> Field for OptionalList<T, MOST> {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        List::<T, 0, MOST>::read(value, place).map(|list| Self(list.0))
+    }
+
+    fn absent(_: &mut Place<'_>) -> Option<Self> {
+        Some(Self(Vec::new()))
+    }
+}
+
+impl<T: Describe, const MOST: usize> Describe for OptionalList<T, MOST> {
+    fn schema() -> Value {
+        List::<T, 0, MOST>::schema()
+    }
+
+    fn collect(schemas: &mut Schemas) {
+        T::collect(schemas);
+    }
+}
+
+impl<T, const MOST: usize> Deref for OptionalList<T, MOST> {
+    type Target = Vec<T>;
+
+    fn deref(&self) -> &Vec<T> {
+        &self.0
+    }
+}
+
+impl Field for StatusCode {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        let number = if let Json::Number(number) = value { number.as_u64() } else { None };
+        let status = number.and_then(|number| u16::try_from(number).ok()).filter(|status| (100..600).contains(status));
+        place.accept(status.map(Self).ok_or("must be a whole number from 100 to 599"))
+    }
+}
+
+impl Describe for StatusCode {
+    fn schema() -> Value {
+        json!({ "type": "integer", "format": "int32", "minimum": 100, "maximum": 599 })
+    }
+}
+
+impl Describe for RefusalStatus {
+    fn schema() -> Value {
+        json!({ "type": "integer", "format": "int32", "minimum": 400, "maximum": 599 })
+    }
+}
+
+impl Describe for LanguageName {
+    fn schema() -> Value {
+        json!({ "type": "string" })
+    }
+}
+
+impl Serialize for LanguageName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for LanguageName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let known = (1..=23).filter_map(|code| Language::from_code(code).ok());
+        known.into_iter().find(|language| language.name() == name).map(Self).ok_or_else(|| de::Error::custom("is not a language"))
     }
 }
 

@@ -1,9 +1,11 @@
 //! How the values of the domain are read and described as fields of bodies.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use sakshi_domain::claims::{Claim, ClaimSet};
-use sakshi_domain::event::{EventName, MaxGuests};
+use sakshi_domain::event::{EventName, EventStatus, MaxGuests};
 use sakshi_domain::flow::dates::{Day, LocalTime};
 use sakshi_domain::flow::file::Base64File;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -14,6 +16,7 @@ use sakshi_domain::language::Language;
 use sakshi_domain::limits::{CLAIMS_MAX, EVENT_NAME_CHARS_MAX, FILE_CHARS_MAX, GUESTS_MAX, REQUEST_ID_CHARS_MAX, URL_CHARS_MAX};
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::VerifiedClaims;
 use serde_json::{Value, json};
 
 use crate::body::{Describe, Field, Schemas};
@@ -38,6 +41,7 @@ described! {
     u64: { "type": "integer", "format": "int64", "minimum": 0 }
     i64: { "type": "integer", "format": "int64" }
     String: { "type": "string" }
+    Cow<'static, str>: { "type": "string" }
     Value: {}
     TxnId: { "type": "string", "format": "uuid" }
     FlowId: { "type": "string", "format": "uuid" }
@@ -49,6 +53,9 @@ described! {
     HttpUrl: { "type": "string", "format": "uri", "maxLength": URL_CHARS_MAX }
     Timestamp: { "type": "string", "format": "date-time" }
     Day: { "type": "string", "format": "date" }
+    EventStatus: { "type": "string" }
+    Arc<VerifiedClaims>: { "type": "object", "propertyNames": { "type": "string" }, "additionalProperties": true }
+    BTreeMap<String, Value>: { "type": "object", "propertyNames": { "type": "string" }, "additionalProperties": true }
     LocalTime: { "type": "string" }
     Text: { "type": "string" }
     ForeignId: { "type": "string" }
@@ -208,6 +215,9 @@ impl<T: Describe> Describe for Option<T> {
             return json!({ "oneOf": [schema, { "type": "null" }] });
         }
         schema["type"] = json!([schema["type"], "null"]);
+        if let Some(words) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+            words.push(Value::Null);
+        }
         schema
     }
 
@@ -234,12 +244,6 @@ impl<T: Describe> Describe for Vec<T> {
 
     fn collect(schemas: &mut Schemas) {
         T::collect(schemas);
-    }
-}
-
-impl Describe for BTreeMap<String, Value> {
-    fn schema() -> Value {
-        json!({ "type": "object", "propertyNames": { "type": "string" }, "additionalProperties": {} })
     }
 }
 

@@ -1,9 +1,20 @@
-//! Wealth data: a consent, and what becomes available under it (specification, "Wealth-data … webhook").
+//! Wealth data: a consent, and what becomes available under it (specification, "Wealth-data consent
+//! webhook" and the two after it).
 
+use sakshi_domain::flow::dates::{Day, LocalTime};
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::statuses::{ConsentStatus, DataType, FiDataStatus, HistoricalStatus};
+use sakshi_domain::flow::text::{ForeignId, Text};
+use sakshi_domain::flow::wealth_consent::{ConsentReport, WealthReport};
+use sakshi_domain::flow::wealth_data::DataReport;
+use sakshi_domain::flow::wealth_historical::HistoricalReport;
+use sakshi_domain::limits::ACCOUNTS_MAX;
 use sakshi_domain::request_id::RequestId;
 
 use crate::body::body;
 use crate::consent::Consent;
+use crate::page_url::PageUrl;
+use crate::text::OptionalList;
 
 body! { request
     /// The person's consent to being asked.
@@ -14,5 +25,201 @@ body! { request
         consent: Consent,
         /// The correlation id, when it is not sent as `X-Request-ID`.
         request_id: Option<RequestId>,
+    }
+}
+
+body! { answer
+    /// A consent that the person is asked for.
+    pub struct WealthConsentResponse {
+        /// Identifies the flow.
+        unique_identifier as "uniqueIdentifier": FlowId,
+        /// What the webhooks name the consent by, besides its id.
+        consent_handle as "consentHandle": ForeignId,
+        /// Where the person decides, if the upstream has a page for it. Whoever has it may, so give it to nobody else.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        request_url as "requestUrl": Option<PageUrl>,
+    }
+}
+
+body! { report
+    /// What a wealth-data consent has moved to.
+    #[derive(PartialEq)]
+    pub struct WealthConsentChange {
+        /// As returned when the consent was asked for.
+        unique_identifier as "uniqueIdentifier": FlowId,
+        /// As returned when the consent was asked for.
+        consent_handle as "consentHandle": ForeignId,
+        /// What it has moved to.
+        status: ConsentStatus,
+        /// The consent; deduplicate by it together with `status`.
+        consent_id as "consentId": ForeignId,
+        /// From when it holds, `YYYY-MM-DD HH:MM:SS`; null when it never held.
+        consent_start_date as "consentStartDate": Option<LocalTime>,
+        /// Until when it holds; null when it never held.
+        consent_end_date as "consentEndDate": Option<LocalTime>,
+        /// The accounts that it covers.
+        accounts: OptionalList<WealthAccount, ACCOUNTS_MAX>,
+        /// The session in which the person decided.
+        user_session_id as "userSessionId": Option<ForeignId>,
+    }
+    check(fields) {
+        // A consent that was declined, or not answered in time, never held and covers nothing.
+        let has_held = !matches!(status, None | Some(ConsentStatus::Rejected | ConsentStatus::Expired));
+        fields.require_if(has_held, "consentStartDate", consent_start_date.as_ref());
+        fields.require_if(has_held, "consentEndDate", consent_end_date.as_ref());
+        if let (Some(Some(start)), Some(Some(end))) = (consent_start_date, consent_end_date)
+            && end < start
+        {
+            fields.refuse("consentEndDate", "must not be before consentStartDate");
+        }
+        if has_held {
+            fields.require_some("accounts", accounts.as_deref(), ACCOUNTS_MAX);
+        }
+    }
+}
+
+body! { report
+    /// One account under a consent.
+    #[derive(Clone, PartialEq)]
+    pub struct WealthAccount {
+        /// Its id.
+        account_id as "accountId": ForeignId,
+        /// The type of financial information.
+        fi_type as "fiType": Text,
+        /// Who provides it.
+        fip_id as "fipId": ForeignId,
+        /// Its number, masked.
+        masked_account_number as "maskedAccountNumber": Text,
+    }
+}
+
+body! { report
+    /// Financial data is ready, raw or analysed, or will not be.
+    #[derive(PartialEq)]
+    pub struct WealthDataNotice {
+        /// As returned when the consent was asked for.
+        unique_identifier as "uniqueIdentifier": FlowId,
+        /// The consent under which it was fetched.
+        consent_id as "consentId": ForeignId,
+        /// As returned when the consent was asked for.
+        consent_handle as "consentHandle": ForeignId,
+        /// The session of the fetch.
+        session_id as "sessionId": Option<ForeignId>,
+        /// The account.
+        account_id as "accountId": Option<ForeignId>,
+        /// The type of financial information.
+        fi_type as "fiType": Option<Text>,
+        /// Whether the data is ready.
+        fi_data_status as "fiDataStatus": FiDataStatus,
+        /// Which of the two forms.
+        data_type as "dataType": DataType,
+        /// The kind of source, for example an account aggregator.
+        data_origin as "dataOrigin": Text,
+        /// Who provides it.
+        fip_id as "fipId": Option<ForeignId>,
+        /// A description.
+        desc: Option<Text>,
+        /// What went wrong; never null on failure.
+        err_msg as "errMsg": Option<Text>,
+        /// Where it went wrong; never null on failure.
+        err_stage as "errStage": Option<Text>,
+        /// What caused the fetch.
+        fi_request_trigger as "fiRequestTrigger": Option<Text>,
+        /// The account's number, masked.
+        masked_account_number as "maskedAccountNumber": Option<Text>,
+        /// The fetch; deduplicate by it together with `dataType`.
+        txn_id as "txnId": ForeignId,
+    }
+    check(fields) {
+        let is_ready = fi_data_status == Some(FiDataStatus::Success);
+        fields.require_if(is_ready, "sessionId", session_id.as_ref());
+        fields.require_if(is_ready, "accountId", account_id.as_ref());
+        fields.require_if(is_ready, "fiType", fi_type.as_ref());
+        fields.require_if(is_ready, "fipId", fip_id.as_ref());
+        fields.require_if(is_ready, "maskedAccountNumber", masked_account_number.as_ref());
+        let has_failed = fi_data_status == Some(FiDataStatus::Failed);
+        fields.require_if(has_failed, "errMsg", err_msg.as_ref());
+        fields.require_if(has_failed, "errStage", err_stage.as_ref());
+    }
+}
+
+body! { report
+    /// A historical fetch has completed; deduplicate by `consentId`, `accountId`, `fromDate` and `toDate`.
+    #[derive(PartialEq)]
+    pub struct WealthHistoricalNotice {
+        /// As returned when the consent was asked for.
+        unique_identifier as "uniqueIdentifier": FlowId,
+        /// The account.
+        account_id as "accountId": ForeignId,
+        /// The consent under which it was fetched.
+        consent_id as "consentId": ForeignId,
+        /// How it ended.
+        status: HistoricalStatus,
+        /// The first day.
+        from_date as "fromDate": Day,
+        /// The last day.
+        to_date as "toDate": Day,
+        /// The type of financial information.
+        fi_type as "fiType": Text,
+        /// What the other two webhooks call `consentHandle`.
+        consent_handle_id as "consentHandleId": ForeignId,
+        /// The account's number, masked.
+        masked_account_number as "maskedAccountNumber": Text,
+        /// Who provides it.
+        fip_id as "fipId": ForeignId,
+    }
+    check(fields) {
+        if let (Some(from), Some(to)) = (from_date, to_date)
+            && to < from
+        {
+            fields.refuse("toDate", "must not be before fromDate");
+        }
+    }
+}
+
+/// What all three streams report of the flow.
+macro_rules! wealth_report {
+    ($body:ident $handle:literal $field:ident) => {
+        impl WealthReport for $body {
+            const HANDLE: &'static str = $handle;
+
+            fn flow(&self) -> FlowId {
+                self.unique_identifier
+            }
+
+            fn handle(&self) -> &ForeignId {
+                &self.$field
+            }
+
+            fn consent(&self) -> &ForeignId {
+                &self.consent_id
+            }
+        }
+    };
+}
+
+wealth_report! { WealthConsentChange "consentHandle" consent_handle }
+wealth_report! { WealthDataNotice "consentHandle" consent_handle }
+wealth_report! { WealthHistoricalNotice "consentHandleId" consent_handle_id }
+
+impl ConsentReport for WealthConsentChange {
+    fn status(&self) -> ConsentStatus {
+        self.status
+    }
+}
+
+impl DataReport for WealthDataNotice {
+    fn fetch(&self) -> (&ForeignId, DataType) {
+        (&self.txn_id, self.data_type)
+    }
+}
+
+impl HistoricalReport for WealthHistoricalNotice {
+    fn account(&self) -> &ForeignId {
+        &self.account_id
+    }
+
+    fn days(&self) -> (Day, Day) {
+        (self.from_date, self.to_date)
     }
 }

@@ -45,3 +45,34 @@ impl Describe for NewReceiver {
         json!({ "type": ["string", "null"], "format": "uri", "maxLength": URL_CHARS_MAX })
     }
 }
+
+body! { answer
+    /// Where the webhooks of one API type go.
+    #[derive(Clone)]
+    pub struct WebhookSetting {
+        /// The API whose webhooks are meant.
+        api_type as "apiType": ApiType,
+        /// The URL; null when it was removed.
+        webhook_url as "webhookUrl": Option<WebhookUrl>,
+    }
+}
+
+body! { answer
+    /// What was registered or removed.
+    pub struct RegisterWebhookResponse {
+        /// Always true.
+        success: bool,
+        /// The setting from now on.
+        data: WebhookSetting,
+    }
+}
+
+body! { answer
+    /// Everything that is registered.
+    pub struct WebhookSettings {
+        /// Always true.
+        success: bool,
+        /// One entry for each API type that has a URL.
+        data: Vec<WebhookSetting>,
+    }
+}

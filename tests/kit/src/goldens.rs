@@ -4,23 +4,23 @@ use serde_json::{Value, json};
 
 use super::flow::{OpenedFlow, change};
 
-pub const ESIGN_COMPLETED: &str = include_str!("../../../src/domain/tests/golden/esign_completed.json");
-pub const ESIGN_REJECTED: &str = include_str!("../../../src/domain/tests/golden/esign_rejected.json");
-pub const ESIGN_EXPIRED: &str = include_str!("../../../src/domain/tests/golden/esign_expired.json");
-pub const ESIGN_PENDING: &str = include_str!("../../../src/domain/tests/golden/esign_poll_pending.json");
-pub const DOCLOCKER_FETCHED: &str = include_str!("../../../src/domain/tests/golden/doclocker_fetched.json");
-pub const DOCLOCKER_FAILED: &str = include_str!("../../../src/domain/tests/golden/doclocker_failed.json");
-pub const DOCLOCKER_PENDING: &str = include_str!("../../../src/domain/tests/golden/doclocker_poll_pending.json");
-pub const ESTAMP_COMPLETED: &str = include_str!("../../../src/domain/tests/golden/estamp_completed.json");
-pub const ESTAMP_REJECTED: &str = include_str!("../../../src/domain/tests/golden/estamp_rejected.json");
-pub const CONSENT_ACCEPTED: &str = include_str!("../../../src/domain/tests/golden/wealth_consent_accepted.json");
-pub const CONSENT_EXPIRING_SOON: &str = include_str!("../../../src/domain/tests/golden/wealth_consent_expiring_soon.json");
-pub const CONSENT_REJECTED: &str = include_str!("../../../src/domain/tests/golden/wealth_consent_rejected.json");
-pub const DATA_RAW: &str = include_str!("../../../src/domain/tests/golden/wealth_data_raw.json");
-pub const DATA_ANALYSED: &str = include_str!("../../../src/domain/tests/golden/wealth_data_analysed.json");
-pub const DATA_FAILED: &str = include_str!("../../../src/domain/tests/golden/wealth_data_failed.json");
-pub const HISTORICAL: &str = include_str!("../../../src/domain/tests/golden/wealth_historical.json");
-pub const PAN_VALID: &str = include_str!("../../../src/domain/tests/golden/pan_valid.json");
+pub const ESIGN_COMPLETED: &str = include_str!("../../../src/wire/tests/golden/esign_completed.json");
+pub const ESIGN_REJECTED: &str = include_str!("../../../src/wire/tests/golden/esign_rejected.json");
+pub const ESIGN_EXPIRED: &str = include_str!("../../../src/wire/tests/golden/esign_expired.json");
+pub const ESIGN_PENDING: &str = include_str!("../../../src/wire/tests/golden/esign_poll_pending.json");
+pub const DOCLOCKER_FETCHED: &str = include_str!("../../../src/wire/tests/golden/doclocker_fetched.json");
+pub const DOCLOCKER_FAILED: &str = include_str!("../../../src/wire/tests/golden/doclocker_failed.json");
+pub const DOCLOCKER_PENDING: &str = include_str!("../../../src/wire/tests/golden/doclocker_poll_pending.json");
+pub const ESTAMP_COMPLETED: &str = include_str!("../../../src/wire/tests/golden/estamp_completed.json");
+pub const ESTAMP_REJECTED: &str = include_str!("../../../src/wire/tests/golden/estamp_rejected.json");
+pub const CONSENT_ACCEPTED: &str = include_str!("../../../src/wire/tests/golden/wealth_consent_accepted.json");
+pub const CONSENT_EXPIRING_SOON: &str = include_str!("../../../src/wire/tests/golden/wealth_consent_expiring_soon.json");
+pub const CONSENT_REJECTED: &str = include_str!("../../../src/wire/tests/golden/wealth_consent_rejected.json");
+pub const DATA_RAW: &str = include_str!("../../../src/wire/tests/golden/wealth_data_raw.json");
+pub const DATA_ANALYSED: &str = include_str!("../../../src/wire/tests/golden/wealth_data_analysed.json");
+pub const DATA_FAILED: &str = include_str!("../../../src/wire/tests/golden/wealth_data_failed.json");
+pub const HISTORICAL: &str = include_str!("../../../src/wire/tests/golden/wealth_historical.json");
+pub const PAN_VALID: &str = include_str!("../../../src/wire/tests/golden/pan_valid.json");
 
 /// The members of `details` are the issuer's and have no order of ours.
 pub fn ordered_details(body: &str) -> String {

@@ -166,12 +166,12 @@ async fn every_problem_is_told_by_its_path_and_nothing_is_ordered() {
     let (status, refused) = live.post(ESIGN, &body).await;
     let told: Vec<&str> = refused["errors"].as_array().unwrap().iter().map(|problem| problem["field"].as_str().unwrap()).collect();
     let expected = [
+        "document_info.name",
+        "document_info.content",
         "document_info.colour",
         "signer_info[0].foo",
         "signer_info[1].signerName",
         "signer_info[2]",
-        "document_info.name",
-        "document_info.content",
         "signer_info[3].signerName",
         "responseUrl",
         "consent",

@@ -50,7 +50,7 @@ fn fields(refused: &Value) -> Vec<&str> {
 async fn a_known_pan_is_answered_in_the_form_of_the_webhooks() {
     let known = json!({ "status": "valid", "category": "individual", "name_match": true, "nationalid_seeding_status": "y" });
     let live = asking(Source::Says(known), PLENTY).await;
-    let golden: Value = serde_json::from_str(include_str!("../../../src/domain/tests/golden/pan_valid.json")).unwrap();
+    let golden: Value = serde_json::from_str(include_str!("../../../src/wire/tests/golden/pan_valid.json")).unwrap();
     assert_eq!(verified(&live, &request()).await, (200, golden.clone()));
     let camel = json!({ "pan": "abcpe1234f", "consent": "Y", "consentText": "I agree.", "nameAsPerPan": "Asha Rao", "dateOfBirth": null,
         "requestId": "req-1" });

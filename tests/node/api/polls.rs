@@ -6,7 +6,6 @@ use crate::store_fixture::{RESULT_TTL, StoreFixture};
 use reqwest::Method;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::flow::report_kind::ReportKind;
-use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::limits::{ANSWER_BYTES_HELD_MAX, FILE_BYTES_MAX};
 use sakshi_domain::tenancy::{App, KeyCase};
@@ -15,6 +14,7 @@ use sakshi_service::error::ServiceError;
 use sakshi_store::{Flows as _, ReportFlow, SealedPayload, Tenancy as _};
 use sakshi_web::budget::MemoryBudgets;
 use sakshi_web::error::ApiError;
+use sakshi_wire::reports::FlowReport;
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -15,10 +15,9 @@ use sakshi_store::{PageRequest, Registration, Rows, Store, Vault};
 use sakshi_web::budget::{CpuBudget, MemoryPermit, OwnerPath};
 use sakshi_web::error::ApiError;
 use sakshi_web::listener::{CloseWatch, ConnectionState};
+use sakshi_wire::events::RegistrationRow;
 use std::rc::Rc;
 use std::sync::Arc;
-
-use super::registrations::RegistrationRow;
 
 /// The guests of an event who are still to be read.
 pub struct GuestList {

@@ -7,9 +7,9 @@ use sakshi_service::service::Service;
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::error::ApiError;
 use sakshi_web::query::{Query, page_of};
-use serde::Serialize;
+use sakshi_wire::events::{EventResponse, EventsPage};
 
-use super::EventResponse;
+use super::event_response;
 
 /// One event with its counts.
 ///
@@ -30,20 +30,7 @@ pub async fn show(
 ) -> Result<HttpResponse, ApiError> {
     Query::of(request.query_string()).finish()?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
-    Ok(HttpResponse::Ok().json(EventResponse::new(&event, &service.authority, service.clock.now())))
-}
-
-/// A page of events.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct EventsPage {
-    /// From 1.
-    page: u32,
-    /// Rows of a page.
-    page_size: u32,
-    /// Events on all pages.
-    total: u64,
-    /// Oldest first.
-    events: Vec<EventResponse>,
+    Ok(HttpResponse::Ok().json(event_response(&service, &event)))
 }
 
 /// The app's events.
@@ -59,7 +46,6 @@ pub struct EventsPage {
 pub async fn list(Authenticated(caller): Authenticated, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     let page = page_of(request.query_string())?;
     let found = service.store.list_events(caller.app.app_id.clone(), page).await?;
-    let now = service.clock.now();
-    let events = found.items.iter().map(|event| EventResponse::new(event, &service.authority, now)).collect();
+    let events = found.items.iter().map(|event| event_response(&service, event)).collect();
     Ok(HttpResponse::Ok().json(EventsPage { page: page.page, page_size: page.page_size, total: found.total, events }))
 }

@@ -4,9 +4,7 @@ use actix_web::body::SizedStream;
 use actix_web::http::header::ContentType;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use sakshi_domain::ids::{EventId, TxnId};
-use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::VerifiedClaims;
+use sakshi_domain::ids::EventId;
 use sakshi_service::events::own_event;
 use sakshi_service::service::Service;
 use sakshi_store::{PageRequest, Rows};
@@ -15,52 +13,11 @@ use sakshi_web::budget::{CpuBudget, MemoryBudgets, OwnerPath, Stage};
 use sakshi_web::error::ApiError;
 use sakshi_web::listener::ConnectionState;
 use sakshi_web::query::Query;
-use serde::Serialize;
+use sakshi_wire::events::RegistrationsPage;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use super::guest_list::{Document, GuestList};
-
-/// A page of registered guests.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct RegistrationsPage {
-    /// The event.
-    #[schema(value_type = String)]
-    event_id: EventId,
-    /// From 1.
-    page: u32,
-    /// Rows of a page.
-    page_size: u32,
-    /// Guests on all pages.
-    pub(crate) total: u64,
-    /// Oldest first; a guest's place never changes.
-    pub(crate) registrations: Vec<RegistrationRow>,
-    /// Path and query of the rest of the page, when it is too large for one answer; absent otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
-}
-
-/// A registered guest.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct RegistrationRow {
-    /// The guest's transaction.
-    #[schema(value_type = String)]
-    pub txn_id: TxnId,
-    /// When the guest was verified.
-    #[schema(value_type = String, format = DateTime)]
-    pub verified_at: Timestamp,
-    /// Always true.
-    verification_passed: bool,
-    /// The claims by their credential names.
-    #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
-    pub verified_claims: Arc<VerifiedClaims>,
-}
-
-impl RegistrationRow {
-    pub(super) const fn new(txn_id: TxnId, verified_at: Timestamp, verified_claims: Arc<VerifiedClaims>) -> Self {
-        Self { txn_id, verified_at, verification_passed: true, verified_claims }
-    }
-}
 
 /// The registered guests of an event.
 ///

@@ -4,14 +4,16 @@
 use actix_web::HttpRequest;
 use actix_web::web::{Data, Payload};
 use sakshi_domain::limits::{FILE_REQUEST_ARRIVAL_MAX, FILE_REQUEST_BYTES_MAX};
+use sakshi_domain::time::Timestamp;
 use sakshi_service::authentication::Caller;
 use sakshi_service::idempotency::IdempotentRequest;
+use sakshi_service::url_policy::UrlPolicy;
 use sakshi_web::body::check_json;
 use sakshi_web::body_reader::{BodyReader, ReceivedBody, declared_length};
 use sakshi_web::budget::{CpuBudget, MemoryBudgets, MemoryPermit, OwnerPath};
 use sakshi_web::error::ApiError;
-use sakshi_web::fields::Fields;
 use sakshi_web::idempotency;
+use sakshi_wire::{Body, Sent};
 
 /// What was read out of such a body, and its share of the memory budget.
 pub(super) struct WithFile<T> {
@@ -27,11 +29,11 @@ pub(super) type Budgets = (Data<MemoryBudgets>, Data<CpuBudget>);
 ///
 /// # Errors
 /// 400, 408, 413, 415; 503 when the memory budget is used up.
-pub(super) async fn receive<T: Send + 'static>(
+pub(super) async fn receive<T: Body + Send + 'static>(
     (request, payload): (&HttpRequest, Payload),
     (budgets, caller): (&Budgets, &Caller),
     operation: &'static str,
-    read: impl FnOnce(Fields) -> Result<T, ApiError> + Send + 'static,
+    (urls, now): (UrlPolicy, Timestamp),
 ) -> Result<WithFile<T>, ApiError> {
     check_json(request.headers())?;
     let key = idempotency::key(request, caller)?;
@@ -44,7 +46,7 @@ pub(super) async fn receive<T: Send + 'static>(
     permit.pin()?;
     let reading = cpu.run(owners, move || {
         let once = key.map(|key| IdempotentRequest::new(key, operation, &bytes));
-        read(Fields::of(&bytes)?).map(|request| (request, once))
+        Ok::<_, ApiError>((Sent::read(&bytes)?.request(urls.at(now))?, once))
     });
     let (request, once) = reading.await??;
     Ok(WithFile { request, once, _permit: permit })

@@ -5,7 +5,6 @@
 //! under its `Idempotency-Key` in the step that opens. An order whose flow was never opened concerns
 //! nobody: its reports find no flow.
 
-mod asked;
 pub mod doclocker;
 pub mod esign;
 pub mod estamp;

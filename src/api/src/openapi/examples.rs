@@ -4,15 +4,15 @@ use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
 use sakshi_domain::language::Language;
-use sakshi_domain::pan::{Pan, PanResult, PanStatus, SeedingStatus};
-use sakshi_domain::payload::envelope::Answer;
-use sakshi_domain::payload::{OvsePayload, PendingStub};
+use sakshi_domain::pan::{Pan, PanStatus, SeedingStatus};
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::KeyCase;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, Completed, Failure, OptionalTerms, Outcome, Pending, Terms, VerifiedClaims};
 use sakshi_service::error::ServiceError;
 use sakshi_web::error::ApiError;
+use sakshi_wire::ovse::{OvsePayload, OvsePending};
+use sakshi_wire::pan::{PanAnswer, PanData};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -45,7 +45,7 @@ pub(super) fn attach(document: &mut Value) {
         { "seq": 2, "kind": "debit", "amount": 1, "balance_after": 999, "reference": TXN, "at": times[1] },
     ]);
     let mut polled = outcomes();
-    polled["pending"] = named("Nobody has consented yet.", json!(PendingStub(TxnId::from_uuid(TXN))));
+    polled["pending"] = named("Nobody has consented yet.", json!(OvsePending::of(TxnId::from_uuid(TXN))));
 
     let mut put = |path: &str, method: &str, place: &[&str], key: &str, value: Value| {
         let mut at = &mut document["paths"][path][method];
@@ -102,17 +102,17 @@ fn pan_answers() -> Value {
     // The number is well-formed, as a test holds.
     let Ok(pan) = Pan::parse("ABCPE1234F") else { return Value::Null };
     let request_id = RequestId::parse("order-42-try-1").unwrap_or_else(|_| RequestId::mint());
-    let unknown = PanResult::not_found(pan.clone());
-    let known = PanResult {
+    let unknown = PanData::not_found(pan.clone());
+    let known = PanData {
         status: PanStatus::Valid,
         category: pan.category(),
         name_as_per_pan_match: Some(true),
         nationalid_seeding_status: Some(SeedingStatus::Linked),
         ..unknown.clone()
     };
-    let named = |summary: &str, message, result| json!({ "summary": summary, "value": Answer::ok(message, &request_id, result) });
-    json!({ "valid": named("It is in use, and the name is the one on record.", "PAN verified", known),
-        "not_found": named("The source does not know it.", "PAN not found", unknown) })
+    let named = |summary: &str, data| json!({ "summary": summary, "value": PanAnswer::new(request_id.clone(), data) });
+    json!({ "valid": named("It is in use, and the name is the one on record.", known),
+        "not_found": named("The source does not know it.", unknown) })
 }
 
 fn completed(outcome: Outcome) -> Completed {

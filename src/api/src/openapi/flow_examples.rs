@@ -2,13 +2,12 @@
 //! what their webhooks carry.
 
 use sakshi_domain::flow::flow_id::FlowId;
-use sakshi_domain::payload::doclocker::DocLockerPayload;
-use sakshi_domain::payload::esign::EsignPayload;
-use sakshi_domain::payload::estamp::EStampPayload;
-use sakshi_domain::payload::poll::{DocLockerPoll, EsignPoll};
-use sakshi_domain::payload::wealth_consent::WealthConsentPayload;
-use sakshi_domain::payload::wealth_data::WealthDataPayload;
-use sakshi_domain::payload::wealth_historical::WealthHistoricalPayload;
+use sakshi_wire::doclocker::{DocLockerDetails, DocLockerOutcome};
+use sakshi_wire::esign::{EsignOutcome, EsignStatus};
+use sakshi_wire::estamp::EStampOutcome;
+use sakshi_wire::wealth::{WealthConsentChange, WealthDataNotice, WealthHistoricalNotice};
+use sakshi_wire::{Body, read_report};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 const ID: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
@@ -82,7 +81,7 @@ pub(super) fn doclocker_outcomes() -> Value {
 /// The same, and one that waits.
 pub(super) fn doclocker_polls() -> Value {
     let mut polls = doclocker_outcomes();
-    let nothing = ID.parse().map_or(Value::Null, |id: FlowId| json!(DocLockerPoll::of(id, None)));
+    let nothing = ID.parse().map_or(Value::Null, |id: FlowId| json!(DocLockerDetails::of(id, None)));
     polls["pending"] = named("Nothing has come yet.", &nothing);
     polls
 }
@@ -94,8 +93,7 @@ pub(super) fn estamp_outcomes() -> Value {
         "signatoriesInfo": [{ "emailID": "asha@client.example", "name": "Asha Rao", "status": "Completed", "remarks": null,
             "signType": "electronic", "signedDate": "2026-01-31T09:30:00.000Z" }],
     } });
-    let payload = EStampPayload::parse(body.to_string().as_bytes());
-    json!({ "completed": named("Stamped and signed.", &payload.map_or(Value::Null, |payload| json!(payload))) })
+    json!({ "completed": named("Stamped and signed.", &written::<EStampOutcome>(&body)) })
 }
 
 /// A consent that was given.
@@ -104,8 +102,7 @@ pub(super) fn wealth_consents() -> Value {
     let body = json!({ "uniqueIdentifier": ID, "consentHandle": "handle-1", "status": "Accepted", "consentId": "consent-1",
         "consentStartDate": "2026-01-31 09:30:00", "consentEndDate": "2027-01-31 09:30:00", "accounts": [account],
         "userSessionId": "session-1" });
-    let payload = WealthConsentPayload::parse(body.to_string().as_bytes());
-    json!({ "accepted": named("The person agreed.", &payload.map_or(Value::Null, |payload| json!(payload))) })
+    json!({ "accepted": named("The person agreed.", &written::<WealthConsentChange>(&body)) })
 }
 
 /// Data that is ready, and data that could not be had.
@@ -117,7 +114,7 @@ pub(super) fn wealth_data() -> Value {
             "dataType": "RAW", "dataOrigin": "ACCOUNT_AGGREGATOR", "fipId": there("example-bank"), "desc": there("Twelve months"),
             "errMsg": failed.then_some("The provider did not answer"), "errStage": failed.then_some("FI_REQUEST"),
             "fiRequestTrigger": there("CONSENT"), "maskedAccountNumber": there("XX1234"), "txnId": "fetch-1" });
-        WealthDataPayload::parse(body.to_string().as_bytes()).map_or(Value::Null, |payload| json!(payload))
+        written::<WealthDataNotice>(&body)
     };
     json!({ "ready": named("Raw data is ready.", &notice(false)), "failed": named("There is none.", &notice(true)) })
 }
@@ -127,8 +124,7 @@ pub(super) fn wealth_historical() -> Value {
     let body = json!({ "uniqueIdentifier": ID, "accountId": "account-1", "consentId": "consent-1", "fipId": "example-funds",
         "status": "HISTORICAL_DATA_FETCH_PARTIAL_SUCCESS", "fromDate": "2020-04-01", "toDate": "2026-01-31", "fiType": "MUTUAL_FUNDS",
         "consentHandleId": "handle-1", "maskedAccountNumber": "XX5678" });
-    let payload = WealthHistoricalPayload::parse(body.to_string().as_bytes());
-    json!({ "partly": named("A part could be had.", &payload.map_or(Value::Null, |payload| json!(payload))) })
+    json!({ "partly": named("A part could be had.", &written::<WealthHistoricalNotice>(&body)) })
 }
 
 fn named(summary: &str, value: &Value) -> Value {
@@ -136,6 +132,10 @@ fn named(summary: &str, value: &Value) -> Value {
 }
 
 /// What is not read as a payload becomes null, which fits no schema: a test finds it.
+fn written<B: Body + Serialize>(body: &Value) -> Value {
+    read_report::<B>(body.to_string().as_bytes()).map_or(Value::Null, |payload| json!(payload))
+}
+
 fn esign(status: &str) -> Value {
     let signed = status == "Completed";
     let audit = json!({ "name": "Asha Rao", "pincode": "560000", "state": "Karnataka", "yearOfBirth": "1990", "gender": "F" });
@@ -147,8 +147,8 @@ fn esign(status: &str) -> Value {
             "rejectReason": (status == "Rejected").then_some("The amount is wrong."),
         }],
     });
-    let payload = EsignPayload::parse(body.to_string().as_bytes());
-    payload.map_or(Value::Null, |payload| json!(EsignPoll::of(&payload)))
+    let payload = read_report::<EsignOutcome>(body.to_string().as_bytes());
+    payload.map_or(Value::Null, |payload| json!(EsignStatus::from(payload)))
 }
 
 fn fetched() -> Value {
@@ -164,6 +164,6 @@ fn fetched() -> Value {
 }
 
 fn doclocker(body: &Value) -> Value {
-    let payload = DocLockerPayload::parse(body.to_string().as_bytes());
-    payload.map_or(Value::Null, |payload| json!(DocLockerPoll::of(payload.data.transaction_id, Some(&payload))))
+    let payload = read_report::<DocLockerOutcome>(body.to_string().as_bytes());
+    payload.map_or(Value::Null, |payload| json!(DocLockerDetails::of(payload.data.transaction_id, Some(payload))))
 }

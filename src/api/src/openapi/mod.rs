@@ -14,10 +14,13 @@ use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::web::Data;
 use sakshi_domain::limits::IDEMPOTENCY_KEY_CHARS_MAX;
 use sakshi_web::api_document::ApiDocument;
+use sakshi_wire::estamp::EStampOutcome;
+use sakshi_wire::refusal::Refusal;
+use sakshi_wire::wealth::{WealthConsentChange, WealthDataNotice, WealthHistoricalNotice};
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-use crate::{credits, events, flows, ovse, pan, polls, routes, schema, webhook_schema, webhook_urls};
+use crate::{credits, events, flows, ovse, pan, polls, routes, webhook_urls};
 
 const DESCRIPTION: &str = "\
 Verifies identities on behalf of a client application: open a transaction, let the person consent in the identity app, and get the \
@@ -58,11 +61,11 @@ const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
         routes::ping,
         document,
     ),
-    components(schemas(schema::Refusal,
-        webhook_schema::EStampOutcome,
-        webhook_schema::WealthConsentChange,
-        webhook_schema::WealthDataNotice,
-        webhook_schema::WealthHistoricalNotice,
+    components(schemas(Refusal,
+        EStampOutcome,
+        WealthConsentChange,
+        WealthDataNotice,
+        WealthHistoricalNotice,
     )),
     tags(
         (name = "OVSE", description = "Offline verification: one person, one transaction, one credit."),

@@ -2,26 +2,14 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::Data;
-use sakshi_domain::ids::TxnId;
 use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
 use sakshi_service::transactions::{OwnTransaction, own_transaction};
 use sakshi_web::authenticated::AuthenticatedWith;
 use sakshi_web::body::Body;
 use sakshi_web::error::ApiError;
-use sakshi_web::fields::text;
 use sakshi_web::rate_limit::RateLimits;
-use serde::Serialize;
-
-use crate::requests::QrIntentRequest;
-
-/// The value to draw.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct QrIntentResponse {
-    /// `{qr_host}/getIntent?value=<digits>`.
-    qr_payload: String,
-}
+use sakshi_wire::ovse::{QrIntentRequest, QrIntentResponse};
 
 /// Signs the intent of a pending transaction afresh and encodes it for a QR code.
 ///
@@ -41,10 +29,8 @@ pub async fn qr_intent(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.polls.take(&caller.app.app_id)?;
-    let mut fields = body.fields;
-    let id = fields.required("txnId", text(str::parse::<TxnId>));
-    let id = fields.finish(id)?;
-    match own_transaction(&service, &caller.app, id).await? {
+    let asked: QrIntentRequest = body.sent.request(service.rules.urls.at(service.clock.now()))?;
+    match own_transaction(&service, &caller.app, asked.txn_id).await? {
         OwnTransaction::Pending(pending) => {
             let intent = service.authority.intent(&pending, service.clock.now()).map_err(ApiError::internal)?;
             Ok(HttpResponse::Ok().json(QrIntentResponse { qr_payload: service.authority.qr_payload(&intent) }))

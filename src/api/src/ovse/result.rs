@@ -3,7 +3,6 @@
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::limits::LONG_POLL_SECONDS_MAX;
-use sakshi_domain::payload::{OvsePayload, PendingStub};
 use sakshi_domain::tenancy::App;
 use sakshi_domain::transaction::Completed;
 use sakshi_service::service::Service;
@@ -13,6 +12,7 @@ use sakshi_web::authenticated::Authenticated;
 use sakshi_web::error::ApiError;
 use sakshi_web::query::Query;
 use sakshi_web::rate_limit::RateLimits;
+use sakshi_wire::ovse::{OvsePayload, OvsePending, OvseResult};
 use std::time::Duration;
 
 use super::txn_of_path;
@@ -25,7 +25,7 @@ use super::txn_of_path;
     get, path = "/api/v1/nationalid-ovse/result/{txnId}", tag = "OVSE",
     params(("txnId" = String, Path, format = "uuid", description = "As returned by init."),
            ("wait" = Option<u32>, Query, minimum = 0, maximum = 30, description = "Seconds to wait for an outcome; default 0.")),
-    responses((status = 200, body = crate::schema::OvseResult, description = "The outcome in the webhook's shape, or a stub with `pending: true`."),
+    responses((status = 200, body = OvseResult, description = "The outcome in the webhook's shape, or a stub with `pending: true`."),
               (status = 404, description = "No such transaction of this app, or its result is no longer kept."),
               (status = 410, description = "The transaction has expired."),
               (status = 429, description = "The app polls more often per second than it may; wait with `?wait=` instead.")),
@@ -44,7 +44,7 @@ pub async fn result(
     query.finish()?;
     let id = txn_of_path(&path)?;
     match await_outcome(&service, &caller, id, Duration::from_secs(wait)).await? {
-        OwnTransaction::Pending(_) => Ok(HttpResponse::Ok().json(PendingStub(id))),
+        OwnTransaction::Pending(_) => Ok(HttpResponse::Ok().json(OvsePending::of(id))),
         OwnTransaction::Completed(record) => {
             let (_, json) = finished(&service, *record, &caller.app)?;
             Ok(HttpResponse::Ok().content_type("application/json").body(json))

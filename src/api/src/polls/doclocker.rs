@@ -4,16 +4,15 @@ use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};
 use sakshi_domain::flow::doclocker::DocLockerFlow;
 use sakshi_domain::flow::flow_state::FlowState;
-use sakshi_domain::payload::doclocker::DocLockerPayload;
-use sakshi_domain::payload::poll::DocLockerPoll;
 use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
+use sakshi_wire::doclocker::DocLockerDetails;
+use sakshi_wire::read_report;
 
 use super::{Polls, WHAT, flow_of, unreadable, written};
-use crate::flow_schema::DocLockerDetails;
 
 /// Answers with the webhook's body, documents included, once none is awaited any more; until then with those that have come.
 ///
@@ -40,12 +39,12 @@ pub async fn details(
         (FlowState::DocLocker(DocLockerFlow::Ended { .. }), Some(sent)) => polls.answer(&service.vault, app, sent, Ok).await,
         (FlowState::DocLocker(DocLockerFlow::Pending { .. }), Some(latest)) => {
             let stub = move |latest: Vec<u8>| {
-                let latest = DocLockerPayload::parse(&latest).map_err(|_| unreadable())?;
-                written(&DocLockerPoll::of(id, Some(&latest)))
+                let latest = read_report(&latest).map_err(|_| unreadable())?;
+                written(&DocLockerDetails::of(id, Some(latest)))
             };
             polls.answer(&service.vault, app, latest, stub).await
         }
-        (FlowState::DocLocker(DocLockerFlow::Pending { .. }), None) => Ok(HttpResponse::Ok().json(DocLockerPoll::of(id, None))),
+        (FlowState::DocLocker(DocLockerFlow::Pending { .. }), None) => Ok(HttpResponse::Ok().json(DocLockerDetails::of(id, None))),
         _ => Err(ApiError::Service(ServiceError::NotFound(WHAT))),
     }
 }

@@ -4,19 +4,16 @@ use actix_web::HttpResponse;
 use actix_web::web::Data;
 use sakshi_domain::flow::esign::EsignFlow;
 use sakshi_domain::flow::flow_state::FlowState;
-use sakshi_domain::payload::esign::EsignPayload;
-use sakshi_domain::payload::poll::EsignPoll;
 use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
 use sakshi_web::authenticated::AuthenticatedWith;
 use sakshi_web::body::Body;
 use sakshi_web::error::ApiError;
-use sakshi_web::fields::string;
 use sakshi_web::rate_limit::RateLimits;
+use sakshi_wire::esign::{EsignOutcome, EsignStatus, EsignStatusRequest};
+use sakshi_wire::read_report;
 
 use super::{Polls, WHAT, flow_of, unreadable, written};
-use crate::flow_schema::EsignStatus;
-use crate::requests::EsignStatusRequest;
 
 /// Answers with the webhook's body, signed PDF included, once the document has ended.
 ///
@@ -35,10 +32,8 @@ pub async fn status(
     rates: Data<RateLimits>,
     polls: Data<Polls>,
 ) -> Result<HttpResponse, ApiError> {
-    let mut fields = body.fields;
-    let id = fields.required("documentId", string);
-    let id = fields.finish(id)?;
-    let (_, record) = flow_of(&caller, &service, &rates, &polls, &id).await?;
+    let asked: EsignStatusRequest = body.sent.request(service.rules.urls.at(service.clock.now()))?;
+    let (_, record) = flow_of(&caller, &service, &rates, &polls, &asked.document_id).await?;
     let app = &caller.app;
     match (record.state, record.latest) {
         (FlowState::ESign(EsignFlow::Ended(_)), Some(sent)) => polls.answer(&service.vault, app, sent, Ok).await,
@@ -48,6 +43,6 @@ pub async fn status(
 }
 
 fn stub(latest: &[u8]) -> Result<Vec<u8>, ApiError> {
-    let latest = EsignPayload::parse(latest).map_err(|_| unreadable())?;
-    written(&EsignPoll::of(&latest))
+    let latest: EsignOutcome = read_report(latest).map_err(|_| unreadable())?;
+    written(&EsignStatus::from(latest))
 }

@@ -1,13 +1,13 @@
 //! The JSON format: `{"txn":…,"response":…,"errCode":…,"errInfo":…,"dateTime":…}`.
 
 use sakshi_domain::limits::{CALLBACK_VALUES_MAX, CREDENTIAL_DEPTH_MAX};
+use sakshi_wire::json::{JsonRefusal, ValuesLeft, read_object};
 use serde_json::Value;
 
 use super::message::{CallbackFault, Fields};
-use crate::json::{JsonRefusal, ValuesLeft, parse_object};
 
 pub(super) fn read(body: &[u8]) -> Result<Fields, CallbackFault> {
-    let read = parse_object(body, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(CALLBACK_VALUES_MAX));
+    let read = read_object(body, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(CALLBACK_VALUES_MAX));
     let mut object = read.map_err(|refusal| match refusal {
         JsonRefusal::Malformed => CallbackFault::Malformed,
         JsonRefusal::TooDeep | JsonRefusal::TooManyValues => CallbackFault::Structure,

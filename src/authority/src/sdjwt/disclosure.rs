@@ -5,11 +5,11 @@ use std::collections::HashMap;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_domain::limits::CREDENTIAL_DEPTH_MAX;
+use sakshi_wire::json::{JsonError, JsonRefusal, ValuesLeft, read};
 use serde_json::Value;
 
 use super::refusal::CredentialRefusal;
 use crate::encoding::{base64url_digest, from_base64url};
-use crate::json::{JsonRefusal, ValuesLeft, parse};
 
 /// A digest as a credential contains it: 43 characters of base64url.
 pub(super) type Digest = [u8; 43];
@@ -49,10 +49,10 @@ impl Disclosure {
     fn read(text: &str, left: &ValuesLeft) -> Result<Self, CredentialRefusal> {
         let json = from_base64url(text).ok_or(CredentialRefusal::NotBase64url)?;
         // The array of the disclosure adds one level to the value.
-        let parts = match parse(&json, CREDENTIAL_DEPTH_MAX + 1, left) {
+        let parts = match read(&json, CREDENTIAL_DEPTH_MAX + 1, left) {
             Ok(Value::Array(parts)) => parts,
-            Ok(_) | Err(JsonRefusal::Malformed) => return Err(CredentialRefusal::DisclosureMalformed),
-            Err(refusal) => return Err(refusal.into()),
+            Ok(_) | Err(JsonError { refusal: JsonRefusal::Malformed, .. }) => return Err(CredentialRefusal::DisclosureMalformed),
+            Err(JsonError { refusal, .. }) => return Err(refusal.into()),
         };
         if !(2..=3).contains(&parts.len()) {
             return Err(CredentialRefusal::DisclosureMalformed);

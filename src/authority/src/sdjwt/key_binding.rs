@@ -6,6 +6,7 @@ use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::{JOSE_HEADER_VALUES_MAX, KEY_BINDING_CHARS_MAX};
 use sakshi_domain::time::Timestamp;
+use sakshi_wire::json::ValuesLeft;
 use serde_json::{Map, Value};
 
 use super::jose;
@@ -13,7 +14,6 @@ use super::keys::p256_key;
 use super::refusal::CredentialRefusal;
 use super::segments::Jws;
 use crate::encoding::base64url;
-use crate::json::ValuesLeft;
 
 /// How far the `iat` of a key binding may differ from now, in seconds.
 const AGE_SECONDS: u64 = 300;

@@ -3,11 +3,11 @@
 use sakshi_domain::limits::{
     CREDENTIAL_BYTES_MAX, CREDENTIAL_DEPTH_MAX, DISCLOSURES_MAX, JOSE_HEADER_CHARS_MAX, JOSE_HEADER_VALUES_MAX, JOSE_SIGNATURE_CHARS_MAX,
 };
+use sakshi_wire::json::{JsonRefusal, ValuesLeft, read_object};
 use serde_json::{Map, Value};
 
 use super::refusal::CredentialRefusal;
 use crate::encoding::from_base64url;
-use crate::json::{JsonRefusal, ValuesLeft, parse_object};
 
 /// A credential's parts, as received.
 pub(super) struct Segments<'a> {
@@ -80,7 +80,7 @@ impl<'a> Jws<'a> {
 
 fn object(segment: &str, left: &ValuesLeft) -> Result<Map<String, Value>, CredentialRefusal> {
     let text = from_base64url(segment).ok_or(CredentialRefusal::NotBase64url)?;
-    Ok(parse_object(&text, CREDENTIAL_DEPTH_MAX, left)?)
+    Ok(read_object(&text, CREDENTIAL_DEPTH_MAX, left)?)
 }
 
 impl From<JsonRefusal> for CredentialRefusal {

@@ -7,6 +7,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::limits::CREDENTIAL_VALUES_MAX;
 use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, VerifiedClaims};
+use sakshi_wire::json::ValuesLeft;
 use serde_json::{Map, Value};
 
 use super::disclosure::Disclosures;
@@ -16,7 +17,6 @@ use super::normalise::Requested;
 use super::refusal::CredentialRefusal;
 use super::segments::{Jws, Segments};
 use super::{jose, normalise, processing, validity};
-use crate::json::ValuesLeft;
 
 /// A credential that passed every check.
 #[derive(Debug)]

@@ -4,10 +4,7 @@
 use std::fmt;
 
 use chrono::{NaiveDate, NaiveDateTime};
-use serde::{Serialize, Serializer};
-
-use super::reading::fields::{Sentence, text};
-use super::reading::{FromJson, Json};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// `YYYY-MM-DD`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,15 +63,15 @@ impl Serialize for LocalTime {
     }
 }
 
-impl FromJson for Day {
-    fn from_json(json: Json) -> Result<Self, Sentence> {
-        text(json, Self::parse)
+impl<'de> Deserialize<'de> for Day {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?).map_err(de::Error::custom)
     }
 }
 
-impl FromJson for LocalTime {
-    fn from_json(json: Json) -> Result<Self, Sentence> {
-        text(json, Self::parse)
+impl<'de> Deserialize<'de> for LocalTime {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?).map_err(de::Error::custom)
     }
 }
 

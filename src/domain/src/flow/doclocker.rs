@@ -4,10 +4,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::dedup::DedupKey;
+use super::flow_id::FlowId;
 use super::header::FlowHeader;
 use super::report::Report;
 use super::transition::{Admitted, FlowEnd, ReportDigest, ReportRefusal, Transition};
-use crate::payload::doclocker::DocLockerPayload;
+use crate::request_id::RequestId;
 use crate::time::Timestamp;
 
 /// The state of a document locker flow.
@@ -53,6 +54,21 @@ impl DocLockerEnd {
     }
 }
 
+/// What the flow asks of a report on it.
+pub trait DocLockerReport {
+    /// The flow that it names.
+    fn transaction(&self) -> FlowId;
+
+    /// The correlation id.
+    fn request_id(&mut self) -> &mut Option<RequestId>;
+
+    /// Whether no document is awaited any more.
+    fn is_final(&self) -> bool;
+
+    /// Whether a document was fetched or still may be.
+    fn success(&self) -> bool;
+}
+
 impl DocLockerFlow {
     /// The state of a newly opened flow.
     #[must_use]
@@ -72,10 +88,11 @@ impl DocLockerFlow {
     ///
     /// # Errors
     /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another correlation id.
-    pub fn admit(&self, report: Report<DocLockerPayload>) -> Result<Admitted<DocLockerPayload>, ReportRefusal> {
+    pub fn admit<P: DocLockerReport>(&self, report: Report<P>) -> Result<Admitted<P>, ReportRefusal> {
         let Report { app, mut payload } = report;
-        self.header().check_ids(&app, payload.data.transaction_id)?;
-        payload.request_id = Some(self.header().check_request_id(payload.request_id.as_ref())?);
+        self.header().check_ids(&app, payload.transaction())?;
+        let own = self.header().check_request_id(payload.request_id().as_ref())?;
+        *payload.request_id() = Some(own);
         Ok(Admitted::new(payload))
     }
 
@@ -85,7 +102,7 @@ impl DocLockerFlow {
     /// [`ReportRefusal::AlreadyEnded`] after the end unless it is the report that ended it.
     pub fn report(
         &self,
-        report: &Admitted<DocLockerPayload>,
+        report: &Admitted<impl DocLockerReport>,
         digest: ReportDigest,
         now: Timestamp,
     ) -> Result<Transition<Self>, ReportRefusal> {
@@ -98,7 +115,7 @@ impl DocLockerFlow {
             return Ok(Transition::Progressed { next: Self::Pending { header, latest: Some(digest) } });
         }
         let webhook = DedupKey::doclocker(&header.app, header.id);
-        let how = if report.payload().envelope.success { DocLockerEnd::Fetched } else { DocLockerEnd::Failed };
+        let how = if report.payload().success() { DocLockerEnd::Fetched } else { DocLockerEnd::Failed };
         Ok(Transition::WebhookDue { next: Self::Ended { header, end: FlowEnd { how, at: now, report: digest } }, webhook })
     }
 }

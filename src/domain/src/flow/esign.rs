@@ -8,13 +8,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::dedup::DedupKey;
+use super::flow_id::FlowId;
 use super::header::FlowHeader;
 use super::report::Report;
 use super::statuses::SigningStatus;
 use super::text::{ForeignId, Text};
 use super::transition::{Admitted, FlowEnd, ReportDigest, ReportRefusal, Transition};
 use crate::http_url::WebhookUrl;
-use crate::payload::esign::{EsignPayload, Signer};
 use crate::time::Timestamp;
 
 /// What an eSign flow was opened with, as far as its transitions need it.
@@ -74,17 +74,30 @@ pub struct SignerState {
     pub invited_until: Timestamp,
 }
 
-impl SignerState {
-    fn of(signer: &Signer) -> Self {
-        Self { signer: signer.signer_id.clone(), status: signer.signer_status, invited_until: signer.invitation_expire_time_stamp }
-    }
+/// What the flow asks of a report on it.
+pub trait EsignReport {
+    /// The flow that it names.
+    fn document(&self) -> FlowId;
+
+    /// The client's reference.
+    fn reference(&mut self) -> &mut Option<Text>;
+
+    /// The status of the document.
+    fn status(&self) -> SigningStatus;
+
+    /// Its signers.
+    fn signers(&self) -> Vec<SignerState>;
+
+    /// The report of a document whose open invitations have expired.
+    #[must_use]
+    fn lapsed(self) -> Self;
 }
 
 impl EsignPending {
     /// The state of a newly opened flow.
     #[must_use]
-    pub fn new(terms: EsignTerms, signers: &[Signer]) -> Self {
-        Self { terms, signers: signers.iter().map(SignerState::of).collect(), latest: None }
+    pub const fn new(terms: EsignTerms, signers: Vec<SignerState>) -> Self {
+        Self { terms, signers, latest: None }
     }
 
     /// When the first open invitation expires; without that signature the document cannot be completed.
@@ -95,9 +108,9 @@ impl EsignPending {
     }
 
     /// Whether a report names the same signers and takes no signature back.
-    fn agrees(&self, signers: &[Signer]) -> bool {
-        let same = |(known, signer): (&SignerState, &Signer)| {
-            known.signer == signer.signer_id && (known.status == SigningStatus::Pending || known.status == signer.signer_status)
+    fn agrees(&self, signers: &[SignerState]) -> bool {
+        let same = |(known, signer): (&SignerState, &SignerState)| {
+            known.signer == signer.signer && (known.status == SigningStatus::Pending || known.status == signer.status)
         };
         self.signers.len() == signers.len() && self.signers.iter().zip(signers).all(same)
     }
@@ -117,16 +130,17 @@ impl EsignFlow {
     /// # Errors
     /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another reference, other signers, or
     /// a signature that was taken back.
-    pub fn admit(&self, report: Report<EsignPayload>) -> Result<Admitted<EsignPayload>, ReportRefusal> {
+    pub fn admit<P: EsignReport>(&self, report: Report<P>) -> Result<Admitted<P>, ReportRefusal> {
         let Report { app, mut payload } = report;
         let EsignTerms { header, reference, .. } = self.terms();
-        header.check_ids(&app, payload.document_id)?;
-        if payload.document_reference_id.is_some() && payload.document_reference_id != *reference {
+        header.check_ids(&app, payload.document())?;
+        let reported = payload.reference();
+        if reported.is_some() && reported != reference {
             return Err(ReportRefusal::Contradicts("documentReferenceId"));
         }
-        payload.document_reference_id.clone_from(reference);
+        reported.clone_from(reference);
         match self {
-            Self::Pending(pending) if !pending.agrees(&payload.signer_info) => Err(ReportRefusal::Contradicts("signerInfo")),
+            Self::Pending(pending) if !pending.agrees(&payload.signers()) => Err(ReportRefusal::Contradicts("signerInfo")),
             Self::Pending(_) | Self::Ended(_) => Ok(Admitted::new(payload)),
         }
     }
@@ -136,34 +150,36 @@ impl EsignFlow {
     /// # Errors
     /// [`ReportRefusal::AlreadyEnded`] after the end unless it is the report that ended it;
     /// [`ReportRefusal::InvitationExpired`] when it would leave the document pending past its deadline.
-    pub fn report(&self, report: &Admitted<EsignPayload>, digest: ReportDigest, now: Timestamp) -> Result<Transition<Self>, ReportRefusal> {
+    pub fn report(
+        &self,
+        report: &Admitted<impl EsignReport>,
+        digest: ReportDigest,
+        now: Timestamp,
+    ) -> Result<Transition<Self>, ReportRefusal> {
         let pending = match self {
             Self::Ended(ended) => return ended.end.judge_repeat(digest, ended.end.how.as_str()),
             Self::Pending(pending) if pending.latest == Some(digest) => return Ok(Transition::Repeated),
             Self::Pending(pending) => pending,
         };
         let (payload, terms) = (report.payload(), pending.terms.clone());
-        if payload.document_status == SigningStatus::Pending {
-            let next = EsignPending { latest: Some(digest), ..EsignPending::new(terms, &payload.signer_info) };
+        if payload.status() == SigningStatus::Pending {
+            let next = EsignPending { latest: Some(digest), ..EsignPending::new(terms, payload.signers()) };
             let lapsed = next.deadline() <= now;
             return if lapsed { Err(ReportRefusal::InvitationExpired) } else { Ok(Transition::Progressed { next: Self::Pending(next) }) };
         }
         let webhook = DedupKey::esign(&terms.header.app, terms.header.id);
-        let end = FlowEnd { how: payload.document_status, at: now, report: digest };
+        let end = FlowEnd { how: payload.status(), at: now, report: digest };
         Ok(Transition::WebhookDue { next: Self::Ended(EsignEnded { terms, end }), webhook })
     }
 
     /// Makes the report that is due once an invitation has expired, from the flow's latest payload;
     /// `None` while no invitation has expired.
     #[must_use]
-    pub fn lapse(&self, latest: EsignPayload, now: Timestamp) -> Option<Admitted<EsignPayload>> {
+    pub fn lapse<P: EsignReport>(&self, latest: P, now: Timestamp) -> Option<Admitted<P>> {
         let Self::Pending(pending) = self else { return None };
-        if now < pending.deadline() || latest.document_id != pending.terms.header.id {
+        if now < pending.deadline() || latest.document() != pending.terms.header.id {
             return None;
         }
-        let mut payload = EsignPayload { content: None, document_status: SigningStatus::Expired, ..latest };
-        let waiting = payload.signer_info.iter_mut().filter(|signer| signer.signer_status == SigningStatus::Pending);
-        waiting.for_each(|signer| signer.signer_status = SigningStatus::Expired);
-        Some(Admitted::new(payload))
+        Some(Admitted::new(latest.lapsed()))
     }
 }

@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use super::api_type::ApiType;
 use super::dedup::DedupKey;
+use super::flow_id::FlowId;
 use super::header::FlowHeader;
 use super::report::Report;
 use super::statuses::WorkflowStatus;
 use super::transition::{Admitted, FlowEnd, ReportDigest, ReportRefusal, Transition};
 use super::webhook_target::WebhookTarget;
-use crate::payload::estamp::EStampPayload;
 use crate::time::Timestamp;
 
 /// The kind of e-stamp. The request names it; reports do not.
@@ -79,6 +79,15 @@ pub enum EStampFlow {
     },
 }
 
+/// What the flow asks of a report on it.
+pub trait EStampReport {
+    /// The flow that it names.
+    fn stamp(&self) -> FlowId;
+
+    /// The status of the e-stamp.
+    fn status(&self) -> WorkflowStatus;
+}
+
 impl EStampFlow {
     /// The state of a newly opened flow.
     #[must_use]
@@ -98,8 +107,8 @@ impl EStampFlow {
     ///
     /// # Errors
     /// [`ReportRefusal::NotThisFlow`].
-    pub fn admit(&self, report: Report<EStampPayload>) -> Result<Admitted<EStampPayload>, ReportRefusal> {
-        self.terms().header.check_ids(&report.app, report.payload.data.e_stamp_id)?;
+    pub fn admit<P: EStampReport>(&self, report: Report<P>) -> Result<Admitted<P>, ReportRefusal> {
+        self.terms().header.check_ids(&report.app, report.payload.stamp())?;
         Ok(Admitted::new(report.payload))
     }
 
@@ -109,7 +118,7 @@ impl EStampFlow {
     /// [`ReportRefusal::AlreadyEnded`] after the end unless it is the report that ended it.
     pub fn report(
         &self,
-        report: &Admitted<EStampPayload>,
+        report: &Admitted<impl EStampReport>,
         digest: ReportDigest,
         now: Timestamp,
     ) -> Result<Transition<Self>, ReportRefusal> {
@@ -118,7 +127,7 @@ impl EStampFlow {
             Self::Pending { latest, .. } if *latest == Some(digest) => return Ok(Transition::Repeated),
             Self::Pending { terms, .. } => terms.clone(),
         };
-        let how = report.payload().data.workflow_status;
+        let how = report.payload().status();
         if how == WorkflowStatus::Pending {
             return Ok(Transition::Progressed { next: Self::Pending { terms, latest: Some(digest) } });
         }

@@ -9,8 +9,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::reading::fields::Sentence;
-use super::reading::{FromJson, Json};
 use crate::limits::{FILE_BYTES_MAX, FILE_CHARS_MAX};
 
 /// Characters decoded at a time, and the bytes that they encode.
@@ -58,15 +56,6 @@ impl Base64File {
 impl fmt::Debug for Base64File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Base64File({} characters)", self.0.len())
-    }
-}
-
-impl FromJson for Base64File {
-    fn from_json(json: Json) -> Result<Self, Sentence> {
-        match json {
-            Json::Text(text) => Self::new(text).map_err(Into::into),
-            _ => Err("must be a string".into()),
-        }
     }
 }
 

@@ -6,8 +6,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::reading::fields::{Sentence, text};
-use super::reading::{FromJson, Json};
 use crate::ids::{Partition, TxnId};
 
 /// Identifies a flow to its client and to its upstream.
@@ -57,12 +55,6 @@ impl FromStr for FlowId {
     type Err = &'static str;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         text.parse().map(Self)
-    }
-}
-
-impl FromJson for FlowId {
-    fn from_json(json: Json) -> Result<Self, Sentence> {
-        text(json, str::parse)
     }
 }
 

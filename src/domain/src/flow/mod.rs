@@ -3,7 +3,8 @@
 //!
 //! A connector's body becomes a [`report::Report`]. The flow *admits* it: it checks the report against
 //! what the flow was opened with. Its [`transition::Transition`] then says what to store, and whether
-//! a webhook is due and under which [`dedup::DedupKey`]. The payloads are in [`crate::payload`].
+//! a webhook is due and under which [`dedup::DedupKey`]. The bodies themselves are defined in the wire
+//! crate; each flow says in a trait what it asks of them.
 
 pub mod api_type;
 pub mod consent_given;
@@ -16,11 +17,8 @@ pub mod file;
 pub mod flow_id;
 pub mod flow_state;
 pub mod header;
-pub(crate) mod reading;
 pub mod report;
 pub mod report_kind;
-pub mod reported;
-pub mod request;
 pub mod statuses;
 pub mod text;
 pub mod transition;

@@ -38,12 +38,6 @@ macro_rules! string_enum {
                 found.ok_or_else(|| format!("must be one of {}", [$($word),+].join(", ")))
             }
         }
-
-        impl $crate::flow::reading::FromJson for $name {
-            fn from_json(json: $crate::flow::reading::Json) -> Result<Self, $crate::flow::reading::fields::Sentence> {
-                $crate::flow::reading::fields::text(json, str::parse)
-            }
-        }
     };
 }
 pub(crate) use string_enum;

@@ -6,8 +6,6 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::reading::fields::{Sentence, text};
-use super::reading::{FromJson, Json};
 use crate::limits::{FOREIGN_ID_CHARS_MAX, TEXT_CHARS_MAX};
 
 /// An id that another system chose or reads: 1 to 128 visible ASCII characters, without spaces.
@@ -42,12 +40,6 @@ impl FromStr for ForeignId {
             return Err("must be 1 to 128 visible ASCII characters");
         }
         Ok(Self(text.into()))
-    }
-}
-
-impl FromJson for ForeignId {
-    fn from_json(json: Json) -> Result<Self, Sentence> {
-        text(json, str::parse)
     }
 }
 
@@ -86,12 +78,6 @@ impl Text {
 impl fmt::Debug for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Text({} bytes redacted)", self.0.len())
-    }
-}
-
-impl FromJson for Text {
-    fn from_json(json: Json) -> Result<Self, Sentence> {
-        text(json, Self::parse)
     }
 }
 

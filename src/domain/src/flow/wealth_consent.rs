@@ -14,8 +14,6 @@ use super::report::Report;
 use super::statuses::ConsentStatus;
 use super::text::ForeignId;
 use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
-use crate::ids::AppId;
-use crate::payload::wealth_consent::WealthConsentPayload;
 use crate::time::Timestamp;
 
 /// What a wealth-data flow was opened with.
@@ -84,6 +82,27 @@ const fn may_move(from: ConsentStatus, to: ConsentStatus) -> bool {
     }
 }
 
+/// What the three streams of wealth data report of the flow.
+pub trait WealthReport {
+    /// What the stream calls the consent's handle.
+    const HANDLE: &'static str;
+
+    /// The flow that it names.
+    fn flow(&self) -> FlowId;
+
+    /// The handle that the consent was asked for under.
+    fn handle(&self) -> &ForeignId;
+
+    /// The consent.
+    fn consent(&self) -> &ForeignId;
+}
+
+/// What the flow asks of a report on its consent.
+pub trait ConsentReport: WealthReport {
+    /// The status that the consent has moved to.
+    fn status(&self) -> ConsentStatus;
+}
+
 impl WealthConsent {
     /// What the flow was opened with.
     #[must_use]
@@ -102,34 +121,19 @@ impl WealthConsent {
         }
     }
 
-    /// Checks the ids that all three streams report.
+    /// Checks a report of any of the three streams against the flow.
     ///
     /// # Errors
     /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another handle or consent.
-    pub(super) fn check_ids(
-        &self,
-        app: &AppId,
-        id: FlowId,
-        (field, handle): (&'static str, &ForeignId),
-        consent: &ForeignId,
-    ) -> Result<(), ReportRefusal> {
-        self.terms().header.check_ids(app, id)?;
-        if self.terms().consent_handle != *handle {
-            return Err(ReportRefusal::Contradicts(field));
+    pub fn admit<P: WealthReport>(&self, report: Report<P>) -> Result<Admitted<P>, ReportRefusal> {
+        let Report { app, payload } = report;
+        self.terms().header.check_ids(&app, payload.flow())?;
+        if self.terms().consent_handle != *payload.handle() {
+            return Err(ReportRefusal::Contradicts(P::HANDLE));
         }
-        if self.consent_id().is_some_and(|known| known != consent) {
+        if self.consent_id().is_some_and(|known| known != payload.consent()) {
             return Err(ReportRefusal::Contradicts("consentId"));
         }
-        Ok(())
-    }
-
-    /// Checks a report against the flow.
-    ///
-    /// # Errors
-    /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another handle or consent.
-    pub fn admit(&self, report: Report<WealthConsentPayload>) -> Result<Admitted<WealthConsentPayload>, ReportRefusal> {
-        let Report { app, payload } = report;
-        self.check_ids(&app, payload.unique_identifier, ("consentHandle", &payload.consent_handle), &payload.consent_id)?;
         Ok(Admitted::new(payload))
     }
 
@@ -140,15 +144,15 @@ impl WealthConsent {
     /// [`ReportRefusal::MoveNotAllowed`] for one that may not follow the current status.
     pub fn report(
         &self,
-        report: &Admitted<WealthConsentPayload>,
+        report: &Admitted<impl ConsentReport>,
         digest: ReportDigest,
         now: Timestamp,
     ) -> Result<Transition<Self>, ReportRefusal> {
         let (payload, terms) = (report.payload(), self.terms());
-        let status = payload.status;
+        let status = payload.status();
         let new = ConsentMove { status, at: now, report: digest };
         let next = match self {
-            Self::Asked(terms) => MovedConsent { terms: terms.clone(), consent: payload.consent_id.clone(), first: new, later: Vec::new() },
+            Self::Asked(terms) => MovedConsent { terms: terms.clone(), consent: payload.consent().clone(), first: new, later: Vec::new() },
             Self::Moved(moved) => match moved.find(status) {
                 Some(earlier) if earlier.report == digest => return Ok(Transition::Repeated),
                 Some(_) => return Err(ReportRefusal::ReportedDifferently),
@@ -158,7 +162,7 @@ impl WealthConsent {
                 None => MovedConsent { later: moved.later.iter().copied().chain([new]).collect(), ..moved.clone() },
             },
         };
-        let webhook = DedupKey::wealth_consent(&terms.header.app, &payload.consent_id, status);
+        let webhook = DedupKey::wealth_consent(&terms.header.app, payload.consent(), status);
         Ok(Transition::WebhookDue { next: Self::Moved(next), webhook })
     }
 }

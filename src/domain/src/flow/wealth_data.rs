@@ -6,11 +6,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::dedup::DedupKey;
-use super::report::Report;
 use super::statuses::DataType;
+use super::text::ForeignId;
 use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
-use super::wealth_consent::WealthConsent;
-use crate::payload::wealth_data::WealthDataPayload;
+use super::wealth_consent::{WealthConsent, WealthReport};
 
 /// What one fetch (one `txnId`) has delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,17 +31,13 @@ pub enum DataFetch {
     },
 }
 
-impl DataFetch {
-    /// Checks a report against the consent that its data was fetched under.
-    ///
-    /// # Errors
-    /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another handle or consent.
-    pub fn admit(consent: &WealthConsent, report: Report<WealthDataPayload>) -> Result<Admitted<WealthDataPayload>, ReportRefusal> {
-        let Report { app, payload } = report;
-        consent.check_ids(&app, payload.unique_identifier, ("consentHandle", &payload.consent_handle), &payload.consent_id)?;
-        Ok(Admitted::new(payload))
-    }
+/// What the fetch asks of a report on it.
+pub trait DataReport: WealthReport {
+    /// The upstream's name of the fetch, and which of the two forms is reported.
+    fn fetch(&self) -> (&ForeignId, DataType);
+}
 
+impl DataFetch {
     /// How an admitted report changes the fetch.
     ///
     /// # Errors
@@ -50,12 +45,12 @@ impl DataFetch {
     pub fn report(
         self,
         consent: &WealthConsent,
-        report: &Admitted<WealthDataPayload>,
+        report: &Admitted<impl DataReport>,
         digest: ReportDigest,
     ) -> Result<Transition<Self>, ReportRefusal> {
-        let payload = report.payload();
+        let (fetch, data_type) = report.payload().fetch();
         let (raw, analysed) = self.parts();
-        let next = match (payload.data_type, raw, analysed) {
+        let next = match (data_type, raw, analysed) {
             (DataType::Raw, Some(earlier), _) | (DataType::Analysed, _, Some(earlier)) => {
                 return if earlier == digest { Ok(Transition::Repeated) } else { Err(ReportRefusal::ReportedDifferently) };
             }
@@ -64,7 +59,7 @@ impl DataFetch {
             (DataType::Analysed, None, None) => Self::Analysed(digest),
             (DataType::Analysed, Some(raw), None) => Self::Both { raw, analysed: digest },
         };
-        let webhook = DedupKey::wealth_data(&consent.terms().header.app, &payload.txn_id, payload.data_type);
+        let webhook = DedupKey::wealth_data(&consent.terms().header.app, fetch, data_type);
         Ok(Transition::WebhookDue { next, webhook })
     }
 

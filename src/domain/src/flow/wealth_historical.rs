@@ -3,11 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::dates::Day;
 use super::dedup::DedupKey;
-use super::report::Report;
+use super::text::ForeignId;
 use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
-use super::wealth_consent::WealthConsent;
-use crate::payload::wealth_historical::WealthHistoricalPayload;
+use super::wealth_consent::{WealthConsent, WealthReport};
 
 /// The state of one fetch: one consent, account and range of days.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,20 +20,16 @@ pub enum HistoricalFetch {
     Completed(ReportDigest),
 }
 
-impl HistoricalFetch {
-    /// Checks a report against the consent that the data was fetched under.
-    ///
-    /// # Errors
-    /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another handle or consent.
-    pub fn admit(
-        consent: &WealthConsent,
-        report: Report<WealthHistoricalPayload>,
-    ) -> Result<Admitted<WealthHistoricalPayload>, ReportRefusal> {
-        let Report { app, payload } = report;
-        consent.check_ids(&app, payload.unique_identifier, ("consentHandleId", &payload.consent_handle_id), &payload.consent_id)?;
-        Ok(Admitted::new(payload))
-    }
+/// What the fetch asks of a report on it.
+pub trait HistoricalReport: WealthReport {
+    /// The account.
+    fn account(&self) -> &ForeignId;
 
+    /// The first day and the last.
+    fn days(&self) -> (Day, Day);
+}
+
+impl HistoricalFetch {
     /// How an admitted report changes the fetch.
     ///
     /// # Errors
@@ -41,17 +37,16 @@ impl HistoricalFetch {
     pub fn report(
         self,
         consent: &WealthConsent,
-        report: &Admitted<WealthHistoricalPayload>,
+        report: &Admitted<impl HistoricalReport>,
         digest: ReportDigest,
     ) -> Result<Transition<Self>, ReportRefusal> {
         match self {
             Self::Completed(earlier) if earlier == digest => Ok(Transition::Repeated),
             Self::Completed(_) => Err(ReportRefusal::ReportedDifferently),
             Self::Awaited => {
-                let payload = report.payload();
-                let app = &consent.terms().header.app;
-                let webhook =
-                    DedupKey::wealth_historical(app, &payload.consent_id, &payload.account_id, payload.from_date, payload.to_date);
+                let (payload, app) = (report.payload(), &consent.terms().header.app);
+                let (from, to) = payload.days();
+                let webhook = DedupKey::wealth_historical(app, payload.consent(), payload.account(), from, to);
                 Ok(Transition::WebhookDue { next: Self::Completed(digest), webhook })
             }
         }

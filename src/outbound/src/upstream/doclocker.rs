@@ -2,11 +2,12 @@
 
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::header::FlowHeader;
-use sakshi_domain::flow::request::doclocker::DocLockerRequest;
 use sakshi_domain::flow::text::Text;
+use sakshi_wire::PageUrl;
+use sakshi_wire::doclocker::DocLockerInitRequest;
 use serde::{Deserialize, Serialize};
 
-use super::{OrderContext, PageUrl, Upstream, UpstreamError, to_body};
+use super::{OrderContext, Upstream, UpstreamError, to_body};
 
 #[derive(Serialize)]
 struct Order<'a> {
@@ -28,9 +29,13 @@ struct Answer {
 ///
 /// # Errors
 /// Why the order failed.
-pub async fn order(upstream: &Upstream, header: &FlowHeader, request: &DocLockerRequest) -> Result<PageUrl, UpstreamError> {
-    let order =
-        Order { transaction_id: header.id, context: OrderContext::of(header), docs: &request.docs, consent_text: request.consent.text() };
+pub async fn order(upstream: &Upstream, header: &FlowHeader, request: &DocLockerInitRequest) -> Result<PageUrl, UpstreamError> {
+    let order = Order {
+        transaction_id: header.id,
+        context: OrderContext::of(header),
+        docs: &request.docs.0,
+        consent_text: request.consent.0.text(),
+    };
     let answer: Answer = upstream.send(to_body(&order, 0)).await?;
     Ok(answer.request_url)
 }

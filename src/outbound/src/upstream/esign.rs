@@ -2,14 +2,14 @@
 
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::header::FlowHeader;
-use sakshi_domain::flow::request::esign::SourceDocument;
 use sakshi_domain::flow::text::{ForeignId, Text};
-use sakshi_domain::payload::esign::{EsignPayload, Signer};
 use sakshi_domain::time::Timestamp;
+use sakshi_wire::PageUrl;
+use sakshi_wire::esign::{EsignOutcome, EsignSigner, SourceDocument};
 use serde::{Deserialize, Serialize};
 
 use super::strict::Object;
-use super::{OrderContext, PageUrl, Upstream, UpstreamError, to_body};
+use super::{OrderContext, Upstream, UpstreamError, to_body};
 
 /// Initial capacity for an order, in addition to the file.
 const EXTRA_CAPACITY: usize = 16 * 1_024;
@@ -22,14 +22,8 @@ struct Order<'a> {
     context: OrderContext<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     document_reference_id: Option<&'a Text>,
-    document: Document<'a>,
+    document: &'a SourceDocument,
     signer_info: Vec<Invited<'a>>,
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    name: &'a Text,
-    content: &'a str,
 }
 
 #[derive(Serialize)]
@@ -64,14 +58,14 @@ pub async fn order(
     upstream: &Upstream,
     header: &FlowHeader,
     document: SourceDocument,
-    latest: &EsignPayload,
+    latest: &EsignOutcome,
 ) -> Result<Vec<PageUrl>, UpstreamError> {
     let body = to_body(
         &Order {
             document_id: header.id,
             context: OrderContext::of(header),
             document_reference_id: latest.document_reference_id.as_ref(),
-            document: Document { name: &document.name, content: document.content.as_str() },
+            document: &document,
             signer_info: latest.signer_info.iter().map(Invited::of).collect(),
         },
         document.content.as_str().len() + EXTRA_CAPACITY,
@@ -81,7 +75,7 @@ pub async fn order(
     if answer.signer_info.len() != latest.signer_info.len() {
         return Err(UpstreamError::Unreadable("does not name every signer once"));
     }
-    let mut page = |signer: &Signer| {
+    let mut page = |signer: &EsignSigner| {
         let at = answer.signer_info.iter().position(|Object(page)| *page.signer_id == *signer.signer_id.as_str())?;
         Some(answer.signer_info.swap_remove(at).0.signing_url)
     };
@@ -90,7 +84,7 @@ pub async fn order(
 }
 
 impl<'a> Invited<'a> {
-    fn of(signer: &'a Signer) -> Self {
+    fn of(signer: &'a EsignSigner) -> Self {
         Self {
             signer_id: &signer.signer_id,
             signer_ref_id: signer.signer_ref_id.as_ref(),

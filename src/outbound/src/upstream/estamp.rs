@@ -3,8 +3,7 @@
 use sakshi_domain::flow::estamp::EStampKind;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::header::FlowHeader;
-use sakshi_domain::flow::request::estamp::{EStampRequest, NamedSignatory};
-use sakshi_domain::flow::text::Text;
+use sakshi_wire::estamp::{DocumentToStamp, EStampInitRequest, NamedSignatory};
 use serde::Serialize;
 
 use super::{Accepted, OrderContext, Upstream, UpstreamError, to_body};
@@ -19,49 +18,26 @@ struct Order<'a> {
     #[serde(flatten)]
     context: OrderContext<'a>,
     api_type: EStampKind,
-    document: Document<'a>,
-    signatories_info: Vec<Signatory<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Document<'a> {
-    document_name: &'a Text,
-    #[serde(rename = "base64FileData")]
-    file_data: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Signatory<'a> {
-    name: &'a Text,
-    #[serde(rename = "emailID")]
-    email: &'a Text,
-    sign_type: &'a Text,
+    document: &'a DocumentToStamp,
+    signatories_info: &'a [NamedSignatory],
 }
 
 /// Orders an e-stamp. The document is dropped before the wait for the answer.
 ///
 /// # Errors
 /// Why the order failed.
-pub async fn order(upstream: &Upstream, header: &FlowHeader, request: EStampRequest) -> Result<(), UpstreamError> {
+pub async fn order(upstream: &Upstream, header: &FlowHeader, request: EStampInitRequest) -> Result<(), UpstreamError> {
     let body = to_body(
         &Order {
             e_stamp_id: header.id,
             context: OrderContext::of(header),
-            api_type: request.kind,
-            document: Document { document_name: &request.document_name, file_data: request.document.as_str() },
-            signatories_info: request.signatories.iter().map(Signatory::of).collect(),
+            api_type: request.api_type,
+            document: &request.document,
+            signatories_info: &request.signatories_info,
         },
-        request.document.as_str().len() + EXTRA_CAPACITY,
+        request.document.file_data.as_str().len() + EXTRA_CAPACITY,
     );
     drop(request);
     let Accepted {} = upstream.send(body).await?;
     Ok(())
-}
-
-impl<'a> Signatory<'a> {
-    const fn of(signatory: &'a NamedSignatory) -> Self {
-        Self { name: &signatory.name, email: &signatory.email, sign_type: &signatory.sign_type }
-    }
 }

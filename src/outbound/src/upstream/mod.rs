@@ -7,7 +7,6 @@
 pub mod doclocker;
 pub mod esign;
 pub mod estamp;
-mod page_url;
 pub mod pan;
 mod strict;
 pub mod wealth;
@@ -28,8 +27,6 @@ use thiserror::Error as ThisError;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use url::Url;
-
-pub use page_url::PageUrl;
 
 use self::strict::Object;
 use crate::error::ClientError;

@@ -3,7 +3,8 @@
 
 use sakshi_domain::flow::dates::Day;
 use sakshi_domain::flow::text::Text;
-use sakshi_domain::pan::{Pan, PanCategory, PanQuery, PanResult, PanStatus, SeedingStatus};
+use sakshi_domain::pan::{Pan, PanCategory, PanQuery, PanStatus, SeedingStatus};
+use sakshi_wire::pan::PanData;
 use serde::{Deserialize, Serialize};
 
 use super::strict::Word;
@@ -32,15 +33,15 @@ struct Answer {
 ///
 /// # Errors
 /// Why there is no answer.
-pub async fn verify(source: &Upstream, query: &PanQuery) -> Result<PanResult, UpstreamError> {
+pub async fn verify(source: &Upstream, query: &PanQuery) -> Result<PanData, UpstreamError> {
     let question =
         Question { pan: &query.pan, consent_text: query.consent.text(), name: query.name.as_ref(), date_of_birth: query.date_of_birth };
     let answer: Answer = source.send(to_body(&question, 0)).await?;
     let (pan, Word(status)) = (query.pan.clone(), answer.status);
     if status == PanStatus::NotFound {
-        return Ok(PanResult::not_found(pan));
+        return Ok(PanData::not_found(pan));
     }
-    Ok(PanResult {
+    Ok(PanData {
         pan,
         status,
         category: answer.category.map(|Word(category)| category),

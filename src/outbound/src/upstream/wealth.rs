@@ -4,9 +4,10 @@ use sakshi_domain::flow::consent_given::ConsentGiven;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::text::ForeignId;
+use sakshi_wire::PageUrl;
 use serde::{Deserialize, Serialize};
 
-use super::{OrderContext, PageUrl, Upstream, UpstreamError, to_body};
+use super::{OrderContext, Upstream, UpstreamError, to_body};
 
 #[derive(Serialize)]
 struct Order<'a> {

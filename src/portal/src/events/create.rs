@@ -4,12 +4,12 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use askama::Template;
-use sakshi_api::events::create::{answer, read};
+use sakshi_api::events::create::answer;
 use sakshi_domain::ids::EventId;
 use sakshi_service::events::{OPERATION, create_event};
 use sakshi_service::service::Service;
 use sakshi_web::error::ApiError;
-use serde::Deserialize;
+use sakshi_wire::events::{CreateEventRequest, CreateEventResponse};
 use std::time::Duration;
 
 use super::input;
@@ -49,12 +49,6 @@ pub async fn show(visitor: Visitor, service: Data<Service>) -> Result<HttpRespon
     Ok(shown(StatusCode::OK, &visitor, Form::filled(&usual), &service))
 }
 
-/// What is read again of the answer.
-#[derive(Deserialize)]
-struct Created {
-    event_id: EventId,
-}
-
 /// Creates the event and leads to it.
 ///
 /// # Errors
@@ -73,8 +67,9 @@ pub async fn create(submitted: Submitted, service: Data<Service>) -> Result<Http
 async fn created(visitor: &Visitor, form: &Form, service: &Service) -> Result<EventId, ApiError> {
     let caller = &visitor.caller;
     let now = service.clock.now();
-    let terms = read(form.fields(SHAPE), now, service.rules.urls)?;
-    let answered = create_event(service, caller.clone(), terms, now, form.once(caller, OPERATION), |id| answer(service, id)).await?;
-    let created: Created = serde_json::from_slice(answered.json()).map_err(ApiError::internal)?;
+    let asked: CreateEventRequest = form.sent(SHAPE).request(service.rules.urls.at(now))?;
+    let answered =
+        create_event(service, caller.clone(), asked.terms(), now, form.once(caller, OPERATION), |id| answer(service, id)).await?;
+    let created: CreateEventResponse = serde_json::from_slice(answered.json()).map_err(ApiError::internal)?;
     Ok(created.event_id)
 }

@@ -5,7 +5,7 @@ use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_api::events::patch::change;
-use sakshi_api::events::registrations::{RegistrationRow, guests};
+use sakshi_api::events::registrations::guests;
 use sakshi_domain::event::Event;
 use sakshi_pages::picture::Picture;
 use sakshi_service::events::own_event;
@@ -14,6 +14,7 @@ use sakshi_store::PageRequest;
 use sakshi_web::budget::{CpuBudget, OwnerPath};
 use sakshi_web::error::ApiError;
 use sakshi_web::query::Query;
+use sakshi_wire::events::RegistrationRow;
 use std::sync::Arc;
 
 use super::live::Counts;
@@ -100,7 +101,7 @@ pub async fn patch(
     cpu: Data<CpuBudget>,
 ) -> Result<HttpResponse, PortalError> {
     let Submitted { visitor, form } = submitted;
-    match change(&service, &visitor.caller.app.app_id, &path, form.fields(SHAPE)).await {
+    match change(&service, &visitor.caller.app.app_id, &path, form.sent(SHAPE)).await {
         Ok(event) => Ok(see(&format!("/portal/events/{}?done=saved", event.id))),
         Err(error) => {
             let (status, form) = form.refused(error)?;

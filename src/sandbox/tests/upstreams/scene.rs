@@ -13,7 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sakshi_domain::clock::{Clock as _, ManualClock};
 use sakshi_domain::flow::doclocker::DocLockerFlow;
-use sakshi_domain::flow::esign::{EsignFlow, EsignPending, EsignTerms};
+use sakshi_domain::flow::esign::{EsignFlow, EsignPending, EsignTerms, SignerState};
 use sakshi_domain::flow::estamp::{EStampFlow, EStampKind, EStampTerms};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FlowState;
@@ -23,7 +23,6 @@ use sakshi_domain::flow::text::{ForeignId, Text};
 use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthTerms};
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::limits::INVITATION_DEFAULT;
-use sakshi_domain::payload::esign::Signer;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
 use sakshi_sandbox::upstreams::{SandboxUpstreams, SandboxUpstreamsOptions, configure_orders, configure_pages};
@@ -100,32 +99,28 @@ impl Scene {
 
     /// A document for these signers, ordered and opened.
     pub(crate) async fn esign(&self, signers: &[&str], document: &[u8]) -> (FlowId, Vec<String>) {
-        let text = |text: &str| Text::parse(text).unwrap();
-        let invited = |name: &&str| Signer {
-            signer_id: ForeignId::mint(),
-            signer_ref_id: Some(text("ref")),
-            signer_status: SigningStatus::Pending,
-            signer_name: text(name),
-            invitation_expire_time_stamp: self.clock.now() + INVITATION_DEFAULT,
-            reject_reason: None,
-            national_id_audit_info: None,
+        let invited = |_: &&str| SignerState {
+            signer: ForeignId::mint(),
+            status: SigningStatus::Pending,
+            invited_until: self.clock.now() + INVITATION_DEFAULT,
         };
-        let known: Vec<Signer> = signers.iter().map(invited).collect();
+        let known: Vec<SignerState> = signers.iter().map(invited).collect();
         let document = json!({"name": "loan <agreement>.pdf", "content": STANDARD.encode(document)});
         let opened = self.opened();
         let (id, request_id) = (opened.id, opened.request_id.clone());
-        let opened = EsignTerms { header: opened, reference: Some(text("loan-7")), response_url: None };
-        let flow = EsignFlow::Pending(EsignPending::new(opened, &known));
+        let opened = EsignTerms { header: opened, reference: Some(Text::parse("loan-7").unwrap()), response_url: None };
+        let flow = EsignFlow::Pending(EsignPending::new(opened, known.clone()));
         let signer_info: Vec<Value> = known
             .iter()
-            .map(|signer| {
-                json!({"signerId": signer.signer_id, "signerRefId": signer.signer_ref_id, "signerName": signer.signer_name,
-                    "invitationExpireTimeStamp": signer.invitation_expire_time_stamp})
+            .zip(signers)
+            .map(|(signer, name)| {
+                json!({"signerId": signer.signer, "signerRefId": "ref", "signerName": name,
+                    "invitationExpireTimeStamp": signer.invited_until})
             })
             .collect();
         let order = json!({"documentId": id, "app_id": self.app, "request_id": request_id, "documentReferenceId": "loan-7",
             "document": document, "signerInfo": signer_info});
-        let ids: Vec<String> = known.iter().map(|signer| signer.signer_id.to_string()).collect();
+        let ids: Vec<String> = known.iter().map(|signer| signer.signer.to_string()).collect();
         self.service.open(FlowState::ESign(flow));
         let (status, answer) = self.order("esign", &order).await;
         let url = |id: &str| json!({"signerId": id, "signingUrl": format!("{PUBLIC_BASE}/sandbox/esign/{}/{id}", order["documentId"].as_str().unwrap())});

@@ -5,18 +5,19 @@ use std::time::Duration;
 use sakshi_domain::delivery::QueuedDelivery;
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::doclocker::DocLockerFlow;
-use sakshi_domain::flow::esign::{EsignFlow, EsignPending, EsignTerms};
+use sakshi_domain::flow::esign::{EsignFlow, EsignPending, EsignReport as _, EsignTerms};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::report_kind::ReportKind;
-use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthTerms};
 use sakshi_domain::ids::{AppId, ClientId};
-use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
+use sakshi_wire::esign::EsignOutcome;
+use sakshi_wire::read_report;
+use sakshi_wire::reports::FlowReport;
 use serde_json::{Value, json};
 
 use super::TestStore;
@@ -100,13 +101,13 @@ pub(crate) fn wealth(test: &impl TestStore, party: &Party) -> Flow {
 pub(crate) fn document(test: &impl TestStore, party: &Party, response_url: Option<&str>) -> Flow {
     let mut made = locker(test, party);
     let opened = EsignTerms { header: made.state.header().clone(), reference: None, response_url: response_url.map(url) };
-    let signers = document_body(&made, "Pending").signer_info;
-    made.state = FlowState::ESign(EsignFlow::Pending(EsignPending::new(opened, &signers)));
+    let signers = document_body(&made, "Pending").signers();
+    made.state = FlowState::ESign(EsignFlow::Pending(EsignPending::new(opened, signers)));
     made
 }
 
-fn document_body(flow: &Flow, status: &str) -> EsignPayload {
-    EsignPayload::parse(&serde_json::to_vec(&document_json(flow, status)).unwrap()).unwrap()
+fn document_body(flow: &Flow, status: &str) -> EsignOutcome {
+    read_report(&serde_json::to_vec(&document_json(flow, status)).unwrap()).unwrap()
 }
 
 fn document_json(flow: &Flow, status: &str) -> Value {

@@ -14,11 +14,11 @@ use sakshi_domain::delivery::QueuedDelivery;
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FlowState;
-use sakshi_domain::flow::reported::FlowReport;
 use sakshi_domain::flow::transition::ReportRefusal;
 use sakshi_domain::ids::AppId;
-use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::time::Timestamp;
+use sakshi_wire::esign::EsignOutcome;
+use sakshi_wire::reports::FlowReport;
 
 pub use self::record::{FlowDeliveries, FlowRecord, SealedPayload};
 use crate::error::StoreFuture;
@@ -61,7 +61,7 @@ pub struct OpenFlow {
     pub flow: FlowState,
     /// For a document to be signed: what polls show until something is reported, and what a lapse is
     /// reported with.
-    pub payload: Option<EsignPayload>,
+    pub payload: Option<EsignOutcome>,
     /// Until when it is kept while nothing is reported.
     pub until: Timestamp,
     /// What to replay when the client repeats the request under its `Idempotency-Key`.

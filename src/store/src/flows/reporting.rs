@@ -9,14 +9,15 @@ use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::{FetchState, FlowState, NextState};
-use sakshi_domain::flow::reported::AdmittedReport;
 use sakshi_domain::flow::transition::{ReportRefusal, Transition};
 use sakshi_domain::flow::webhook_target::WebhookTarget;
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::AppId;
-use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
+use sakshi_wire::esign::EsignOutcome;
+use sakshi_wire::read_report;
+use sakshi_wire::reports::AdmittedReport;
 
 use super::encoding::{PROGRESS, digest_of, measured, sealed};
 use super::record::{FlowDeliveries, FlowRecord, SealedPayload};
@@ -147,7 +148,7 @@ pub(crate) async fn lapse<S: FlowStorage>(storage: Arc<S>, id: FlowId, result_tt
         let Some(bytes) = storage.payload(id, latest).await? else { continue };
         let corrupt = || StoreError::Corrupt("a payload cannot be read".into());
         let json = SealedPayload::new(id, latest, bytes).open(storage.vault()).map_err(|_| corrupt())?;
-        let latest = EsignPayload::parse(&json).map_err(|_| corrupt())?;
+        let latest = read_report::<EsignOutcome>(&json).map_err(|_| corrupt())?;
         let Some(lapsed) = document.lapse(latest, stored.now).map(AdmittedReport::ESign) else { return Ok(LapseFlowOutcome::NotDue) };
         match write(&*storage, &stored, flow, None, &lapsed, result_ttl).await? {
             Attempt::Accepted { flow, queued } => return Ok(LapseFlowOutcome::Lapsed { flow, queued }),

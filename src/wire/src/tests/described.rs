@@ -3,10 +3,10 @@
 use sakshi_domain::limits::{FILE_CHARS_MAX, GUESTS_MAX, SIGNERS_MAX};
 use serde_json::{Value, json};
 
-use crate::Describe;
 use crate::esign::EsignRequest;
 use crate::events::{CreateEventRequest, PatchEventRequest};
 use crate::ovse::InitRequest;
+use crate::{Describe, credits, doclocker, esign, estamp, events, ovse, pan, refusal, wealth, webhook_urls};
 
 fn schema<T: Describe>(name: &str) -> Value {
     let mut schemas = crate::Schemas::new();
@@ -35,10 +35,31 @@ fn parts_have_names_and_are_referred_to() {
     assert_eq!((&content["maxLength"], &content["contentEncoding"]), (&json!(FILE_CHARS_MAX), &json!("base64")));
 }
 
+/// Holds what utoipa makes of every schema against the schema.
+macro_rules! understood {
+    ($($body:ty),+ $(,)?) => {
+        $({
+            let mut schemas = crate::Schemas::new();
+            <$body>::collect(&mut schemas);
+            let mut found = Vec::new();
+            <$body as utoipa::ToSchema>::schemas(&mut found);
+            let found: crate::Schemas = found.into_iter().map(|(name, schema)| (name, serde_json::to_value(schema).unwrap())).collect();
+            assert_eq!(found, schemas);
+        })+
+    };
+}
+
 #[test]
 fn utoipa_understands_every_schema_as_it_is() {
-    let mut schemas = crate::Schemas::new();
-    InitRequest::collect(&mut schemas);
-    let understood = serde_json::to_value(<InitRequest as utoipa::PartialSchema>::schema()).unwrap();
-    assert_eq!(understood, schemas["InitRequest"]);
+    understood! {
+        InitRequest, ovse::InitResponse, ovse::QrIntentRequest, ovse::QrIntentResponse, ovse::OvseResult,
+        CreateEventRequest, PatchEventRequest, events::CreateEventResponse, events::EventsPage, events::RegistrationsPage,
+        EsignRequest, esign::EsignResponse, esign::EsignStatusRequest, esign::EsignStatus,
+        doclocker::DocLockerInitRequest, doclocker::DocLockerResponse, doclocker::DocLockerDetails,
+        estamp::EStampInitRequest, estamp::EStampResponse, estamp::EStampOutcome,
+        wealth::WealthConsentRequest, wealth::WealthConsentResponse, wealth::WealthConsentChange,
+        wealth::WealthDataNotice, wealth::WealthHistoricalNotice,
+        pan::PanRequest, pan::PanAnswer, credits::Balance, credits::Statement, refusal::Refusal, refusal::Pong,
+        webhook_urls::RegisterWebhookRequest, webhook_urls::RegisterWebhookResponse, webhook_urls::WebhookSettings,
+    }
 }

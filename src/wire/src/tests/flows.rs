@@ -1,6 +1,11 @@
 //! What opens flows: every problem by its path.
 
+use sakshi_domain::flow::esign::EsignFlow;
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::header::FlowHeader;
+use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::limits::{FILE_BYTES_MAX, INVITATION_DEFAULT, INVITATION_MAX, SIGNERS_MAX};
+use sakshi_domain::request_id::RequestId;
 use serde_json::{Value, json};
 
 use super::*;
@@ -17,10 +22,22 @@ fn document() -> Value {
 
 #[test]
 fn a_document_is_read_with_its_signers_who_have_a_week_unless_it_says_otherwise() {
-    let (order, request_id) = read::<EsignRequest>(&document().to_string()).order();
-    assert_eq!((order.signers.len(), order.signers[1].until, request_id), (2, at(NOW) + INVITATION_DEFAULT, None));
-    assert_eq!(order.response_url.unwrap().as_str(), "https://client.example/hook");
-    assert_eq!((order.document.content.as_str(), order.reference.unwrap().as_str()), ("QUJD", "loan-7"));
+    let request: EsignRequest = read(&document().to_string());
+    assert_eq!(request.signer_info[1].invitation_expire_time_stamp.0, at(NOW) + INVITATION_DEFAULT);
+    let client = ClientId::generate();
+    let id = FlowId::generate(client.partition(), 0);
+    let header = FlowHeader { id, client, app: AppId::generate(), opened_at: at(NOW), request_id: RequestId::mint() };
+    let opened = request.open(header);
+    let EsignFlow::Pending(pending) = &opened.flow else { panic!() };
+    assert_eq!(pending.terms.response_url.as_ref().unwrap().as_str(), "https://client.example/hook");
+    assert_eq!((pending.signers.len(), opened.document.content.as_str()), (2, "QUJD"));
+    assert_ne!(pending.signers[0].signer, pending.signers[1].signer);
+    let poll = json!(opened.latest);
+    assert_eq!(
+        (&poll["documentId"], &poll["documentReferenceId"], &poll["documentStatus"]),
+        (&json!(id), &json!("loan-7"), &json!("Pending"))
+    );
+    assert_eq!(poll["signerInfo"][0]["signerRefId"], "borrower");
 }
 
 #[test]
@@ -64,8 +81,8 @@ fn a_file_of_ten_mebibytes_is_read_and_one_byte_more_is_not() {
 #[test]
 fn documents_are_fetched_with_consent_and_each_once() {
     let body = |docs: &[&str], consent: &str| json!({"docs": docs, "consent": consent, "consentText": "I agree."}).to_string();
-    let (order, _) = read::<DocLockerInitRequest>(&body(&["driving_licence"], "Y")).order();
-    assert_eq!((order.docs[0].as_str(), order.consent.text()), ("driving_licence", "I agree."));
+    let request: DocLockerInitRequest = read(&body(&["driving_licence"], "Y"));
+    assert_eq!((request.docs.0[0].as_str(), request.consent.0.text()), ("driving_licence", "I agree."));
     assert_eq!(blamed::<DocLockerInitRequest>(r#"{"docs": ["driving_licence"]}"#), ["consent", "consent_text"]);
     assert_eq!(blamed::<DocLockerInitRequest>(&body(&["a", "b", "a", " "], "Y")), ["docs[2]", "docs[3]"]);
     assert_eq!(blamed::<DocLockerInitRequest>(&body(&[], "N")), ["docs", "consent"]);

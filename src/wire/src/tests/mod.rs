@@ -2,6 +2,7 @@
 
 mod described;
 mod flows;
+mod ovse;
 mod requests;
 
 use sakshi_domain::http_url::{HttpUrl, Schemes, WebhookUrl};

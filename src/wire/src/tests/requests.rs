@@ -6,7 +6,7 @@ use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::event::EventPatch;
 use sakshi_domain::flow::api_type::ApiType;
-use sakshi_domain::pan::PanRefusal;
+use sakshi_domain::pan::MalformedPan;
 use sakshi_domain::request_id::RequestId;
 use serde_json::json;
 
@@ -256,7 +256,7 @@ fn a_missing_consent_is_told_and_a_malformed_pan_only_of_a_request_in_order() {
         |pan: &str, consent: &str, more: &str| format!(r#"{{"pan":"{pan}","consent":"{consent}","consentText":"I agree."{more}}}"#);
     assert!(read::<PanRequest>(&request("abcpe1234f", "Y", r#","date_of_birth":"1990-01-31""#)).query().is_ok());
     for pan in ["nonsense", ""] {
-        assert_eq!(read::<PanRequest>(&request(pan, "Y", "")).query(), Err(PanRefusal::Malformed));
+        assert_eq!(read::<PanRequest>(&request(pan, "Y", "")).query(), Err(MalformedPan));
     }
     assert_eq!(blamed::<PanRequest>(&request("nonsense", "N", r#","dateOfBirth":"31-01-1990""#)), ["consent", "dateOfBirth"]);
     assert_eq!(blamed::<PanRequest>(r#"{"name_as_per_pan":" "}"#), ["pan", "consent", "consent_text", "name_as_per_pan"]);

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     fn golden(name: &str) -> Value {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../domain/tests/golden").join(name);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/golden").join(name);
         serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
     }
 

@@ -4,7 +4,10 @@ use std::fmt;
 
 use sakshi_domain::limits::URL_CHARS_MAX;
 use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::{Value, json};
 use url::Url;
+
+use crate::body::Describe;
 
 /// A page of an upstream to which the client sends a person: an absolute http(s) URL of at most 2,048
 /// visible ASCII characters without credentials, exactly as the upstream wrote it.
@@ -32,6 +35,12 @@ impl PageUrl {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl Describe for PageUrl {
+    fn schema() -> Value {
+        json!({ "type": "string", "format": "uri" })
     }
 }
 

@@ -13,6 +13,11 @@ use sakshi_domain::flow::transition::{ReportRefusal, Transition};
 use sakshi_domain::flow::wealth_consent::WealthConsent;
 use sakshi_domain::flow::wealth_data::DataFetch;
 use sakshi_domain::flow::wealth_historical::HistoricalFetch;
+use sakshi_wire::doclocker::DocLockerOutcome;
+use sakshi_wire::esign::EsignOutcome;
+use sakshi_wire::estamp::EStampOutcome;
+use sakshi_wire::read_report;
+use sakshi_wire::wealth::{WealthConsentChange, WealthDataNotice, WealthHistoricalNotice};
 use serde_json::{Value, json};
 
 use crate::fixtures::*;
@@ -103,30 +108,30 @@ impl Kept {
         let queued = &mut self.queued;
         match told {
             ESign { .. } => {
-                let judged = self.esign.admit(Report::parse(&body).unwrap());
+                let judged = self.esign.admit(read_report::<Report<EsignOutcome>>(&body).unwrap());
                 let judged = judged.and_then(|report| self.esign.report(&report, digest(&report), early()));
                 keep(judged, queued, |next| self.esign = next)
             }
             DocLocker { .. } => {
-                let report = self.doclocker.admit(Report::parse(&body).unwrap()).unwrap();
+                let report = self.doclocker.admit(read_report::<Report<DocLockerOutcome>>(&body).unwrap()).unwrap();
                 keep(self.doclocker.report(&report, digest(&report), early()), queued, |next| self.doclocker = next)
             }
             EStamp { .. } => {
-                let report = self.estamp.admit(Report::parse(&body).unwrap()).unwrap();
+                let report = self.estamp.admit(read_report::<Report<EStampOutcome>>(&body).unwrap()).unwrap();
                 keep(self.estamp.report(&report, digest(&report), early()), queued, |next| self.estamp = next)
             }
             Consent { .. } => {
-                let report = self.consent.admit(Report::parse(&body).unwrap()).unwrap();
+                let report = self.consent.admit(read_report::<Report<WealthConsentChange>>(&body).unwrap()).unwrap();
                 keep(self.consent.report(&report, digest(&report), early()), queued, |next| self.consent = next)
             }
             Data { txn, .. } => {
                 let fetch = self.data.entry(txn).or_default();
-                let report = DataFetch::admit(&self.consent, Report::parse(&body).unwrap()).unwrap();
+                let report = self.consent.admit(read_report::<Report<WealthDataNotice>>(&body).unwrap()).unwrap();
                 keep(fetch.report(&self.consent, &report, digest(&report)), queued, |next| *fetch = next)
             }
             Historical { account, from, .. } => {
                 let fetch = self.historical.entry((account, from)).or_default();
-                let report = HistoricalFetch::admit(&self.consent, Report::parse(&body).unwrap()).unwrap();
+                let report = self.consent.admit(read_report::<Report<WealthHistoricalNotice>>(&body).unwrap()).unwrap();
                 keep(fetch.report(&self.consent, &report, digest(&report)), queued, |next| *fetch = next)
             }
         }
@@ -200,12 +205,11 @@ proptest! {
 
     #[test]
     fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), at in 0..900_usize) {
-        use sakshi_domain::payload::{doclocker::DocLockerPayload, esign::EsignPayload};
-        prop_assert!(Report::<EsignPayload>::parse(&bytes).is_err());
+        prop_assert!(read_report::<Report<EsignOutcome>>(&bytes).is_err());
         let mut body = report(DOCLOCKER_FETCHED, |_| ());
         let at = at % body.len();
         let end = body.len().min(at + bytes.len());
         body[at..end].copy_from_slice(&bytes[..end - at]);
-        let _ = Report::<DocLockerPayload>::parse(&body);
+        let _ = read_report::<Report<DocLockerOutcome>>(&body);
     }
 }

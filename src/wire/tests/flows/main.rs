@@ -6,6 +6,5 @@ mod at_most_once;
 mod fixtures;
 mod forms;
 mod golden;
-mod requests;
 mod signing;
 mod transitions;

@@ -6,14 +6,15 @@ use sakshi_domain::flow::esign::{EsignEnded, EsignFlow, EsignPending};
 use sakshi_domain::flow::report::Report;
 use sakshi_domain::flow::statuses::SigningStatus;
 use sakshi_domain::flow::transition::{ReportRefusal, Transition};
-use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::time::Timestamp;
+use sakshi_wire::esign::EsignOutcome;
+use sakshi_wire::read_report;
 use serde_json::{Value, json};
 
 use crate::fixtures::*;
 
 fn judged(flow: &EsignFlow, body: &[u8], now: Timestamp) -> Result<Transition<EsignFlow>, ReportRefusal> {
-    let admitted = flow.admit(Report::parse(body).unwrap())?;
+    let admitted = flow.admit(read_report::<Report<EsignOutcome>>(body).unwrap())?;
     flow.report(&admitted, digest(&admitted), now)
 }
 
@@ -85,7 +86,7 @@ fn the_deadline_is_the_end_of_the_first_open_invitation() {
 #[test]
 fn an_invitation_that_ends_expires_the_document_with_one_webhook() {
     let flow = half_signed_flow();
-    let latest = || EsignPayload::parse(&edited(ESIGN_COMPLETED, half_signed)).unwrap();
+    let latest = || read_report::<EsignOutcome>(&edited(ESIGN_COMPLETED, half_signed)).unwrap();
     let end = pending(&flow).deadline();
     assert!(flow.lapse(latest(), Timestamp::from_millis(end.millis() - 1)).is_none());
 

@@ -8,6 +8,10 @@ use sakshi_domain::flow::transition::{ReportRefusal, Transition};
 use sakshi_domain::flow::wealth_consent::WealthConsent;
 use sakshi_domain::flow::wealth_data::DataFetch;
 use sakshi_domain::flow::wealth_historical::HistoricalFetch;
+use sakshi_wire::doclocker::DocLockerOutcome;
+use sakshi_wire::estamp::EStampOutcome;
+use sakshi_wire::read_report;
+use sakshi_wire::wealth::{WealthConsentChange, WealthDataNotice, WealthHistoricalNotice};
 use serde_json::{Value, json};
 
 use crate::fixtures::*;
@@ -15,12 +19,12 @@ use crate::fixtures::*;
 type Judged<S> = Result<Transition<S>, ReportRefusal>;
 
 fn locker(flow: &DocLockerFlow, golden: &str, edit: impl FnOnce(&mut Value)) -> Judged<DocLockerFlow> {
-    let admitted = flow.admit(Report::parse(&report(golden, edit)).unwrap())?;
+    let admitted = flow.admit(read_report::<Report<DocLockerOutcome>>(&report(golden, edit)).unwrap())?;
     flow.report(&admitted, digest(&admitted), early())
 }
 
 fn stamp(flow: &EStampFlow, golden: &str, edit: impl FnOnce(&mut Value)) -> Judged<EStampFlow> {
-    let admitted = flow.admit(Report::parse(&report(golden, edit)).unwrap())?;
+    let admitted = flow.admit(read_report::<Report<EStampOutcome>>(&report(golden, edit)).unwrap())?;
     flow.report(&admitted, digest(&admitted), early())
 }
 
@@ -29,13 +33,13 @@ fn moved(flow: &WealthConsent, status: &str, edit: impl FnOnce(&mut Value)) -> J
         body["status"] = json!(status);
         edit(body);
     });
-    let admitted = flow.admit(Report::parse(&body).unwrap())?;
+    let admitted = flow.admit(read_report::<Report<WealthConsentChange>>(&body).unwrap())?;
     flow.report(&admitted, digest(&admitted), early())
 }
 
 fn data(fetch: DataFetch, golden: &str, edit: impl FnOnce(&mut Value)) -> Judged<DataFetch> {
     let consent = consent();
-    let admitted = DataFetch::admit(&consent, Report::parse(&report(golden, edit)).unwrap())?;
+    let admitted = consent.admit(read_report::<Report<WealthDataNotice>>(&report(golden, edit)).unwrap())?;
     fetch.report(&consent, &admitted, digest(&admitted))
 }
 
@@ -135,8 +139,8 @@ fn the_first_report_fixes_the_consent_and_the_handle_was_fixed_before() {
     let (flow, _) = reported(moved(&consent(), "Accepted", |_| ()));
     assert_eq!(flow.consent_id().unwrap().as_str(), "consent-1");
     assert_eq!(moved(&flow, "Revoked", |body| body["consentId"] = json!("consent-2")), Err(ReportRefusal::Contradicts("consentId")));
-    let report = Report::parse(&report(DATA_RAW, |body| body["consentId"] = json!("consent-2"))).unwrap();
-    assert_eq!(DataFetch::admit(&flow, report), Err(ReportRefusal::Contradicts("consentId")));
+    let report = read_report::<Report<WealthDataNotice>>(&report(DATA_RAW, |body| body["consentId"] = json!("consent-2"))).unwrap();
+    assert_eq!(flow.admit(report), Err(ReportRefusal::Contradicts("consentId")));
 }
 
 #[test]
@@ -154,7 +158,7 @@ fn raw_then_analysed_then_raw_again_are_two_webhooks() {
 fn a_historical_fetch_is_reported_once_for_each_consent_account_and_span() {
     let consent = consent();
     let judge = |fetch: HistoricalFetch, edit: &dyn Fn(&mut Value)| {
-        let admitted = HistoricalFetch::admit(&consent, Report::parse(&report(HISTORICAL, edit)).unwrap())?;
+        let admitted = consent.admit(read_report::<Report<WealthHistoricalNotice>>(&report(HISTORICAL, edit)).unwrap())?;
         fetch.report(&consent, &admitted, digest(&admitted))
     };
     let (fetch, key) = reported(judge(HistoricalFetch::Awaited, &|_| ()));

@@ -3,15 +3,16 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use sakshi_domain::flow::doclocker::DocLockerFlow;
-use sakshi_domain::flow::esign::{EsignFlow, EsignPending, EsignTerms};
+use sakshi_domain::flow::esign::{EsignFlow, EsignPending, EsignReport as _, EsignTerms};
 use sakshi_domain::flow::estamp::{EStampFlow, EStampKind, EStampTerms};
 use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::text::Text;
 use sakshi_domain::flow::transition::{Admitted, ReportDigest};
 use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthTerms};
-use sakshi_domain::payload::esign::EsignPayload;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
+use sakshi_wire::esign::EsignOutcome;
+use sakshi_wire::read_report;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -52,9 +53,9 @@ pub(crate) fn opened() -> FlowHeader {
 
 /// The two signers of the golden files, neither of whom has signed.
 pub(crate) fn esign() -> EsignFlow {
-    let payload = EsignPayload::parse(&edited(ESIGN_REJECTED, unsigned)).unwrap();
+    let payload = read_report::<EsignOutcome>(&edited(ESIGN_REJECTED, unsigned)).unwrap();
     let reference = Some(Text::parse("loan-agreement-7").unwrap());
-    EsignFlow::Pending(EsignPending::new(EsignTerms { header: opened(), reference, response_url: None }, &payload.signer_info))
+    EsignFlow::Pending(EsignPending::new(EsignTerms { header: opened(), reference, response_url: None }, payload.signers()))
 }
 
 pub(crate) fn unsigned(body: &mut Value) {

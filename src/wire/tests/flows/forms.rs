@@ -3,6 +3,11 @@
 use sakshi_domain::flow::report::Report;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::{ACCOUNTS_MAX, REPORT_BYTES_MAX, REPORT_PROBLEMS_MAX, REPORT_VALUES_MAX, SIGNERS_MAX};
+use sakshi_wire::doclocker::DocLockerOutcome;
+use sakshi_wire::esign::EsignOutcome;
+use sakshi_wire::estamp::EStampOutcome;
+use sakshi_wire::read_report;
+use sakshi_wire::wealth::{WealthConsentChange, WealthDataNotice, WealthHistoricalNotice};
 use serde_json::{Value, json};
 
 use crate::fixtures::*;
@@ -10,27 +15,27 @@ use crate::fixtures::*;
 type Read = fn(&[u8]) -> Option<Invalid>;
 
 fn esign_form(bytes: &[u8]) -> Option<Invalid> {
-    Report::<sakshi_domain::payload::esign::EsignPayload>::parse(bytes).err()
+    read_report::<Report<EsignOutcome>>(bytes).err()
 }
 
 fn doclocker_form(bytes: &[u8]) -> Option<Invalid> {
-    Report::<sakshi_domain::payload::doclocker::DocLockerPayload>::parse(bytes).err()
+    read_report::<Report<DocLockerOutcome>>(bytes).err()
 }
 
 fn estamp_form(bytes: &[u8]) -> Option<Invalid> {
-    Report::<sakshi_domain::payload::estamp::EStampPayload>::parse(bytes).err()
+    read_report::<Report<EStampOutcome>>(bytes).err()
 }
 
 fn consent_form(bytes: &[u8]) -> Option<Invalid> {
-    Report::<sakshi_domain::payload::wealth_consent::WealthConsentPayload>::parse(bytes).err()
+    read_report::<Report<WealthConsentChange>>(bytes).err()
 }
 
 fn data_form(bytes: &[u8]) -> Option<Invalid> {
-    Report::<sakshi_domain::payload::wealth_data::WealthDataPayload>::parse(bytes).err()
+    read_report::<Report<WealthDataNotice>>(bytes).err()
 }
 
 fn historical_form(bytes: &[u8]) -> Option<Invalid> {
-    Report::<sakshi_domain::payload::wealth_historical::WealthHistoricalPayload>::parse(bytes).err()
+    read_report::<Report<WealthHistoricalNotice>>(bytes).err()
 }
 
 /// Each kind where all is well, with the members that may be absent or null even then.
@@ -266,10 +271,10 @@ fn the_details_of_a_document_are_free_but_neither_deep_nor_ambiguous() {
 #[test]
 fn nothing_personal_is_shown_by_debug() {
     let shown = [
-        format!("{:?}", esign().admit(Report::parse(&report(ESIGN_COMPLETED, |_| ())).unwrap())),
-        format!("{:?}", doclocker().admit(Report::parse(&report(DOCLOCKER_FETCHED, |_| ())).unwrap())),
-        format!("{:?}", estamp().admit(Report::parse(&report(ESTAMP_COMPLETED, |_| ())).unwrap())),
-        format!("{:?}", consent().admit(Report::parse(&report(CONSENT_ACCEPTED, |_| ())).unwrap())),
+        format!("{:?}", esign().admit(read_report::<Report<EsignOutcome>>(&report(ESIGN_COMPLETED, |_| ())).unwrap())),
+        format!("{:?}", doclocker().admit(read_report::<Report<DocLockerOutcome>>(&report(DOCLOCKER_FETCHED, |_| ())).unwrap())),
+        format!("{:?}", estamp().admit(read_report::<Report<EStampOutcome>>(&report(ESTAMP_COMPLETED, |_| ())).unwrap())),
+        format!("{:?}", consent().admit(read_report::<Report<WealthConsentChange>>(&report(CONSENT_ACCEPTED, |_| ())).unwrap())),
     ];
     for text in shown {
         for personal in ["Asha", "asha@", "1990", "JVBER", "XX1234", "XX5678", "560000"] {

@@ -1,41 +1,50 @@
-//! A report of any kind, and how it changes the flow that it is about.
+//! What connectors report: the body of a webhook, and the app that it is for; and how a report of any
+//! kind changes the flow that it is about.
 
+use sakshi_domain::flow::esign::EsignFlow;
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::flow_state::{FetchState, FlowState, NextState};
+use sakshi_domain::flow::report::Report;
+use sakshi_domain::flow::report_kind::ReportKind;
+use sakshi_domain::flow::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
+use sakshi_domain::flow::wealth_data::DataFetch;
+use sakshi_domain::flow::wealth_historical::HistoricalFetch;
+use sakshi_domain::flow::webhook_target::WebhookTarget;
+use sakshi_domain::ids::AppId;
+use sakshi_domain::invalid::Invalid;
+use sakshi_domain::time::Timestamp;
 use serde::Serialize;
 
-use super::esign::EsignFlow;
-use super::flow_id::FlowId;
-use super::flow_state::{FetchState, FlowState, NextState};
-use super::report::Report;
-use super::report_kind::ReportKind;
-use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
-use super::wealth_data::DataFetch;
-use super::wealth_historical::HistoricalFetch;
-use super::webhook_target::WebhookTarget;
-use crate::ids::AppId;
-use crate::invalid::Invalid;
-use crate::payload::doclocker::DocLockerPayload;
-use crate::payload::esign::EsignPayload;
-use crate::payload::estamp::EStampPayload;
-use crate::payload::wealth_consent::WealthConsentPayload;
-use crate::payload::wealth_data::WealthDataPayload;
-use crate::payload::wealth_historical::WealthHistoricalPayload;
-use crate::time::Timestamp;
+use crate::body::Body;
+use crate::doclocker::DocLockerOutcome;
+use crate::esign::EsignOutcome;
+use crate::estamp::EStampOutcome;
+use crate::fields::{Fields, read_report};
+use crate::wealth::{WealthConsentChange, WealthDataNotice, WealthHistoricalNotice};
+
+/// A connector's body: `app_id` beside the fields of the webhook.
+impl<P: Body> Body for Report<P> {
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        let (app, payload) = (fields.take("app_id"), P::read(fields));
+        Some(Self { app: app?, payload: payload? })
+    }
+}
 
 /// What a connector reports.
 #[derive(Debug, PartialEq)]
 pub enum FlowReport {
     /// On a document to be signed.
-    ESign(Report<EsignPayload>),
+    ESign(Report<EsignOutcome>),
     /// On documents from a locker.
-    DocLocker(Report<DocLockerPayload>),
+    DocLocker(Report<DocLockerOutcome>),
     /// On an e-stamp.
-    EStamp(Report<EStampPayload>),
+    EStamp(Report<EStampOutcome>),
     /// On a wealth-data consent.
-    WealthConsent(Report<WealthConsentPayload>),
+    WealthConsent(Report<WealthConsentChange>),
     /// On data under such a consent.
-    WealthData(Report<WealthDataPayload>),
+    WealthData(Report<WealthDataNotice>),
     /// On historical data under such a consent.
-    WealthHistorical(Report<WealthHistoricalPayload>),
+    WealthHistorical(Report<WealthHistoricalNotice>),
 }
 
 /// A report that was checked against its flow. It serialises as the payload that is stored and sent.
@@ -43,17 +52,17 @@ pub enum FlowReport {
 #[serde(untagged)]
 pub enum AdmittedReport {
     /// On a document to be signed.
-    ESign(Admitted<EsignPayload>),
+    ESign(Admitted<EsignOutcome>),
     /// On documents from a locker.
-    DocLocker(Admitted<DocLockerPayload>),
+    DocLocker(Admitted<DocLockerOutcome>),
     /// On an e-stamp.
-    EStamp(Admitted<EStampPayload>),
+    EStamp(Admitted<EStampOutcome>),
     /// On a wealth-data consent.
-    WealthConsent(Admitted<WealthConsentPayload>),
+    WealthConsent(Admitted<WealthConsentChange>),
     /// On data under such a consent.
-    WealthData(Admitted<WealthDataPayload>),
+    WealthData(Admitted<WealthDataNotice>),
     /// On historical data under such a consent.
-    WealthHistorical(Admitted<WealthHistoricalPayload>),
+    WealthHistorical(Admitted<WealthHistoricalNotice>),
 }
 
 impl FlowReport {
@@ -63,12 +72,12 @@ impl FlowReport {
     /// Every problem with its path, unknown fields and unknown states included.
     pub fn parse(kind: ReportKind, bytes: &[u8]) -> Result<Self, Invalid> {
         match kind {
-            ReportKind::ESign => Report::parse(bytes).map(Self::ESign),
-            ReportKind::DocLocker => Report::parse(bytes).map(Self::DocLocker),
-            ReportKind::EStamp => Report::parse(bytes).map(Self::EStamp),
-            ReportKind::WealthConsent => Report::parse(bytes).map(Self::WealthConsent),
-            ReportKind::WealthData => Report::parse(bytes).map(Self::WealthData),
-            ReportKind::WealthHistorical => Report::parse(bytes).map(Self::WealthHistorical),
+            ReportKind::ESign => read_report::<Report<_>>(bytes).map(Self::ESign),
+            ReportKind::DocLocker => read_report::<Report<_>>(bytes).map(Self::DocLocker),
+            ReportKind::EStamp => read_report::<Report<_>>(bytes).map(Self::EStamp),
+            ReportKind::WealthConsent => read_report::<Report<_>>(bytes).map(Self::WealthConsent),
+            ReportKind::WealthData => read_report::<Report<_>>(bytes).map(Self::WealthData),
+            ReportKind::WealthHistorical => read_report::<Report<_>>(bytes).map(Self::WealthHistorical),
         }
     }
 
@@ -118,7 +127,7 @@ impl FlowReport {
             Self::ESign(_) | Self::DocLocker(_) | Self::EStamp(_) | Self::WealthConsent(_) => None,
             Self::WealthData(report) => Some(format!("data {}", report.payload.txn_id)),
             Self::WealthHistorical(Report { payload, .. }) => {
-                let WealthHistoricalPayload { consent_id, account_id, from_date, to_date, .. } = payload;
+                let WealthHistoricalNotice { consent_id, account_id, from_date, to_date, .. } = payload;
                 Some(format!("historical {consent_id} {account_id} {from_date} {to_date}"))
             }
         }
@@ -134,10 +143,8 @@ impl FlowReport {
             (Self::DocLocker(report), FlowState::DocLocker(flow)) => flow.admit(report).map(AdmittedReport::DocLocker),
             (Self::EStamp(report), FlowState::EStamp(flow)) => flow.admit(report).map(AdmittedReport::EStamp),
             (Self::WealthConsent(report), FlowState::Wealth(consent)) => consent.admit(report).map(AdmittedReport::WealthConsent),
-            (Self::WealthData(report), FlowState::Wealth(consent)) => DataFetch::admit(consent, report).map(AdmittedReport::WealthData),
-            (Self::WealthHistorical(report), FlowState::Wealth(consent)) => {
-                HistoricalFetch::admit(consent, report).map(AdmittedReport::WealthHistorical)
-            }
+            (Self::WealthData(report), FlowState::Wealth(consent)) => consent.admit(report).map(AdmittedReport::WealthData),
+            (Self::WealthHistorical(report), FlowState::Wealth(consent)) => consent.admit(report).map(AdmittedReport::WealthHistorical),
             _ => Err(ReportRefusal::NotThisFlow),
         }
     }
@@ -188,11 +195,11 @@ impl AdmittedReport {
     pub fn summary(&self) -> String {
         match self {
             Self::ESign(report) => format!("{} {}", ReportKind::ESign, report.payload().document_status),
-            Self::DocLocker(report) => format!("{} {}", ReportKind::DocLocker, report.payload().standing()),
+            Self::DocLocker(report) => format!("{} {}", ReportKind::DocLocker, report.payload().status()),
             Self::EStamp(report) => format!("{} {}", ReportKind::EStamp, report.payload().data.workflow_status),
             Self::WealthConsent(report) => format!("{} {}", ReportKind::WealthConsent, report.payload().status),
             Self::WealthData(report) => {
-                let WealthDataPayload { data_type, fi_data_status, .. } = report.payload();
+                let WealthDataNotice { data_type, fi_data_status, .. } = report.payload();
                 format!("{} {data_type} {fi_data_status}", ReportKind::WealthData)
             }
             Self::WealthHistorical(report) => format!("{} {}", ReportKind::WealthHistorical, report.payload().status),

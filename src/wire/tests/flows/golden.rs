@@ -3,18 +3,14 @@
 use std::fmt::Debug;
 
 use sakshi_domain::flow::report::Report;
-use sakshi_domain::flow::wealth_data::DataFetch;
-use sakshi_domain::flow::wealth_historical::HistoricalFetch;
-use sakshi_domain::invalid::Invalid;
-use sakshi_domain::pan::{Pan, PanResult, PanStatus, SeedingStatus};
-use sakshi_domain::payload::doclocker::DocLockerPayload;
-use sakshi_domain::payload::envelope::Answer;
-use sakshi_domain::payload::esign::EsignPayload;
-use sakshi_domain::payload::estamp::EStampPayload;
-use sakshi_domain::payload::poll::{DocLockerPoll, EsignPoll};
-use sakshi_domain::payload::wealth_consent::WealthConsentPayload;
-use sakshi_domain::payload::wealth_data::WealthDataPayload;
-use sakshi_domain::payload::wealth_historical::WealthHistoricalPayload;
+use sakshi_domain::pan::{Pan, PanStatus, SeedingStatus};
+use sakshi_wire::Body;
+use sakshi_wire::doclocker::{DocLockerDetails, DocLockerOutcome};
+use sakshi_wire::esign::{EsignOutcome, EsignStatus};
+use sakshi_wire::estamp::EStampOutcome;
+use sakshi_wire::pan::{PanAnswer, PanData};
+use sakshi_wire::read_report;
+use sakshi_wire::wealth::{WealthConsentChange, WealthDataNotice, WealthHistoricalNotice};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -33,32 +29,36 @@ fn names(json: &str) -> Vec<String> {
 #[test]
 fn every_kind_is_sent_as_the_specification_shows_it_and_without_the_app() {
     for golden in [ESIGN_COMPLETED, ESIGN_REJECTED, ESIGN_EXPIRED] {
-        let sent = esign().admit(Report::parse(&report(golden, |_| ())).unwrap()).unwrap();
+        let sent = esign().admit(read_report::<Report<EsignOutcome>>(&report(golden, |_| ())).unwrap()).unwrap();
         same("esign", golden, &sent);
     }
     for golden in [DOCLOCKER_FETCHED, DOCLOCKER_FAILED] {
-        same("doclocker", golden, &doclocker().admit(Report::parse(&report(golden, |_| ())).unwrap()).unwrap());
+        same("doclocker", golden, &doclocker().admit(read_report::<Report<DocLockerOutcome>>(&report(golden, |_| ())).unwrap()).unwrap());
     }
     for golden in [ESTAMP_COMPLETED, ESTAMP_REJECTED] {
-        same("estamp", golden, &estamp().admit(Report::parse(&report(golden, |_| ())).unwrap()).unwrap());
+        same("estamp", golden, &estamp().admit(read_report::<Report<EStampOutcome>>(&report(golden, |_| ())).unwrap()).unwrap());
     }
     for golden in [CONSENT_ACCEPTED, CONSENT_EXPIRING_SOON, CONSENT_REJECTED] {
-        same("wealth-consent", golden, &consent().admit(Report::parse(&report(golden, |_| ())).unwrap()).unwrap());
+        same(
+            "wealth-consent",
+            golden,
+            &consent().admit(read_report::<Report<WealthConsentChange>>(&report(golden, |_| ())).unwrap()).unwrap(),
+        );
     }
     for golden in [DATA_RAW, DATA_ANALYSED, DATA_FAILED] {
-        same("wealth-data", golden, &DataFetch::admit(&consent(), Report::parse(&report(golden, |_| ())).unwrap()).unwrap());
+        same("wealth-data", golden, &consent().admit(read_report::<Report<WealthDataNotice>>(&report(golden, |_| ())).unwrap()).unwrap());
     }
-    let sent = HistoricalFetch::admit(&consent(), Report::parse(&report(HISTORICAL, |_| ())).unwrap()).unwrap();
+    let sent = consent().admit(read_report::<Report<WealthHistoricalNotice>>(&report(HISTORICAL, |_| ())).unwrap()).unwrap();
     same("wealth-historical", HISTORICAL, &sent);
 }
 
 #[test]
 fn members_come_in_the_order_of_the_specification() {
-    let sent = esign().admit(Report::parse(&report(ESIGN_COMPLETED, |_| ())).unwrap()).unwrap();
+    let sent = esign().admit(read_report::<Report<EsignOutcome>>(&report(ESIGN_COMPLETED, |_| ())).unwrap()).unwrap();
     assert_eq!(names(&serde_json::to_string_pretty(&sent).unwrap()), names(ESIGN_COMPLETED));
     let sent = doclocker()
         .admit(
-            Report::parse(&report(DOCLOCKER_FETCHED, |body| {
+            read_report::<Report<DocLockerOutcome>>(&report(DOCLOCKER_FETCHED, |body| {
                 body["data"]["docs"][0]["details"] = json!({"dob": "1990-02-14", "name": "Asha Rao"});
             }))
             .unwrap(),
@@ -78,35 +78,35 @@ fn what_an_upstream_leaves_out_is_filled_in_from_the_flow() {
         body.as_object_mut().unwrap().remove("request_id");
         body["data"]["docs"][1] = json!({"docType": "class_x_marksheet", "status": "Failed"});
     });
-    same("doclocker", DOCLOCKER_FETCHED, &doclocker().admit(Report::parse(&bare).unwrap()).unwrap());
+    same("doclocker", DOCLOCKER_FETCHED, &doclocker().admit(read_report::<Report<DocLockerOutcome>>(&bare).unwrap()).unwrap());
     let bare = report(ESIGN_REJECTED, |body| {
         let body = body.as_object_mut().unwrap();
         body.remove("documentReferenceId");
         body.remove("content");
     });
-    same("esign", ESIGN_REJECTED, &esign().admit(Report::parse(&bare).unwrap()).unwrap());
+    same("esign", ESIGN_REJECTED, &esign().admit(read_report::<Report<EsignOutcome>>(&bare).unwrap()).unwrap());
 }
 
 #[test]
 fn timestamps_with_an_offset_are_sent_in_utc() {
     let moved = report(ESIGN_COMPLETED, |body| body["signerInfo"][0]["invitationExpireTimeStamp"] = json!("2026-02-07T15:00:00+05:30"));
-    same("esign", ESIGN_COMPLETED, &esign().admit(Report::parse(&moved).unwrap()).unwrap());
+    same("esign", ESIGN_COMPLETED, &esign().admit(read_report::<Report<EsignOutcome>>(&moved).unwrap()).unwrap());
 }
 
 #[test]
 fn polls_of_pending_flows_are_stubs_with_what_is_known_and_of_ended_ones_the_webhook() {
-    let half = EsignPayload::parse(&edited(ESIGN_COMPLETED, half_signed)).unwrap();
-    same("esign", include_str!("../golden/esign_poll_pending.json"), &EsignPoll::of(&half));
-    let ended = EsignPayload::parse(ESIGN_COMPLETED.as_bytes()).unwrap();
-    same("esign", ESIGN_COMPLETED, &EsignPoll::of(&ended));
+    let half = read_report::<EsignOutcome>(&edited(ESIGN_COMPLETED, half_signed)).unwrap();
+    same("esign", include_str!("../golden/esign_poll_pending.json"), &EsignStatus::from(half));
+    let ended = read_report::<EsignOutcome>(ESIGN_COMPLETED.as_bytes()).unwrap();
+    same("esign", ESIGN_COMPLETED, &EsignStatus::from(ended));
 
     let id = FLOW.parse().unwrap();
-    same("doclocker", include_str!("../golden/doclocker_poll_pending.json"), &DocLockerPoll::of(id, None));
-    let ended = DocLockerPayload::parse(DOCLOCKER_FETCHED.as_bytes()).unwrap();
-    same("doclocker", DOCLOCKER_FETCHED, &DocLockerPoll::of(id, Some(&ended)));
+    same("doclocker", include_str!("../golden/doclocker_poll_pending.json"), &DocLockerDetails::of(id, None));
+    let ended = read_report::<DocLockerOutcome>(DOCLOCKER_FETCHED.as_bytes()).unwrap();
+    same("doclocker", DOCLOCKER_FETCHED, &DocLockerDetails::of(id, Some(ended)));
     let waiting = edited(DOCLOCKER_FETCHED, |body| body["data"]["docs"][1]["status"] = json!("Pending"));
-    let waiting = DocLockerPayload::parse(&waiting).unwrap();
-    let poll = serde_json::to_value(DocLockerPoll::of(id, Some(&waiting))).unwrap();
+    let waiting = read_report::<DocLockerOutcome>(&waiting).unwrap();
+    let poll = serde_json::to_value(DocLockerDetails::of(id, Some(waiting))).unwrap();
     assert_eq!((&poll["pending"], &poll["data"]["pending"]), (&json!(true), &json!(true)));
     assert_eq!(poll["data"]["docs"][0]["status"], "Fetched");
     assert_eq!(poll["data"]["docs"].as_array().map(Vec::len), Some(2));
@@ -116,7 +116,7 @@ fn polls_of_pending_flows_are_stubs_with_what_is_known_and_of_ended_ones_the_web
 #[test]
 fn a_pan_is_answered_in_the_form_of_the_webhooks() {
     let pan = Pan::parse("ABCPE1234F").unwrap();
-    let result = PanResult {
+    let data = PanData {
         category: pan.category(),
         status: PanStatus::Valid,
         name_as_per_pan_match: Some(true),
@@ -125,21 +125,21 @@ fn a_pan_is_answered_in_the_form_of_the_webhooks() {
         pan,
     };
     let request_id = opened().request_id;
-    same("pan", include_str!("../golden/pan_valid.json"), &Answer::ok("PAN verified", &request_id, result));
+    same("pan", include_str!("../golden/pan_valid.json"), &PanAnswer::new(request_id, data));
 }
 
 #[test]
 fn what_was_written_is_read_back_the_same() {
-    fn survives<P: Serialize + PartialEq + Debug>(read: fn(&[u8]) -> Result<P, Invalid>, goldens: &[&str]) {
+    fn survives<P: Body + Serialize + PartialEq + Debug>(goldens: &[&str]) {
         for golden in goldens {
-            let payload = read(golden.as_bytes()).unwrap();
-            assert_eq!(read(&serde_json::to_vec(&payload).unwrap()), Ok(payload));
+            let payload: P = read_report(golden.as_bytes()).unwrap();
+            assert_eq!(read_report(&serde_json::to_vec(&payload).unwrap()), Ok(payload));
         }
     }
-    survives(EsignPayload::parse, &[ESIGN_COMPLETED, ESIGN_REJECTED, ESIGN_EXPIRED]);
-    survives(DocLockerPayload::parse, &[DOCLOCKER_FETCHED, DOCLOCKER_FAILED]);
-    survives(EStampPayload::parse, &[ESTAMP_COMPLETED, ESTAMP_REJECTED]);
-    survives(WealthConsentPayload::parse, &[CONSENT_ACCEPTED, CONSENT_EXPIRING_SOON, CONSENT_REJECTED]);
-    survives(WealthDataPayload::parse, &[DATA_RAW, DATA_ANALYSED, DATA_FAILED]);
-    survives(WealthHistoricalPayload::parse, &[HISTORICAL]);
+    survives::<EsignOutcome>(&[ESIGN_COMPLETED, ESIGN_REJECTED, ESIGN_EXPIRED]);
+    survives::<DocLockerOutcome>(&[DOCLOCKER_FETCHED, DOCLOCKER_FAILED]);
+    survives::<EStampOutcome>(&[ESTAMP_COMPLETED, ESTAMP_REJECTED]);
+    survives::<WealthConsentChange>(&[CONSENT_ACCEPTED, CONSENT_EXPIRING_SOON, CONSENT_REJECTED]);
+    survives::<WealthDataNotice>(&[DATA_RAW, DATA_ANALYSED, DATA_FAILED]);
+    survives::<WealthHistoricalNotice>(&[HISTORICAL]);
 }

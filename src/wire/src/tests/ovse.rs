@@ -1,0 +1,98 @@
+//! What the client is told of a single verification.
+
+use std::sync::Arc;
+
+use sakshi_domain::channel::Channel;
+use sakshi_domain::claims::{Claim, ClaimSet};
+use sakshi_domain::ids::{AppId, ClientId, TxnId};
+use sakshi_domain::language::Language;
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::tenancy::KeyCase;
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::{AnswerDigest, Completed, Failure, OptionalTerms, Outcome, Pending, Terms, VerifiedClaims};
+use serde_json::{Map, Value, json};
+
+use crate::ovse::{OvseData, OvsePayload, OvsePending, OvseResult};
+
+fn completed(outcome: Outcome) -> Completed {
+    let extras = OptionalTerms { client_reference_id: Some("order-7".into()), ..OptionalTerms::default() };
+    let terms = Terms {
+        claims: ClaimSet::from_iter([Claim::Name]),
+        channel: Channel::Web,
+        language: Language::ENGLISH,
+        face_auth: true,
+        webhook_url: None,
+        request_id: RequestId::parse("req-1").unwrap(),
+        extras: Some(Box::new(extras)),
+    };
+    let opened = Pending {
+        id: "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11".parse().unwrap(),
+        client: ClientId::generate(),
+        app: AppId::generate(),
+        event: None,
+        opened_at: Timestamp::from_millis(0),
+        expires_at: Timestamp::from_millis(900_000),
+        terms,
+    };
+    Completed { opened, verified_at: Timestamp::from_millis(1_000), outcome, answer: AnswerDigest([0; 32]) }
+}
+
+fn verified() -> Completed {
+    let claims: Map<String, Value> = [("residentName".to_owned(), json!("Asha Rao"))].into_iter().collect();
+    completed(Outcome::Verified(Arc::new(VerifiedClaims::new(claims))))
+}
+
+#[test]
+fn the_webhook_form_has_snake_case_data_keys() {
+    assert_eq!(
+        serde_json::to_value(OvsePayload::new(&verified(), KeyCase::SnakeCase)).unwrap(),
+        json!({"success": true, "statusCode": 200, "message": "Verification successful", "request_id": "req-1", "data": {
+            "txn_id": "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "pending": false, "verification_passed": true,
+            "verified_claims": {"residentName": "Asha Rao"}, "verified_at": "1970-01-01T00:00:01.000Z",
+            "client_reference_id": "order-7"}})
+    );
+}
+
+#[test]
+fn the_reference_form_has_camel_case_data_keys() {
+    let body = serde_json::to_value(OvsePayload::new(&verified(), KeyCase::CamelCase)).unwrap();
+    let keys: Vec<&str> = body["data"].as_object().unwrap().keys().map(String::as_str).collect();
+    let mut expected = ["txnId", "pending", "verificationPassed", "verifiedClaims", "verifiedAt", "clientReferenceId"];
+    expected.sort_unstable();
+    let mut keys = keys;
+    keys.sort_unstable();
+    assert_eq!(keys, expected);
+}
+
+#[test]
+fn a_failure_tells_its_reason_twice_and_its_code_once() {
+    let failed = completed(Outcome::NotVerified(Failure::new("User Reject", Some("301"))));
+    let body = serde_json::to_value(OvsePayload::new(&failed, KeyCase::SnakeCase)).unwrap();
+    assert_eq!((body["success"].clone(), body["statusCode"].clone()), (json!(false), json!(200)));
+    assert_eq!(body["message"], "User Reject");
+    assert_eq!(body["data"]["message"], "User Reject");
+    assert_eq!(body["data"]["error_code"], "301");
+    assert_eq!(body["data"]["verification_passed"], false);
+    assert_eq!(body["data"]["verified_claims"], json!({}));
+}
+
+#[test]
+fn the_pending_stub_carries_both_ids() {
+    let id: TxnId = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11".parse().unwrap();
+    let stub = serde_json::to_value(OvsePending::of(id)).unwrap();
+    assert_eq!(stub, json!({"success": true, "pending": true, "data": {"txnId": id, "txn_id": id, "pending": true}}));
+}
+
+#[test]
+fn what_is_written_is_what_is_described() {
+    let failed = completed(Outcome::NotVerified(Failure::new("User Reject", Some("301"))));
+    for (completed, case) in [(verified(), KeyCase::SnakeCase), (verified(), KeyCase::CamelCase), (failed, KeyCase::CamelCase)] {
+        let written = serde_json::to_value(OvsePayload::new(&completed, case)).unwrap();
+        let read: OvseResult = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&read).unwrap(), written, "nothing is added and nothing is lost");
+        let OvseResult::Outcome(outcome) = read else { panic!("{written}") };
+        assert_eq!(matches!(outcome.data, OvseData::Snake(_)), case == KeyCase::SnakeCase);
+    }
+    let stub = serde_json::to_value(OvsePending::of("3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11".parse().unwrap())).unwrap();
+    assert!(matches!(serde_json::from_value(stub).unwrap(), OvseResult::Pending(_)));
+}
