@@ -42,6 +42,7 @@ check: needs
 	$(CARGO) fmt --all --check
 	$(WITHIN) 30m $(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
 	$(WITHIN) 10m $(CARGO) clippy --workspace --test hostile --all-features -- -D warnings
+	$(WITHIN) 10m $(CARGO) clippy --package sakshi --lib --bins --no-default-features -- -D warnings
 
 # Everything that the suites need: one build, and packages from registries.
 build: needs

@@ -4,8 +4,8 @@ use clap::Parser;
 use serde_json::Value;
 
 use crate::in_process::InProcessNode;
-use sakshi::cli::CliError;
-use sakshi::sandbox::trigger::{Trigger, outcomes, run};
+use sakshi::cli::error::CliError;
+use sakshi::developer::trigger::{Trigger, outcomes, run};
 use sakshi::settings::Sources;
 
 #[derive(Debug, Parser)]

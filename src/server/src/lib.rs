@@ -5,6 +5,11 @@
 pub mod allocator;
 pub mod authority;
 pub mod cli;
+#[cfg(feature = "sandbox")]
+pub mod developer;
+#[cfg(not(feature = "sandbox"))]
+#[path = "no_developer.rs"]
+pub mod developer;
 pub mod fd_budget;
 pub mod health;
 pub mod keys;

@@ -1,18 +1,15 @@
-//! What stands in the place of the sandbox in a binary that is built without it: nothing. The sandbox profile does not start.
+//! The sandbox in a binary that is built without it: nothing. The sandbox profile does not start.
 
 use actix_web::web::ServiceConfig;
-use clap::Subcommand;
 use sakshi_domain::clock::Clock;
 use sakshi_domain::profile::Profile;
 use sakshi_store::Store;
 use std::convert::Infallible;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::process::ExitCode;
 use std::sync::Arc;
 use url::Url;
 
-use crate::cli::Cli;
 use crate::settings::Settings;
 
 /// The `iss` of an issuer that is not there.
@@ -86,13 +83,4 @@ pub const fn upstream_url(_: SocketAddr, _: &str) -> Option<Url> {
 /// Never.
 pub async fn announce_first_client(_: &dyn Store, _: &str, _: &mut dyn Write) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
-}
-
-/// No commands.
-#[derive(Debug, Subcommand)]
-pub enum Command {}
-
-/// Never called.
-pub async fn run(command: &Command, _: &Cli, _: &mut dyn Write, _: &mut dyn Write) -> ExitCode {
-    match *command {}
 }

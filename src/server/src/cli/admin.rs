@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::api::Api;
-use super::{CliError, paint};
+use super::error::CliError;
+use super::paint;
 use crate::settings::{Sources, internal_reach};
 
 /// Options of `admin`.

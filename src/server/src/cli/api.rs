@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use url::Url;
 
-use super::CliError;
+use super::error::CliError;
 
 /// How long the service may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(30);

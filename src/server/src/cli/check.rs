@@ -4,7 +4,8 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use super::{CheckConfig, CliError, SETTINGS_REFUSED};
+use super::CheckConfig;
+use super::error::{CliError, SETTINGS_REFUSED};
 use crate::keys;
 use crate::settings::{Sources, load};
 

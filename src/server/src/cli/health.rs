@@ -4,8 +4,9 @@ use std::io::Write;
 
 use sakshi_client::{Call, Credentials};
 
+use super::Healthcheck;
 use super::api::Api;
-use super::{CliError, Healthcheck};
+use super::error::CliError;
 use crate::settings::{Sources, internal_reach};
 
 pub(super) async fn run(options: &Healthcheck, sources: &Sources, out: &mut dyn Write) -> Result<bool, CliError> {

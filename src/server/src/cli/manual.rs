@@ -7,7 +7,8 @@ use clap::CommandFactory as _;
 use clap_complete::{Shell, generate};
 use clap_mangen::{Man, generate_to};
 
-use super::{Cli, CliError};
+use super::Cli;
+use super::error::CliError;
 
 const NAME: &str = "sakshi";
 

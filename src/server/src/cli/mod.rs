@@ -7,23 +7,22 @@
 mod admin;
 pub(crate) mod api;
 mod check;
+pub mod error;
 mod health;
 mod manual;
 pub(crate) mod paint;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::settings::{Loaded, Problems, Sources, load};
-use crate::{sandbox, serve};
+use self::error::{CliError, conclude};
+use crate::settings::{Loaded, Sources, load};
+use crate::{developer, serve};
 
 pub use admin::Admin;
-
-/// The settings are not good, or the service cannot be asked; starting again helps nobody.
-const SETTINGS_REFUSED: u8 = 2;
 
 /// Identity verification and callback service.
 #[derive(Debug, Parser)]
@@ -44,7 +43,7 @@ pub enum Command {
     Serve,
     /// The commands for developers.
     #[command(flatten)]
-    Sandbox(sandbox::Command),
+    Developer(developer::Command),
     /// Manage clients, apps, keys and credits of a running service.
     Admin(Admin),
     /// Report every problem of the settings and of the files they name; ends with the code that `serve` would end with.
@@ -88,29 +87,6 @@ pub struct Man {
     pub out: Option<PathBuf>,
 }
 
-/// Why a command ends without an answer.
-#[derive(Debug, thiserror::Error)]
-pub enum CliError {
-    /// The settings are not good.
-    #[error("the settings are not good:\n{0}")]
-    Settings(#[from] Problems),
-    /// The service cannot be asked.
-    #[error("cannot reach the service: {0}")]
-    Unreachable(String),
-    /// The service refuses.
-    #[error("{0}")]
-    Refused(String),
-    /// The service has no such thing.
-    #[error("{0}")]
-    NotFound(String),
-    /// It cannot be done from here.
-    #[error("{0}")]
-    Local(String),
-    /// The output cannot be written.
-    #[error("cannot write: {0}")]
-    Output(#[from] io::Error),
-}
-
 impl Cli {
     /// The sources of settings of this invocation.
     #[must_use]
@@ -138,7 +114,7 @@ pub async fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> ExitCod
             Ok(loaded) => return serve::run(&loaded.settings, out, err).await,
             Err(error) => Err(error),
         },
-        Command::Sandbox(command) => return sandbox::run(command, cli, out, err).await,
+        Command::Developer(command) => return developer::run(command, &cli.sources(), out, err).await,
         Command::Admin(admin) => admin::run(admin, &cli.sources(), out).await,
         Command::CheckConfig(options) => match check::run(*options, &cli.sources(), out) {
             Ok(code) => return code,
@@ -149,18 +125,4 @@ pub async fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> ExitCod
         Command::Man(options) => manual::pages(options.out.as_deref(), out),
     };
     conclude(done, err)
-}
-
-/// The exit code, with the reason written when there is one.
-pub fn conclude(done: Result<bool, CliError>, err: &mut dyn Write) -> ExitCode {
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            let refused = matches!(error, CliError::Refused(_) | CliError::NotFound(_));
-            // A closed pipe leaves nobody to tell.
-            let _ = writeln!(err, "error: {error}");
-            ExitCode::from(if refused { 1 } else { SETTINGS_REFUSED })
-        }
-    }
 }

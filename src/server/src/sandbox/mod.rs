@@ -1,14 +1,9 @@
-//! What the sandbox profile has besides: stand-ins for the identity app and for the upstreams, a first client, and the commands
-//! for developers.
+//! What the sandbox profile has besides: stand-ins for the identity app and for the upstreams, and a first client.
 //!
 //! The stand-ins speak to the service as the real ones do: over HTTP, with the tokens of the settings. All of this is the Cargo
-//! feature `sandbox`; without it `no_sandbox.rs` stands in its place, with the same items and nothing behind them.
+//! feature `sandbox`; without it `no_sandbox.rs` has the same items and nothing behind them.
 
-mod demo;
 pub mod first_client;
-mod listen;
-mod timeline;
-pub mod trigger;
 
 use actix_web::body::{BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -17,7 +12,6 @@ use actix_web::http::header::LOCATION;
 use actix_web::middleware::{Next, from_fn};
 use actix_web::web::{self, Data, ServiceConfig};
 use actix_web::{Error, HttpResponse, ResponseError as _};
-use clap::Subcommand;
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::profile::Profile;
 use sakshi_sandbox::app::{self, AppError, SandboxApp};
@@ -28,11 +22,9 @@ use sakshi_web::error::ApiError;
 use sakshi_web::routing::resource;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::process::ExitCode;
 use std::sync::Arc;
 use url::Url;
 
-use crate::cli::{Cli, conclude};
 use crate::settings::Settings;
 
 pub use sakshi_sandbox::issuer::SandboxIssuer as Issuer;
@@ -166,30 +158,4 @@ pub async fn announce_first_client(store: &dyn Store, public_base: &str, err: &m
         )?;
     }
     Ok(())
-}
-
-/// The commands for developers.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Walk one verification on a fresh store, tell what happens, and keep serving.
-    Demo(demo::Demo),
-    /// Drive one flow on a running sandbox, from its order to its outcome, and tell what happens; a tool for developers.
-    ///
-    /// The sandbox's own upstreams play the outcome. What is told comes from the interfaces that clients and operators have.
-    Trigger(Box<trigger::Trigger>),
-    /// Receive webhooks and show them; a tool for developers, for webhooks of sandboxes only.
-    ///
-    /// Prints each webhook with the flow that it reports and its deduplication key, and tells loudly when one comes twice. It
-    /// answers 200 unless it is told to misbehave. Ctrl-C ends it with a summary; the exit code is 1 when a webhook came twice.
-    Listen(listen::Listen),
-}
-
-/// Carries out a command.
-pub async fn run(command: &Command, cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
-    let done = match command {
-        Command::Demo(options) => return demo::run(*options, &cli.sources(), out, err).await,
-        Command::Trigger(options) => trigger::run(options, &cli.sources(), out).await,
-        Command::Listen(options) => listen::run(options, out).await,
-    };
-    conclude(done, err)
 }

@@ -7,8 +7,8 @@ use serde_json::json;
 use url::Url;
 
 use super::access::Session;
-use crate::cli::CliError;
-use crate::sandbox::timeline::Timeline;
+use crate::cli::error::CliError;
+use crate::developer::timeline::Timeline;
 
 /// Where the webhook goes.
 pub(super) enum Hook {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::walk::Walk;
 use super::word;
-use crate::cli::CliError;
+use crate::cli::error::CliError;
 
 /// What the person and the providers do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use super::walk::{Poll, Walk, is_pending};
 use super::word;
-use crate::cli::CliError;
+use crate::cli::error::CliError;
 
 /// What the signers do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::walk::Walk;
 use super::{esign, word};
-use crate::cli::CliError;
+use crate::cli::error::CliError;
 
 /// What the registry does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::walk::{Poll, Walk, is_pending};
 use super::word;
-use crate::cli::CliError;
+use crate::cli::error::CliError;
 
 /// What the locker gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

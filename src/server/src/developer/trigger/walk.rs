@@ -8,10 +8,10 @@ use tokio::time::{Instant, sleep};
 
 use super::access::{Session, text};
 use super::hook::Hook;
-use crate::cli::CliError;
-use crate::sandbox::listen::pretty::pretty;
-use crate::sandbox::listen::recognise::recognise;
-use crate::sandbox::timeline::Timeline;
+use crate::cli::error::CliError;
+use crate::developer::listen::pretty::pretty;
+use crate::developer::listen::recognise::recognise;
+use crate::developer::timeline::Timeline;
 
 /// How long webhooks may take to be attempted; a receiver that hangs takes longer.
 const ATTEMPT_PATIENCE: Duration = Duration::from_secs(15);

@@ -4,7 +4,7 @@ use clap::Parser;
 use reqwest::Client;
 use serde_json::json;
 
-use crate::sandbox::listen::*;
+use crate::developer::listen::*;
 
 #[derive(Parser)]
 struct Typed {

@@ -14,7 +14,7 @@ const BASE64_SHOWN: usize = 24;
 const TOTAL_MAX: usize = 100_000;
 
 /// The body, indented by `margin` and by depth; `None` when it is not JSON.
-pub(in crate::sandbox) fn pretty(body: &str, margin: usize) -> Option<String> {
+pub(in crate::developer) fn pretty(body: &str, margin: usize) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(body).ok()?;
     let mut page = Page { text: String::new(), margin, depth: 0 };
     let mut rest = body.trim();

@@ -5,11 +5,11 @@ use serde_json::Value;
 
 /// A webhook of one of the flows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::sandbox) struct Recognised {
+pub(in crate::developer) struct Recognised {
     /// Which flow reports.
-    pub(in crate::sandbox) kind: &'static str,
+    pub(in crate::developer) kind: &'static str,
     /// The deduplication key, as names and values; `None` when a part of it is not there.
-    pub(in crate::sandbox) key: Option<String>,
+    pub(in crate::developer) key: Option<String>,
 }
 
 /// How the payload of a flow looks.
@@ -49,7 +49,7 @@ const FORMS: [Form; 7] = [
 ];
 
 /// The flow that a body reports; `None` when it looks like none of them.
-pub(in crate::sandbox) fn recognise(body: &Value) -> Option<Recognised> {
+pub(in crate::developer) fn recognise(body: &Value) -> Option<Recognised> {
     FORMS.iter().find_map(|form| {
         let fields = if form.within_data { body.get("data")? } else { body };
         let find = |spellings: &[&'static str]| spellings.iter().find_map(|name| Some((*name, fields.get(name)?)));

@@ -21,7 +21,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use tokio::sync::mpsc;
 
-use crate::cli::CliError;
+use crate::cli::error::CliError;
 use crate::serve::Signals;
 use manner::Manner;
 use recognise::{Recognised, recognise};

@@ -11,10 +11,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::developer::timeline::Timeline;
 use crate::node::{Node, StartError};
 use crate::sandbox::first_client;
 use crate::sandbox::first_client::FirstClient;
-use crate::sandbox::timeline::Timeline;
 use crate::serve;
 use crate::serve::Signals;
 use crate::settings::{LogFormat, Sources, load};

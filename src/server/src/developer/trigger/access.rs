@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use url::Url;
 
-use crate::cli::CliError;
 use crate::cli::api::Api;
-use crate::sandbox::timeline::Timeline;
+use crate::cli::error::CliError;
+use crate::developer::timeline::Timeline;
 use crate::settings::{Sources, internal_reach, profile, public_reach};
 
 /// The app of runs that are given none; its registered URLs are theirs to change.

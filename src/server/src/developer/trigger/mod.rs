@@ -19,8 +19,8 @@ use std::io::Write;
 use clap::{Args, Subcommand, ValueEnum};
 use url::Url;
 
-use crate::cli::CliError;
-use crate::sandbox::timeline::Timeline;
+use crate::cli::error::CliError;
+use crate::developer::timeline::Timeline;
 use crate::settings::Sources;
 use access::{Access, Session};
 use hook::Hook;

@@ -1,0 +1,41 @@
+//! The commands for developers: `demo`, `trigger` and `listen`. They are part of the Cargo feature `sandbox`; without it
+//! `no_developer.rs` has the same items and no command.
+
+mod demo;
+mod listen;
+mod timeline;
+pub mod trigger;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::cli::error::conclude;
+use crate::settings::Sources;
+
+/// The commands for developers.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Walk one verification on a fresh store, tell what happens, and keep serving.
+    Demo(demo::Demo),
+    /// Drive one flow on a running sandbox, from its order to its outcome, and tell what happens; a tool for developers.
+    ///
+    /// The sandbox's own upstreams play the outcome. What is told comes from the interfaces that clients and operators have.
+    Trigger(Box<trigger::Trigger>),
+    /// Receive webhooks and show them; a tool for developers, for webhooks of sandboxes only.
+    ///
+    /// Prints each webhook with the flow that it reports and its deduplication key, and tells loudly when one comes twice. It
+    /// answers 200 unless it is told to misbehave. Ctrl-C ends it with a summary; the exit code is 1 when a webhook came twice.
+    Listen(listen::Listen),
+}
+
+/// Carries out a command.
+pub async fn run(command: &Command, sources: &Sources, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
+    let done = match command {
+        Command::Demo(options) => return demo::run(*options, sources, out, err).await,
+        Command::Trigger(options) => trigger::run(options, sources, out).await,
+        Command::Listen(options) => listen::run(options, out).await,
+    };
+    conclude(done, err)
+}
