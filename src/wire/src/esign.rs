@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::body::{Describe, Field, alternatives, body};
-use crate::fields::{Form, Place};
+use crate::fields::Place;
 use crate::json::Json;
 use crate::page_url::PageUrl;
 use crate::text::{Bounded, List};
@@ -108,14 +108,14 @@ pub struct InvitationEnd(pub Timestamp);
 
 impl Field for InvitationEnd {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        let Form::Request(context) = place.form() else { return place.refuse("is not read from reports") };
+        let context = place.context()?;
         let soon = |end: &Timestamp| context.now < *end && *end <= context.now + INVITATION_MAX;
         let sentence = "must be an ISO 8601 timestamp with an offset, in the future and at most 90 days from now";
         place.parsed(value, |text| Timestamp::parse_rfc3339(text).filter(soon).ok_or(sentence)).map(Self)
     }
 
     fn absent(place: &mut Place<'_>) -> Option<Self> {
-        let Form::Request(context) = place.form() else { return place.refuse("is not read from reports") };
+        let context = place.context()?;
         Some(Self(context.now + INVITATION_DEFAULT))
     }
 }

@@ -19,6 +19,9 @@ use crate::spelling::{Spellings, is_spelling};
 /// Characters of a field's name that are told again; ours are shorter.
 const NAME_CHARS_TOLD: usize = 128;
 
+/// Fields that most bodies leave out; room for their names is made at once.
+const FIELDS_LEFT_OUT: usize = 8;
+
 /// Which URLs a deployment accepts.
 pub trait UrlRules {
     /// A URL that a webhook is sent to.
@@ -211,6 +214,11 @@ impl<'c> Place<'c> {
     pub const fn form(&self) -> Form<'c> {
         self.form
     }
+
+    /// What a request is read with. A report has no such fields.
+    pub(crate) fn context(&mut self) -> Option<Context<'c>> {
+        if let Form::Request(context) = self.form { Some(context) } else { self.refuse("is not read from reports") }
+    }
 }
 
 /// The members of one object that have not been read yet, and what is wrong with the others.
@@ -232,8 +240,8 @@ struct Asked {
 }
 
 impl<'c> Fields<'c> {
-    const fn new(form: Form<'c>, members: Vec<(String, Json)>) -> Self {
-        Self { form, members, asked: Vec::new(), found: Vec::new() }
+    fn new(form: Form<'c>, members: Vec<(String, Json)>) -> Self {
+        Self { form, asked: Vec::with_capacity(members.len() + FIELDS_LEFT_OUT), members, found: Vec::new() }
     }
 
     /// Whose body is read.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Value, json};
 
 use crate::body::{Describe, Field, Schemas};
-use crate::fields::{Form, Place};
+use crate::fields::Place;
 use crate::json::Json;
 
 /// 1 to `MOST` characters, none of them a control character.
@@ -140,7 +140,7 @@ impl<const MOST: usize> Describe for Bounded<MOST> {
 
 impl Field for PageAddress {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        let Form::Request(context) = place.form() else { return place.refuse("is not read from reports") };
+        let context = place.context()?;
         place.parsed(value, |url| context.urls.page(url)).map(Self)
     }
 }

@@ -109,7 +109,7 @@ impl Field for Base64File {
 /// A URL that a webhook is sent to.
 impl Field for HttpUrl {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        let Form::Request(context) = place.form() else { return place.refuse("is not read from reports") };
+        let context = place.context()?;
         place.parsed(value, |url| context.urls.webhook(url))
     }
 }
