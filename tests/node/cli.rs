@@ -129,7 +129,7 @@ async fn a_store_path_that_leads_nowhere_is_named_as_the_setting() {
         [("store.path", file.path().to_str().unwrap()), ("server.public_addr", "127.0.0.1:0"), ("server.internal_addr", "127.0.0.1:0")];
     let overrides = overrides.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
     let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;
-    let metrics = sakshi::telemetry::Figures::default();
+    let metrics = sakshi::telemetry::PrometheusRecorder::default();
     let error = Node::start(&settings, metrics).await.unwrap_err().to_string();
     assert!(error.starts_with(&format!("store.path {} cannot be used: ", file.path().display())), "{error}");
 }

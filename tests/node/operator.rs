@@ -286,7 +286,7 @@ async fn probes_say_what_is_wrong_and_need_no_token() {
 
 #[actix_rt::test]
 async fn metrics_are_labelled_by_route_pattern_and_never_by_path() {
-    let recorder = sakshi::telemetry::Figures::default();
+    let recorder = sakshi::telemetry::PrometheusRecorder::default();
     let deps = InternalDeps { metrics: rendered(&recorder), ..StoreFixture::new().internal() };
     let _guard = metrics::set_default_local_recorder(&recorder);
     let service = listener(deps).await;
@@ -314,7 +314,7 @@ async fn the_tree_and_a_delivery_are_shown() {
 }
 
 /// What a recorder has counted, as the page of metrics shows it.
-pub(crate) fn rendered(recorder: &sakshi::telemetry::Figures) -> std::sync::Arc<dyn Fn() -> String + Send + Sync> {
+pub(crate) fn rendered(recorder: &sakshi::telemetry::PrometheusRecorder) -> std::sync::Arc<dyn Fn() -> String + Send + Sync> {
     let recorder = recorder.clone();
     std::sync::Arc::new(move || recorder.render())
 }

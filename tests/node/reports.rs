@@ -165,7 +165,7 @@ async fn a_report_that_finds_no_room_is_to_come_again() {
 
 #[actix_rt::test]
 async fn reports_are_counted_by_kind_and_result_alone() {
-    let recorder = sakshi::telemetry::Figures::default();
+    let recorder = sakshi::telemetry::PrometheusRecorder::default();
     let fixture = StoreFixture::new();
     let deps = InternalDeps { metrics: rendered(&recorder), ..fixture.internal() };
     let _guard = metrics::set_default_local_recorder(&recorder);

@@ -1,8 +1,7 @@
-//! The intents that a worker has signed for verify pages, for a short while: a signature is the most
-//! costly part of a page, and a page is looked at more than once (a reload, a second device, a poll
-//! without JavaScript). Pages of one transaction then show the same intent.
+//! A short-lived cache of the intents that a worker has signed for verify pages. Signing is the most costly part of a page, and a
+//! page is loaded more than once (a reload, a second device, polling without JavaScript).
 //!
-//! Only pages take their intents from here. Whoever asks for an intent itself gets a fresh one.
+//! Only pages use it. A request for the intent itself gets a fresh one.
 
 use actix_web::HttpRequest;
 use sakshi_authority::intent::decode_unverified;
@@ -16,9 +15,9 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::picture::Picture;
+use super::qr_code::QrCode;
 
-/// An intent as pages show it.
+/// A cached intent.
 #[derive(Debug)]
 pub struct PageIntent {
     /// The intent JWT.
@@ -33,15 +32,14 @@ impl PageIntent {
     fn sign(service: &Service, pending: &Pending, now: Timestamp) -> Result<Self, ApiError> {
         let jwt = service.authority.intent(pending, now).map_err(ApiError::internal)?;
         let exp = decode_unverified(&jwt).map_err(ApiError::internal)?.exp;
-        // A quarter of its time at most, so that a page always shows one that lasts.
+        // At most a quarter of its lifetime, so that pages never show an intent that is about to expire.
         let quarter = Timestamp::from_millis(exp.saturating_mul(1_000)).since(now) / 4;
         Ok(Self { jwt, exp, reused_until: now + quarter.min(PAGE_INTENT_REUSED_MAX), code: OnceCell::new() })
     }
 
-    /// The code for the identity app's own scanner, as an element of a page, drawn when it is first
-    /// wanted; `None` when it does not fit into one.
+    /// The code for the identity app's own scanner as inline SVG, drawn at its first use; `None` when it does not fit.
     pub(super) fn code(&self, service: &Service) -> Option<String> {
-        let draw = || Picture::shown(&service.authority.qr_payload(&self.jwt)).ok().map(|code| code.inline());
+        let draw = || QrCode::for_screen(&service.authority.qr_payload(&self.jwt)).ok().map(|code| code.inline());
         self.code.get_or_init(draw).clone()
     }
 }
@@ -51,18 +49,18 @@ impl PageIntent {
 pub struct PageIntents(Rc<RefCell<HashMap<TxnId, Rc<PageIntent>>>>);
 
 impl PageIntents {
-    /// Those of the worker that a request is on.
+    /// The cache of the worker that serves the request.
     pub(super) fn of(request: &HttpRequest) -> Self {
         request.app_data::<Self>().cloned().unwrap_or_default()
     }
 
-    /// The one that the pages of this transaction show now, if there is one.
+    /// The cached intent of a transaction, while it may be reused.
     #[must_use]
     pub fn current(&self, id: TxnId, now: Timestamp) -> Option<Rc<PageIntent>> {
         self.0.borrow().get(&id).filter(|intent| now < intent.reused_until).cloned()
     }
 
-    /// A fresh one, which the pages of this transaction show from now on.
+    /// Signs an intent and caches it.
     ///
     /// # Errors
     /// Only if the cryptographic library fails.

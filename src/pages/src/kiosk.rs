@@ -1,8 +1,7 @@
 //! `GET /e/{eventId}/kiosk`: the event's code for a screen at the entrance, with its state as
 //! server-sent events at `GET /e/{eventId}/kiosk/events`.
 //!
-//! Anybody may look. Places left are shown if the organiser puts `?places=1` into the address that
-//! the screen opens; nothing else is counted here, and no guest is named.
+//! Anybody may open it. It shows the places left if the URL has `?places=1`; no other count and no guest is shown.
 
 use actix_web::http::{Method, StatusCode};
 use actix_web::web::{Bytes, Data, Path};
@@ -29,16 +28,15 @@ use super::event::{is_funded, named};
 use super::files::KIOSK;
 use super::frame::Frame;
 use super::language::PageLanguage;
-use super::picture::Picture;
+use super::qr_code::QrCode;
 use super::text::Texts;
 
 /// How long one stream lasts; the browser opens the next one by itself.
-const STREAM: Duration = Duration::from_secs(60);
-/// How often the state is told although it has not changed: the screen takes longer silence for a
-/// lost network.
-const BEAT: Duration = Duration::from_secs(10);
-/// When the browser comes again after a stream has ended.
-const COME_AGAIN: &str = "retry: 2000\n\n";
+const STREAM_LIFETIME: Duration = Duration::from_secs(60);
+/// How often an unchanged state is sent again: the screen takes longer silence for a lost network.
+const STATE_INTERVAL: Duration = Duration::from_secs(10);
+/// Tells the browser when to reconnect after the stream has ended.
+const RETRY: &str = "retry: 2000\n\n";
 /// The state of an event that is open while its organiser is out of credits.
 const UNAVAILABLE: &str = "unavailable";
 
@@ -52,7 +50,7 @@ struct Kiosk {
     code: String,
 }
 
-/// What a screen is told.
+/// The state that a screen shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct State {
     status: &'static str,
@@ -75,7 +73,7 @@ impl State {
         }
     }
 
-    fn told(&self) -> String {
+    fn to_sse(&self) -> String {
         format!("event: state\ndata: {}\n\n", serde_json::to_string(self).unwrap_or_default())
     }
 }
@@ -103,7 +101,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     let PageLanguage { texts, .. } = language;
     let places = shows_places(request);
     let funded = is_funded(service, &event).await.map_err(|error| Refusal::at(&event, error))?;
-    let code = Picture::displayed(&service.authority.event_url(event.id)).map_err(ApiError::internal)?;
+    let code = QrCode::for_entrance(&service.authority.event_url(event.id)).map_err(ApiError::internal)?;
     let asked = if places { "?places=1" } else { "" };
     let template = Kiosk {
         frame: Frame { script: KIOSK.url(), ..Frame::new(language, service.authority.sandbox, &format!("/e/{}/kiosk{asked}", event.id)) },
@@ -135,10 +133,10 @@ pub async fn events(
     if request.method() == Method::HEAD {
         return Ok(response.finish());
     }
-    let ends = Instant::now() + STREAM;
+    let ends = Instant::now() + STREAM_LIFETIME;
     let places = shows_places(&request);
     let PageLanguage { texts, .. } = PageLanguage::of(&request, Texts::of(seen.terms.language));
-    let screen = Screen { id, event, texts, places, funded, told: None, ends, _under_way: service.drain.enter(), service };
+    let screen = StateStream { id, event, texts, places, funded, told: None, ends, _under_way: service.drain.enter(), service };
     Ok(response.streaming(screen.stream()))
 }
 
@@ -147,27 +145,27 @@ fn shows_places(request: &HttpRequest) -> bool {
 }
 
 /// One open stream.
-struct Screen {
+struct StateStream {
     service: Data<Service>,
     id: EventId,
     event: EventWatch,
     texts: &'static Texts,
     places: bool,
-    /// As of the stream's begin and of every change; a stream lasts a minute.
+    /// Read at the beginning and at every change.
     funded: bool,
     told: Option<State>,
     ends: Instant,
     _under_way: UnderWay,
 }
 
-impl Screen {
+impl StateStream {
     fn stream(mut self) -> impl Stream<Item = Result<Bytes, Infallible>> {
-        let first = format!("{COME_AGAIN}{}", self.tell());
+        let first = format!("{RETRY}{}", self.tell());
         let rest = unfold(Some(self), |screen| async move {
             let mut screen = screen?;
             let text = screen.next().await;
             let more = text.is_some().then_some(screen);
-            Some((text.unwrap_or_else(|| COME_AGAIN.to_owned()), more))
+            Some((text.unwrap_or_else(|| RETRY.to_owned()), more))
         });
         once(async { first }).chain(rest).map(|text| Ok(Bytes::from(text)))
     }
@@ -178,27 +176,27 @@ impl Screen {
 
     fn tell(&mut self) -> String {
         let state = self.state();
-        let text = state.told();
+        let text = state.to_sse();
         self.told = Some(state);
         text
     }
 
-    /// What is told next; `None` at the stream's end.
+    /// The next text of the stream; `None` at its end.
     async fn next(&mut self) -> Option<String> {
         let now = Instant::now();
-        // The event's own end changes its state, and nobody reports it.
+        // When the event ends its state changes without a notification.
         let left = self.event.borrow().terms.expires_at.since(self.service.clock.now());
-        let to_end = if left.is_zero() { BEAT } else { left };
-        let beat = (now + BEAT.min(to_end)).min(self.ends);
+        let to_end = if left.is_zero() { STATE_INTERVAL } else { left };
+        let next_send = (now + STATE_INTERVAL.min(to_end)).min(self.ends);
         let mut followed = true;
         loop {
             tokio::select! {
                 changed = self.event.changed(), if followed => followed = changed.is_ok(),
-                () = sleep_until(beat) => break,
+                () = sleep_until(next_send) => break,
                 () = self.service.drain.begun() => return None,
             }
             let event = Arc::clone(&self.event.borrow());
-            // What cannot be told now stays as it was told last.
+            // If the store cannot answer, the last value stays.
             self.funded = is_funded(&self.service, &event).await.unwrap_or(self.funded);
             let state = self.state();
             if self.told.as_ref() != Some(&state) {
@@ -209,7 +207,7 @@ impl Screen {
             return None;
         }
         if !followed {
-            // An event that has ended is not followed for long, but its end may be moved.
+            // The watch of an ended event closes after a while, but the end may be moved.
             self.event = self.service.events.watch(self.id).await.ok()??;
         }
         Some(self.tell())

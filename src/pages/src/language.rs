@@ -1,11 +1,11 @@
 //! The language of a page: that of its transaction or event, unless the person has chosen another
-//! one by `?lang=`. The choice goes along with every link of ours, so nothing is kept for it.
+//! one by `?lang=`. Every link carries the choice, so nothing is stored for it.
 
 use actix_web::HttpRequest;
 
 use super::text::Texts;
 
-/// The words of a page, and whether its reader chose them.
+/// The texts of a page, and whether the reader chose the language.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PageLanguage {
     pub(super) texts: &'static Texts,
@@ -13,20 +13,20 @@ pub(super) struct PageLanguage {
 }
 
 impl PageLanguage {
-    /// What the request chooses; `otherwise` where that is nothing which is spoken here.
+    /// The language that the request chooses; `otherwise` if it chooses none that there is.
     pub(super) fn of(request: &HttpRequest, otherwise: &'static Texts) -> Self {
         let mut pairs = request.query_string().split('&').filter_map(|pair| pair.split_once('='));
         let chosen = pairs.find_map(|(name, tag)| (name == "lang").then(|| Texts::tagged(tag)).flatten());
         Self { texts: chosen.unwrap_or(otherwise), chosen: chosen.is_some() }
     }
 
-    /// One of our addresses, such that the choice goes along.
+    /// One of our URLs, with the choice added.
     pub(super) fn at(self, address: &str) -> String {
-        if self.chosen { in_tongue(address, self.texts) } else { address.to_owned() }
+        if self.chosen { with_language(address, self.texts) } else { address.to_owned() }
     }
 }
 
-/// A page in one of the languages that are spoken here.
+/// A page in one of the languages.
 #[derive(Debug)]
 pub(crate) struct Version {
     pub(crate) texts: &'static Texts,
@@ -38,12 +38,12 @@ pub(crate) struct Version {
 impl Version {
     /// Every version of the page at an address of ours, in the order of the tags.
     pub(super) fn all(address: &str, shown: &'static Texts) -> Vec<Self> {
-        let version = |texts: &'static Texts| Self { texts, address: in_tongue(address, texts), here: texts.tag == shown.tag };
+        let version = |texts: &'static Texts| Self { texts, address: with_language(address, texts), here: texts.tag == shown.tag };
         Texts::all().map(version).collect()
     }
 }
 
-fn in_tongue(address: &str, texts: &Texts) -> String {
+fn with_language(address: &str, texts: &Texts) -> String {
     let mark = if address.contains('?') { '&' } else { '?' };
     format!("{address}{mark}lang={}", texts.tag)
 }

@@ -1,10 +1,12 @@
-//! The pages that residents see: the verify page of a transaction and its live status, an event's
-//! page for its guests, its kiosk and its poster, and the files of all of them.
+//! The pages that residents and guests see, and an event's poster for its organiser.
 //!
-//! What a page shows follows from how the transaction stands; nothing is decided here. Pages work
-//! without JavaScript, load nothing from elsewhere, and never carry a claim's value.
+//! Begin with `routes.rs`. [`verify`] is the page of a transaction and [`live`] its status as server-sent events; [`event`] is an
+//! event's page for guests, [`kiosk`] its screen and [`poster`] its poster. [`text`] has the texts of all languages.
+//!
+//! A page shows the state of a transaction and decides nothing. Pages work without JavaScript, load nothing from other sites, and
+//! never contain a claim's value.
 
-mod asked;
+mod accept;
 pub mod event;
 pub mod files;
 mod frame;
@@ -13,22 +15,20 @@ pub mod kiosk;
 mod language;
 pub mod live;
 mod notice;
-pub mod picture;
 mod platform;
 pub mod poster;
+mod poster_text;
+pub mod qr_code;
 mod routes;
-mod sheet;
 mod state;
-
 pub mod text;
 pub mod time_left;
-
 pub mod verify;
 mod waiting;
 
 pub use self::routes::ROUTES;
 
-/// What the API's document says of the poster's routes.
+/// The poster's routes in the OpenAPI document.
 #[derive(utoipa::OpenApi)]
 #[openapi(paths(poster::page, poster::svg, poster::qr_svg, poster::qr_png))]
 pub struct PosterApi;

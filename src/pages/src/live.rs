@@ -22,13 +22,13 @@ use super::state::PageState;
 use super::time_left::TimeLeft;
 
 /// How long one stream lasts; the browser opens the next one by itself.
-const STREAM: Duration = Duration::from_secs(60);
-/// How often a silent stream shows that it lives, so that no proxy between cuts it.
+const STREAM_LIFETIME: Duration = Duration::from_secs(60);
+/// How often a silent stream sends a comment, so that no proxy closes it.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// When the browser comes again after a stream has ended.
-const COME_AGAIN: &str = "retry: 2000\n\n";
+/// Tells the browser when to reconnect after the stream has ended.
+const RETRY: &str = "retry: 2000\n\n";
 
-/// What a page is told.
+/// The status that a page shows.
 #[derive(Debug, Serialize)]
 struct Status<'a> {
     state: &'static str,
@@ -80,21 +80,21 @@ pub async fn events(
     if request.method() == Method::HEAD {
         return Ok(response.finish());
     }
-    let watch = Watch { id: opened.id, ends: Instant::now() + STREAM, _under_way: service.drain.enter(), service };
+    let watch = StatusStream { id: opened.id, ends: Instant::now() + STREAM_LIFETIME, _under_way: service.drain.enter(), service };
     Ok(response.streaming(watch.stream(&state)))
 }
 
 /// One open stream.
-struct Watch {
+struct StatusStream {
     service: Data<Service>,
     id: TxnId,
     ends: Instant,
     _under_way: UnderWay,
 }
 
-impl Watch {
+impl StatusStream {
     fn stream(self, state: &PageState) -> impl Stream<Item = Result<Bytes, Infallible>> + use<> {
-        let first = format!("{COME_AGAIN}{}", self.state(state));
+        let first = format!("{RETRY}{}", self.state(state));
         let watch = matches!(state, PageState::Waiting(_)).then_some(self);
         let rest = unfold(watch, |watch| async move {
             let watch = watch?;
@@ -104,17 +104,17 @@ impl Watch {
         once(async { first }).chain(rest).map(|text| Ok(Bytes::from(text)))
     }
 
-    /// What is sent next, and whether anything follows it.
+    /// The next text of the stream, and whether another one follows.
     async fn next(&self) -> (String, bool) {
         let left = self.ends.saturating_duration_since(Instant::now());
         let changed = self.service.transactions.look_when_changed(self.id, left.min(HEARTBEAT));
         let view = tokio::select! {
             view = changed => view,
-            () = self.service.drain.begun() => return (COME_AGAIN.to_owned(), false),
+            () = self.service.drain.begun() => return (RETRY.to_owned(), false),
         };
         match view.map_err(ApiError::from).and_then(|view| PageState::of_view(&self.service, view)) {
             Ok(PageState::Waiting(_)) if Instant::now() < self.ends => (": waiting\n\n".to_owned(), true),
-            Ok(PageState::Waiting(_)) | Err(_) => (COME_AGAIN.to_owned(), false),
+            Ok(PageState::Waiting(_)) | Err(_) => (RETRY.to_owned(), false),
             Ok(state) => (self.state(&state), false),
         }
     }

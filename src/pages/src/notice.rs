@@ -1,4 +1,4 @@
-//! Pages that say one thing: how a transaction ended, that there is none, or to wait a moment.
+//! Pages with a single message: how a transaction ended, that there is none, or to wait a moment.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError as _};
@@ -11,7 +11,7 @@ use super::frame::Frame;
 use super::language::PageLanguage;
 use super::state::PageState;
 
-/// The way on.
+/// A link below the message.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) address: String,
@@ -47,7 +47,7 @@ pub(super) struct Notice {
     pub(super) heading: &'static str,
     pub(super) words: Vec<&'static str>,
     pub(super) link: Option<Link>,
-    /// Seconds after which the page is asked for again.
+    /// Seconds after which the page is loaded again.
     pub(super) retry_s: Option<u64>,
     pub(super) reference: Option<String>,
 }
@@ -92,17 +92,17 @@ pub(super) fn ended(state: &PageState, language: PageLanguage, path: &str, sandb
     page(status, None, &Notice { frame, look, heading, words, link, retry_s: None, reference })
 }
 
-/// How a page is asked for again.
+/// How a page is loaded again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Again {
-    /// After a while, without anybody's doing.
-    ByItself,
-    /// By the person: what was asked for must not be asked for twice unseen.
+pub(super) enum Retry {
+    /// Automatically, after a while.
+    Automatic,
+    /// By the person, because the request must not be repeated automatically.
     ByHand,
 }
 
 /// The service cannot answer now; the page is at `path`.
-pub(super) fn busy(error: &ApiError, language: PageLanguage, path: &str, again: Again, sandbox: bool) -> HttpResponse {
+pub(super) fn busy(error: &ApiError, language: PageLanguage, path: &str, again: Retry, sandbox: bool) -> HttpResponse {
     let PageLanguage { texts, .. } = language;
     if let Some(detail) = error.detail() {
         tracing::error!(error.detail = detail.as_ref(), "a page could not be made");
@@ -116,9 +116,9 @@ pub(super) fn busy(error: &ApiError, language: PageLanguage, path: &str, again: 
         frame: Frame::new(language, sandbox, path),
         look,
         heading,
-        words: if again == Again::ByItself { vec![why, texts.busy_again] } else { vec![why] },
+        words: if again == Retry::Automatic { vec![why, texts.busy_again] } else { vec![why] },
         link: Some(Link { address: language.at(path), label: texts.try_again, site: None, followed: false }),
-        retry_s: (again == Again::ByItself).then_some(seconds),
+        retry_s: (again == Retry::Automatic).then_some(seconds),
         reference: None,
     };
     page(error.status_code(), Some(seconds), &notice)

@@ -16,8 +16,8 @@ use sakshi_web::html::{page as rendered, private};
 use sakshi_web::query::Query;
 
 use super::files::POSTER;
-use super::picture::Picture;
-use super::sheet::{Heading, Step};
+use super::poster_text::{Heading, Step};
+use super::qr_code::QrCode;
 use super::text::Texts;
 use super::time_left::written;
 
@@ -224,12 +224,12 @@ pub fn code_as_png(service: &Service, event: &Event) -> Result<HttpResponse, Api
     Ok(private(StatusCode::OK).content_type("image/png").body(png))
 }
 
-fn code_of(event: &Event, service: &Service) -> Result<Picture, ApiError> {
+fn code_of(event: &Event, service: &Service) -> Result<QrCode, ApiError> {
     drawn(&service.authority.event_url(event.id))
 }
 
-fn drawn(address: &str) -> Result<Picture, ApiError> {
-    Picture::printed(address).map_err(ApiError::internal)
+fn drawn(address: &str) -> Result<QrCode, ApiError> {
+    QrCode::for_print(address).map_err(ApiError::internal)
 }
 
 /// The clock that a request asks for, in minutes east of UTC.

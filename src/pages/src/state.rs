@@ -1,4 +1,4 @@
-//! How a transaction stands, as far as a page may know it: whether it passed and why not, never
+//! The state of a transaction as far as a page may show it: whether it passed and why not, never
 //! what was shared.
 
 use sakshi_actors::View;
@@ -27,7 +27,7 @@ impl PageState {
     /// Looks at the transaction that a path names.
     ///
     /// # Errors
-    /// When that cannot be told now.
+    /// The store's.
     pub(super) async fn of_path(service: &Service, path: &str) -> Result<Self, ApiError> {
         match path.parse::<TxnId>() {
             Ok(id) => Self::of_view(service, service.transactions.look(id).await?),

@@ -12,10 +12,10 @@ use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
 use sakshi_web::rate_limit::RateLimits;
 
-use super::asked::{JWT, wants_intent};
+use super::accept::{JWT, wants_intent};
 use super::intents::PageIntents;
 use super::language::PageLanguage;
-use super::notice::{Again, busy, ended};
+use super::notice::{Retry, busy, ended};
 use super::platform::Platform;
 use super::state::PageState;
 use super::text::Texts;
@@ -52,7 +52,7 @@ pub async fn verify(
         Ok(other) => Ok(ended(&other, language, request.path(), sandbox)),
         Err(error) => Err(error),
     };
-    Ok(shown.unwrap_or_else(|error| busy(&error, language, request.path(), Again::ByItself, sandbox)))
+    Ok(shown.unwrap_or_else(|error| busy(&error, language, request.path(), Retry::Automatic, sandbox)))
 }
 
 /// The page with the intent that it shows at the moment, or with a fresh one, which costs the

@@ -13,8 +13,8 @@ use sakshi_web::html::page;
 use super::frame::Frame;
 use super::intents::PageIntent;
 use super::language::PageLanguage;
-use super::picture::Picture;
 use super::platform::Platform;
+use super::qr_code::QrCode;
 use super::time_left::{TimeLeft, clock_face};
 
 /// Seconds before an intent ends at which a page that still shows it is loaded again.
@@ -70,31 +70,31 @@ pub(super) async fn waiting(
     help: bool,
 ) -> Result<HttpResponse, ApiError> {
     let now = service.clock.now();
-    let agreement = &service.authority;
+    let authority = &service.authority;
     let PageLanguage { texts, .. } = language;
-    let request_url = agreement.request_url(pending.id);
+    let request_url = authority.request_url(pending.id);
     // A page without the name is better than none, so a store in trouble does not matter here.
     let asker = service.store.load_app(pending.app.clone()).await.ok().flatten().map(|app| app.name);
-    let android = || agreement.links.android_browser(&intent.jwt, &language.at(&format!("{request_url}?help=1")));
-    let page_code = Picture::shown(&language.at(&request_url)).map_err(ApiError::internal)?.inline();
+    let android = || authority.links.android_browser(&intent.jwt, &language.at(&format!("{request_url}?help=1")));
+    let page_code = QrCode::for_screen(&language.at(&request_url)).map_err(ApiError::internal)?.inline();
     let way = match platform {
         Platform::Android => Way::Link { address: android(), page_code },
-        Platform::Ios => Way::Link { address: agreement.links.ios(&intent.jwt), page_code },
+        Platform::Ios => Way::Link { address: authority.links.ios(&intent.jwt), page_code },
         Platform::Other => {
-            Way::Scan { page_code, app_code: intent.code(service), android: android(), ios: agreement.links.ios(&intent.jwt) }
+            Way::Scan { page_code, app_code: intent.code(service), android: android(), ios: authority.links.ios(&intent.jwt) }
         }
     };
     let reference = pending.id.to_string();
     let path = format!("/v/{reference}");
     let template = Waiting {
-        frame: Frame::new(language, agreement.sandbox, &path),
+        frame: Frame::new(language, authority.sandbox, &path),
         page: language.at(&path),
         path,
         asker,
         claims: pending.terms.claims.iter().map(texts.claim).collect(),
         face_scan: pending.terms.face_auth,
         way,
-        sandbox_link: agreement.sandbox.then(|| format!("/sandbox/app?req={}", intent.jwt)),
+        sandbox_link: authority.sandbox.then(|| format!("/sandbox/app?req={}", intent.jwt)),
         left: TimeLeft::of(pending, now),
         until: clock_face(pending.expires_at),
         expires_at: pending.expires_at,

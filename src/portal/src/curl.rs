@@ -1,5 +1,5 @@
-//! The same by the API: for everything that the portal does, the `curl` that does it, with `$KEY` and
-//! `$APP` where the credentials belong.
+//! `curl` commands that do the same as the portal, with `$KEY` and
+//! `$APP` for the credentials.
 
 use sakshi_domain::channel::Channel;
 use sakshi_domain::event::EventTerms;
@@ -126,7 +126,7 @@ fn init_body(terms: &Terms) -> Value {
     body.into()
 }
 
-/// One word for a shell, whatever stands in it.
+/// Quotes a text as one shell word.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! Whom a page turns away, and how: to the sign-in, or with a page that says why.
+//! Errors of the portal: a redirect to the sign-in, or a page with the reason.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::RETRY_AFTER;

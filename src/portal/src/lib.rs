@@ -1,9 +1,9 @@
 //! The portal at `/portal`: where developers try a verification and look after events, webhook URLs
 //! and credits, signed in with their API key.
 //!
-//! It does what the API does, by the same functions and with the same sentences; nothing is decided
-//! here. The key itself is read once, at the sign-in, and kept nowhere: neither by the browser nor
-//! in a page, a log or the store. Every page works without JavaScript.
+//! It calls the same use cases as the API and shows the same messages. Begin with `routes.rs`; [`trial`] is the first page,
+//! [`docs`] shows the OpenAPI document, and `visitor.rs` authenticates. The API key is read once, at the sign-in, and stored
+//! nowhere: not by the browser, in a page, in a log or in the store. Every page works without JavaScript.
 
 pub mod credits;
 mod curl;
@@ -14,7 +14,7 @@ mod field;
 mod files;
 mod form;
 mod frame;
-mod newest;
+mod paging;
 mod routes;
 mod session;
 pub mod sign_in;

@@ -3,7 +3,7 @@
 use actix_web::web;
 use sakshi_web::routing::{Audience, Row, row};
 
-use super::events::{codes, create, list, live, show};
+use super::events::{create, list, live, posters, show};
 use super::{credits, docs, error, files, sign_in, transaction, trial, webhooks};
 
 /// Every route of the portal.
@@ -25,10 +25,10 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/portal/events/{eventId}", Audience::Developers, || web::to(show::show)),
     row("POST", "/portal/events/{eventId}", Audience::Developers, || web::to(show::patch)),
     row("GET", "/portal/events/{eventId}/live", Audience::Developers, || web::to(live::events)),
-    row("GET", "/portal/events/{eventId}/poster", Audience::Developers, || web::to(codes::page)),
-    row("GET", "/portal/events/{eventId}/poster.svg", Audience::Developers, || web::to(codes::svg)),
-    row("GET", "/portal/events/{eventId}/qr.svg", Audience::Developers, || web::to(codes::qr_svg)),
-    row("GET", "/portal/events/{eventId}/qr.png", Audience::Developers, || web::to(codes::qr_png)),
+    row("GET", "/portal/events/{eventId}/poster", Audience::Developers, || web::to(posters::page)),
+    row("GET", "/portal/events/{eventId}/poster.svg", Audience::Developers, || web::to(posters::svg)),
+    row("GET", "/portal/events/{eventId}/qr.svg", Audience::Developers, || web::to(posters::qr_svg)),
+    row("GET", "/portal/events/{eventId}/qr.png", Audience::Developers, || web::to(posters::qr_png)),
     row("GET", "/portal/webhooks", Audience::Developers, || web::to(webhooks::show)),
     row("POST", "/portal/webhooks", Audience::Developers, || web::to(webhooks::set)),
     row("GET", "/portal/credits", Audience::Developers, || web::to(credits::show)),

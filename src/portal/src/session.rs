@@ -1,7 +1,6 @@
-//! A session's id: 256 random bits that the browser holds in a cookie which no script reads, and the
-//! word by which our own forms are known.
+//! A session's id, 256 random bits in an HttpOnly cookie, and the CSRF token of its forms.
 //!
-//! The store has a digest of the id alone, and the word does not lead back to it.
+//! The store has only a digest of the id, and the token does not reveal the id.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::COOKIE;

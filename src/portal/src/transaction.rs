@@ -10,7 +10,7 @@ use sakshi_api::ovse::result::finished;
 use sakshi_domain::channel::Channel;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Outcome, Pending, VerifiedClaims};
-use sakshi_pages::picture::Picture;
+use sakshi_pages::qr_code::QrCode;
 use sakshi_pages::time_left::{TimeLeft, clock_face};
 use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
@@ -131,7 +131,7 @@ fn waiting(service: &Service, pending: &Pending) -> Result<Stage, ApiError> {
     let intent = authority.intent(pending, now).map_err(ApiError::internal)?;
     let way = match pending.terms.channel {
         Channel::Web | Channel::Qr => {
-            let code = Picture::shown(&authority.request_url(pending.id)).map_err(ApiError::internal)?;
+            let code = QrCode::for_screen(&authority.request_url(pending.id)).map_err(ApiError::internal)?;
             Way::Page { code: code.inline() }
         }
         Channel::Android(_) => Way::Link { address: authority.links.android_native(&intent), system: "Android" },

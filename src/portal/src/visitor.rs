@@ -1,8 +1,7 @@
-//! Who visits the portal: the holder of a session whose key and app are still good.
+//! Authentication of the portal: the holder of a session whose key and app are still valid.
 //!
-//! The only way to a [`Visitor`] is to extract one, so a page cannot forget to ask. Key and app go
-//! through the same gate as those of the API, so a key that is revoked ends its sessions within a
-//! second on every node.
+//! A [`Visitor`] comes only from its extractor, so a page cannot forget to authenticate. Key and app are checked like those of the
+//! API, so revoking a key ends its sessions within a second on every node.
 
 use actix_web::dev::Payload;
 use actix_web::web::Data;
@@ -21,12 +20,12 @@ use std::time::Duration;
 use super::error::PortalError;
 use super::session::{FormWord, IDLE, SessionId};
 
-/// A session is prolonged at most this often, so that looking does not write each time.
+/// A session is prolonged at most this often, so that not every page writes to the store.
 const PROLONGED_EVERY: Duration = Duration::from_secs(60);
 
-/// Somebody who has signed in.
+/// A developer who has signed in.
 pub struct Visitor {
-    /// For whom they act; exactly what the API knows of a caller.
+    /// The caller, as the API knows it.
     pub(super) caller: Caller,
     /// What their forms must carry.
     pub(super) form_word: FormWord,
@@ -34,26 +33,26 @@ pub struct Visitor {
     pub(super) session: SessionDigest,
 }
 
-/// The same for what a page asks by itself, which does not keep a session alive.
-pub struct Onlooker {
-    /// For whom they act.
+/// The same for requests that a page's script makes, which do not prolong the session.
+pub struct StreamVisitor {
+    /// The caller.
     pub(super) caller: Caller,
-    /// Asks again whether they may.
-    pub(super) pass: Pass,
+    /// Checks the session again while a stream is open.
+    pub(super) check: SessionCheck,
 }
 
-/// A session's key and app, to be judged again while a stream is open.
-pub(super) struct Pass {
+/// Checks whether a session's key and app are still valid.
+pub(super) struct SessionCheck {
     gate: Rc<KeyGate>,
     session: SessionRecord,
 }
 
-impl Pass {
-    /// Whether key and app are still good.
+impl SessionCheck {
+    /// The caller, if key and app are still valid.
     ///
     /// # Errors
-    /// They are not, or that cannot be told now.
-    pub(super) async fn check(&self) -> Result<Caller, ApiError> {
+    /// They are not valid, or the store's.
+    pub(super) async fn run(&self) -> Result<Caller, ApiError> {
         Ok(self.gate.admit_digest(self.session.key, &self.session.app).await?)
     }
 }
@@ -62,16 +61,16 @@ impl Pass {
 struct Admitted {
     caller: Caller,
     form_word: FormWord,
-    pass: Pass,
+    check: SessionCheck,
 }
 
 async fn admitted(gate: Option<Rc<KeyGate>>, service: &Service, id: Option<SessionId>) -> Result<Admitted, PortalError> {
     let Some(id) = id else { return Err(PortalError::SignIn { ended: false }) };
     let gate = gate.ok_or_else(|| ApiError::Service(ServiceError::Internal("no key gate is configured".to_owned())))?;
     let Some(session) = service.store.load_session(id.digest()).await? else { return Err(PortalError::SignIn { ended: true }) };
-    let pass = Pass { gate, session };
-    match pass.check().await {
-        Ok(caller) => Ok(Admitted { caller, form_word: id.form_word(), pass }),
+    let check = SessionCheck { gate, session };
+    match check.run().await {
+        Ok(caller) => Ok(Admitted { caller, form_word: id.form_word(), check }),
         Err(ApiError::Service(ServiceError::Unauthorized)) => {
             service.store.end_session(id.digest()).await?;
             Err(PortalError::SignIn { ended: true })
@@ -81,9 +80,9 @@ async fn admitted(gate: Option<Rc<KeyGate>>, service: &Service, id: Option<Sessi
 }
 
 /// What a request brings for [`admitted`]; the rate is taken at once.
-type Brought = (Option<Rc<KeyGate>>, Data<Service>, Option<SessionId>);
+type RequestParts = (Option<Rc<KeyGate>>, Data<Service>, Option<SessionId>);
 
-fn brought(request: &HttpRequest) -> Result<Brought, PortalError> {
+fn parts(request: &HttpRequest) -> Result<RequestParts, PortalError> {
     let missing = || ApiError::Service(ServiceError::Internal("the portal is not configured".to_owned()));
     let service = request.app_data::<Data<Service>>().cloned().ok_or_else(missing)?;
     let rates = request.app_data::<Data<RateLimits>>().ok_or_else(missing)?;
@@ -96,11 +95,11 @@ impl FromRequest for Visitor {
     type Future = LocalBoxFuture<'static, Result<Self, PortalError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let brought = brought(request);
+        let parts = parts(request);
         Box::pin(async move {
-            let (gate, service, id) = brought?;
-            let Admitted { caller, form_word, pass } = admitted(gate, &service, id).await?;
-            let session = pass.session;
+            let (gate, service, id) = parts?;
+            let Admitted { caller, form_word, check } = admitted(gate, &service, id).await?;
+            let session = check.session;
             let until = service.clock.now() + IDLE;
             if until.since(session.idle_until) >= PROLONGED_EVERY && session.idle_until < session.ends_at {
                 service.store.prolong_session(session.digest, until).await?;
@@ -110,16 +109,16 @@ impl FromRequest for Visitor {
     }
 }
 
-impl FromRequest for Onlooker {
+impl FromRequest for StreamVisitor {
     type Error = PortalError;
     type Future = LocalBoxFuture<'static, Result<Self, PortalError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let brought = brought(request);
+        let parts = parts(request);
         Box::pin(async move {
-            let (gate, service, id) = brought?;
-            let Admitted { caller, pass, .. } = admitted(gate, &service, id).await?;
-            Ok(Self { caller, pass })
+            let (gate, service, id) = parts?;
+            let Admitted { caller, check, .. } = admitted(gate, &service, id).await?;
+            Ok(Self { caller, check })
         })
     }
 }

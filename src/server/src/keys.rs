@@ -1,5 +1,5 @@
 //! Keys and trusted issuers, read before anything starts: those that the settings name are read from their files; those that the
-//! sandbox may lack are generated once and kept under the store's directory.
+//! sandbox may lack are generated once and sandbox_keys under the store's directory.
 
 use aws_lc_rs::{hmac, rand};
 use sakshi_authority::intent::{IntentKey, IntentKeyError};
@@ -81,13 +81,13 @@ pub enum KeyError {
 /// # Errors
 /// What is missing, unreadable or not a key.
 pub fn read_all(settings: &Settings) -> Result<KeyMaterial, KeyError> {
-    let kept = Kept::of(settings, Lacking::IsMade);
-    let keys = encryption_keys(settings, kept.as_ref())?.ok_or(KeyError::Missing("store.encryption_key"))?;
+    let sandbox_keys = SandboxKeys::of(settings, IfMissing::Generate);
+    let keys = encryption_keys(settings, sandbox_keys.as_ref())?.ok_or(KeyError::Missing("store.encryption_key"))?;
     let callback_secrets = keys.iter().map(|key| derive(key, b"sakshi callback capability 1")).collect();
     let vault = Arc::new(Vault::new(&keys)?);
-    let intent_key = intent_key(settings, kept.as_ref())?.ok_or(KeyError::Missing("authority.intent_key_path"))?;
+    let intent_key = intent_key(settings, sandbox_keys.as_ref())?.ok_or(KeyError::Missing("authority.intent_key_path"))?;
     let mut issuers: Vec<TrustedIssuer> = trusted_issuer(settings)?.into_iter().collect();
-    let sandbox = sandbox_issuer(kept.as_ref())?;
+    let sandbox = sandbox_issuer(sandbox_keys.as_ref())?;
     let sandbox_issuer = sandbox.map(|(issuer, trusted)| {
         issuers.push(trusted);
         Arc::new(issuer)
@@ -98,25 +98,29 @@ pub fn read_all(settings: &Settings) -> Result<KeyMaterial, KeyError> {
 /// Every problem that [`read_all`] would meet, without writing or making anything. What the
 /// sandbox would make is no problem.
 #[must_use]
-pub fn examine(settings: &Settings) -> Vec<KeyError> {
-    let kept = Kept::of(settings, Lacking::IsPassedOver);
-    let vault = encryption_keys(settings, kept.as_ref()).and_then(|keys| Ok(keys.map(|keys| Vault::new(&keys)).transpose()?));
-    let found =
-        [vault.err(), intent_key(settings, kept.as_ref()).err(), trusted_issuer(settings).err(), sandbox_issuer(kept.as_ref()).err()];
+pub fn check_all(settings: &Settings) -> Vec<KeyError> {
+    let sandbox_keys = SandboxKeys::of(settings, IfMissing::Skip);
+    let vault = encryption_keys(settings, sandbox_keys.as_ref()).and_then(|keys| Ok(keys.map(|keys| Vault::new(&keys)).transpose()?));
+    let found = [
+        vault.err(),
+        intent_key(settings, sandbox_keys.as_ref()).err(),
+        trusted_issuer(settings).err(),
+        sandbox_issuer(sandbox_keys.as_ref()).err(),
+    ];
     found.into_iter().flatten().collect()
 }
 
 /// The key that seals, and those that still open; `None` when there is none yet.
-fn encryption_keys(settings: &Settings, kept: Option<&Kept>) -> Result<Option<Vec<Zeroizing<Vec<u8>>>>, KeyError> {
+fn encryption_keys(settings: &Settings, sandbox_keys: Option<&SandboxKeys>) -> Result<Option<Vec<Zeroizing<Vec<u8>>>>, KeyError> {
     let store = &settings.store;
-    let main = match (&store.encryption_key, kept) {
+    let main = match (&store.encryption_key, sandbox_keys) {
         (Some(key), _) => key.bytes().clone(),
-        (None, Some(kept)) => {
-            let path = kept.path(ENCRYPTION_KEY);
+        (None, Some(sandbox_keys)) => {
+            let path = sandbox_keys.path(ENCRYPTION_KEY);
             if !path.exists() && embedded::exists(&store.path) {
                 return Err(KeyError::KeyLost(path));
             }
-            match kept.read_or_make(ENCRYPTION_KEY, random_key)? {
+            match sandbox_keys.read_or_generate(ENCRYPTION_KEY, random_key)? {
                 Some(key) => key,
                 None => return Ok(None),
             }
@@ -127,10 +131,10 @@ fn encryption_keys(settings: &Settings, kept: Option<&Kept>) -> Result<Option<Ve
     Ok(Some(std::iter::once(main).chain(previous).collect()))
 }
 
-fn intent_key(settings: &Settings, kept: Option<&Kept>) -> Result<Option<IntentKey>, KeyError> {
-    let pem = match (&settings.authority.intent_key_path, kept) {
+fn intent_key(settings: &Settings, sandbox_keys: Option<&SandboxKeys>) -> Result<Option<IntentKey>, KeyError> {
+    let pem = match (&settings.authority.intent_key_path, sandbox_keys) {
         (Some(path), _) => Some(read("authority.intent_key_path", path)?),
-        (None, Some(kept)) => kept.read_or_make("intent.pem", || Ok(IntentKey::generate_rs256()?.1.into_bytes()))?,
+        (None, Some(sandbox_keys)) => sandbox_keys.read_or_generate("intent.pem", || Ok(IntentKey::generate_rs256()?.1.into_bytes()))?,
         (None, None) => None,
     };
     pem.map(|pem| Ok(IntentKey::from_pem(&String::from_utf8_lossy(&pem))?)).transpose()
@@ -142,9 +146,9 @@ fn trusted_issuer(settings: &Settings) -> Result<Option<TrustedIssuer>, KeyError
     Ok(Some(TrustedIssuer { issuer: issuer.clone(), jwks }))
 }
 
-fn sandbox_issuer(kept: Option<&Kept>) -> Result<Option<(sandbox::Issuer, TrustedIssuer)>, KeyError> {
-    let Some(kept) = kept else { return Ok(None) };
-    let Some(pkcs8) = kept.read_or_make("issuer.p8", || Ok(sandbox::new_issuer_key()?))? else { return Ok(None) };
+fn sandbox_issuer(sandbox_keys: Option<&SandboxKeys>) -> Result<Option<(sandbox::Issuer, TrustedIssuer)>, KeyError> {
+    let Some(sandbox_keys) = sandbox_keys else { return Ok(None) };
+    let Some(pkcs8) = sandbox_keys.read_or_generate("issuer.p8", || Ok(sandbox::new_issuer_key()?))? else { return Ok(None) };
     let issuer = sandbox::issuer(&pkcs8)?;
     let trusted = TrustedIssuer { issuer: sandbox::ISSUER.into(), jwks: Jwks::parse(issuer.jwks_json().as_bytes())? };
     Ok(Some((issuer, trusted)))
@@ -170,34 +174,37 @@ fn read(key: &'static str, path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyError> 
     Ok(bytes)
 }
 
-/// What becomes of a file that the sandbox should have and has not.
+/// What to do when a file of the sandbox is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lacking {
-    IsMade,
-    IsPassedOver,
+enum IfMissing {
+    Generate,
+    Skip,
 }
 
-/// Where the sandbox keeps what it generated.
-struct Kept {
+/// The keys that the sandbox generated.
+struct SandboxKeys {
     directory: PathBuf,
-    lacking: Lacking,
+    if_missing: IfMissing,
 }
 
-impl Kept {
-    fn of(settings: &Settings, lacking: Lacking) -> Option<Self> {
-        (settings.profile == Profile::Sandbox).then(|| Self { directory: settings.store.path.join("sandbox-keys"), lacking })
+impl SandboxKeys {
+    fn of(settings: &Settings, if_missing: IfMissing) -> Option<Self> {
+        (settings.profile == Profile::Sandbox).then(|| Self { directory: settings.store.path.join("sandbox-keys"), if_missing })
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
 
-    /// The file's bytes. When there is no such file it is made now, for the owner alone, or passed
-    /// over.
-    fn read_or_make(&self, name: &str, make: impl FnOnce() -> Result<Vec<u8>, KeyError>) -> Result<Option<Zeroizing<Vec<u8>>>, KeyError> {
+    /// The file's bytes. A missing file is generated, readable by its owner only, or skipped.
+    fn read_or_generate(
+        &self,
+        name: &str,
+        make: impl FnOnce() -> Result<Vec<u8>, KeyError>,
+    ) -> Result<Option<Zeroizing<Vec<u8>>>, KeyError> {
         let path = self.path(name);
         if !path.exists() {
-            if self.lacking == Lacking::IsPassedOver {
+            if self.if_missing == IfMissing::Skip {
                 return Ok(None);
             }
             let bytes = Zeroizing::new(make()?);
@@ -213,11 +220,11 @@ impl Kept {
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        let placed = match std::fs::hard_link(&draft, path) {
+        let linked = match std::fs::hard_link(&draft, path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-            placed => placed,
+            linked => linked,
         };
         std::fs::remove_file(&draft)?;
-        placed
+        linked
     }
 }

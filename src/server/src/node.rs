@@ -40,15 +40,15 @@ use crate::sandbox::{self, StandIns};
 use crate::settings::{Settings, StoreKind};
 use crate::storage::Storage;
 use crate::store_path;
-use crate::telemetry::Figures;
+use crate::telemetry::PrometheusRecorder;
 use crate::{authority, upstreams};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4_096;
 /// How long the first worker may take to start.
-const START_PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long an ask of an actor may take before the caller is told to come again.
-const ASK_PATIENCE: Duration = Duration::from_secs(10);
+const ASK_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an expired transaction still answers 410 before it is forgotten.
 const EXPIRED_GRACE: Duration = Duration::from_secs(24 * 3_600);
 
@@ -122,7 +122,7 @@ impl Node {
     ///
     /// # Errors
     /// The first part that does not start; what had started ends.
-    pub async fn start(settings: &Settings, metrics: Figures) -> Result<Self, StartError> {
+    pub async fn start(settings: &Settings, metrics: PrometheusRecorder) -> Result<Self, StartError> {
         // A sandbox keeps its keys there, whatever its store is.
         if settings.profile == Profile::Sandbox || matches!(settings.store.kind, StoreKind::Embedded) {
             let path = &settings.store.path;
@@ -145,8 +145,8 @@ impl Node {
             total_timeout: settings.webhooks.timeout,
             extra_roots_pem: None,
         })?;
-        let ground = TreeConfig { store: Arc::clone(&store), vault: Arc::clone(&keys.vault), clock: Arc::clone(&clock), client };
-        let (tree, escalations) = Tree::start(ground, bounds(settings, &fds)).await?;
+        let context = TreeConfig { store: Arc::clone(&store), vault: Arc::clone(&keys.vault), clock: Arc::clone(&clock), client };
+        let (tree, escalations) = Tree::start(context, bounds(settings, &fds)).await?;
 
         let internal_at = reachable(internal_addr);
         let stand_ins = StandIns::of(settings, keys.sandbox_issuer.as_ref(), (&public_base, internal_at), &clock)?;
@@ -179,14 +179,14 @@ impl Node {
             stand_ins: stand_ins.clone(),
         };
         let answers = memory.answers.clone();
-        let plan =
+        let listener =
             |name, workers, connections_per_worker| ListenerConfig { name, workers, connections_per_worker, answers: answers.clone() };
-        let plan_of_public = plan("public", workers(settings), fds.public_per_worker);
-        let public = Listener::start(plan_of_public, public, move || public::app(&shared))?;
+        let public_config = listener("public", workers(settings), fds.public_per_worker);
+        let public = Listener::start(public_config, public, move || public::app(&shared))?;
         let deps = InternalDeps {
             store: Arc::clone(&store),
             clock,
-            credits: Arc::new(Desk(tree.clone())),
+            credits: Arc::new(LedgerDesk(tree.clone())),
             flows: Arc::new(Reports(tree.handles(0).flows)),
             memory: memory.clone(),
             health: Arc::new(Health::watch(tree.clone(), drain.clone(), Arc::clone(&store))),
@@ -194,13 +194,13 @@ impl Node {
                 let tree = tree.clone();
                 Arc::new(move || serde_json::to_value(tree.view()).unwrap_or_default())
             },
-            metrics: figures(metrics, &storage, tree.clone(), memory, cpu),
+            metrics: metrics_page(metrics, &storage, tree.clone(), memory, cpu),
             admin_token: settings.admin.token.clone(),
             connector_token: settings.admin.connector_token.clone(),
             urls: rules(settings).urls,
             body_bytes: settings.limits.body_bytes,
         };
-        let internal = Listener::start(plan("internal", 1, fds.internal), internal, move || {
+        let internal = Listener::start(listener("internal", 1, fds.internal), internal, move || {
             let (deps, stand_ins) = (deps.clone(), stand_ins.clone());
             App::new().wrap(actix_web::middleware::from_fn(sakshi_web::edge::edge)).configure(move |config| {
                 sakshi_operator::configure(config, deps);
@@ -229,7 +229,7 @@ impl Node {
     }
 
     async fn wait_for_workers(&self) -> Result<(), StartError> {
-        let end = Instant::now() + START_PATIENCE;
+        let end = Instant::now() + START_TIMEOUT;
         while !self.tree.is_complete() {
             if Instant::now() > end {
                 return Err(StartError::Workers);
@@ -293,8 +293,8 @@ fn workers(settings: &Settings) -> usize {
 }
 
 /// Renders all metrics, with those of the store, of the tree and of the budgets up to date.
-fn figures(
-    metrics: Figures,
+fn metrics_page(
+    metrics: PrometheusRecorder,
     storage: &Storage,
     tree: Tree,
     memory: MemoryBudgets,
@@ -316,7 +316,7 @@ fn bounds(settings: &Settings, fds: &FdBudget) -> TreeBounds {
         live_transactions: settings.limits.max_live_transactions,
         in_flight: settings.limits.max_in_flight,
         mailbox_depth: settings.limits.mailbox_depth,
-        patience: ASK_PATIENCE,
+        patience: ASK_TIMEOUT,
         webhooks: DispatchBounds {
             in_flight: fds.webhooks,
             in_flight_per_host: settings.webhooks.max_in_flight_per_host.min(fds.webhooks),
@@ -363,16 +363,16 @@ fn rates(settings: &Settings) -> RateLimits {
     }
 }
 
-/// The ledger as the operator's API sees it.
-struct Desk(Tree);
+/// The credit ledger for the operator's API.
+struct LedgerDesk(Tree);
 
-impl CreditDesk for Desk {
+impl CreditDesk for LedgerDesk {
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
         self.0.move_credits(client, movement)
     }
 }
 
-/// The flows as connectors see them.
+/// The flows for connectors' reports.
 struct Reports(Flows);
 
 impl FlowDesk for Reports {

@@ -10,7 +10,7 @@ use crate::node::Node;
 use crate::sandbox;
 use crate::settings::Settings;
 use crate::telemetry;
-use crate::telemetry::Figures;
+use crate::telemetry::PrometheusRecorder;
 
 /// The supervision tree gave up (`EX_SOFTWARE` of sysexits.h); the init system should restart us.
 const GAVE_UP: u8 = 70;
@@ -56,8 +56,8 @@ async fn begin(settings: &Settings, err: &mut dyn Write) -> Result<(Node, Signal
 ///
 /// # Errors
 /// When somebody counts already.
-pub fn recorder() -> Result<Figures, metrics::SetRecorderError<Figures>> {
-    let figures = Figures::default();
+pub fn recorder() -> Result<PrometheusRecorder, metrics::SetRecorderError<PrometheusRecorder>> {
+    let figures = PrometheusRecorder::default();
     metrics::set_global_recorder(figures.clone())?;
     Ok(figures)
 }

@@ -18,7 +18,7 @@ use crate::settings::{RedisSettings, Settings, StoreKind, Topology};
 /// An open store.
 #[derive(Debug)]
 pub struct Storage {
-    /// The truth.
+    /// The durable store.
     pub store: Arc<dyn Store>,
     /// Tells the time to everything that the store does not decide.
     pub clock: Arc<dyn Clock>,

@@ -1,11 +1,11 @@
-//! Logs on stderr, and a panic hook that is cheap and discreet.
+//! The log on stderr, the metrics recorder, and a panic hook that is cheap and logs no personal data.
 //!
 //! The standard hook walks the stack on every panic, which stalls neighbours of a crashing actor;
 //! and a panic's text may hold what must not be logged.
 
-mod figures;
-mod gathered;
+mod buffered_log;
 mod json_line;
+mod prometheus;
 
 use std::io::{self, IsTerminal as _};
 use std::panic::{PanicHookInfo, set_hook};
@@ -16,15 +16,15 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{fmt, registry};
 
-pub use self::figures::Figures;
-use self::gathered::{Ending, gathered};
+use self::buffered_log::{BufferedLog, FlushGuard};
 use self::json_line::JsonLine;
+pub use self::prometheus::PrometheusRecorder;
 use crate::settings::LogFormat;
 
-/// Keeps the log's writer alive; what waits is written when it is dropped.
+/// Keeps the log's writer alive; the buffered lines are written when it is dropped.
 #[must_use]
 pub struct LogWriter {
-    _ending: Ending,
+    _guard: FlushGuard,
 }
 
 /// Starts logging to stderr at the level of `SAKSHI_LOG`, else of `RUST_LOG`, else `info`.
@@ -45,7 +45,7 @@ pub fn start(format: LogFormat) -> io::Result<LogWriter> {
 pub fn start_at(format: LogFormat, default: &str) -> io::Result<LogWriter> {
     let asked = ["SAKSHI_LOG", "RUST_LOG"].iter().filter_map(|name| std::env::var(name).ok()).find(|level| !level.is_empty());
     let (levels, refused) = levels(asked.as_deref(), default);
-    let (lines, ending) = gathered(io::stderr())?;
+    let (lines, guard) = BufferedLog::start(io::stderr())?;
     let layer = fmt::layer().with_writer(lines).with_target(true);
     let started = match format {
         LogFormat::Text => registry().with(levels).with(layer.with_ansi(io::stderr().is_terminal())).try_init(),
@@ -57,7 +57,7 @@ pub fn start_at(format: LogFormat, default: &str) -> io::Result<LogWriter> {
     if let Some(error) = refused {
         tracing::warn!(%error, "the level that the environment asks for is not understood, so the usual one is in effect");
     }
-    Ok(LogWriter { _ending: ending })
+    Ok(LogWriter { _guard: guard })
 }
 
 /// The library calls it an error when a stranger sends what is no HTTP request; it is answered with a bare 400.

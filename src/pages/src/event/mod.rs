@@ -1,5 +1,4 @@
-//! The page behind an event's printed code (specification, "Event"): it says what is asked for and
-//! offers one button.
+//! An event's page for guests (specification, "Event"): the claims that are requested, and a start button.
 //!
 //! Opening the page is free, because link previews and cameras open it too; only the button, or the
 //! identity app asking for an intent, starts a verification and costs a credit.

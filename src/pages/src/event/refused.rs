@@ -10,10 +10,10 @@ use sakshi_service::service::Service;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
 
-use crate::asked::wants_json;
+use crate::accept::wants_json;
 use crate::frame::Frame;
 use crate::language::PageLanguage;
-use crate::notice::{Again, CLOCK, CROSS, DOTS, Link, Look, Notice, QUESTION, busy};
+use crate::notice::{CLOCK, CROSS, DOTS, Link, Look, Notice, QUESTION, Retry, busy};
 use crate::text::Texts;
 
 /// A refusal, and the language of the event once that is known.
@@ -40,24 +40,24 @@ impl Refusal {
         let language = PageLanguage::of(request, self.event_language.map_or_else(|| Texts::asked_for(request), Texts::of));
         let PageLanguage { texts, .. } = language;
         let sandbox = service.authority.sandbox;
-        // Whatever stands in a path goes into a link only if it is an event's id.
+        // A path goes into a link only if it is an event's id.
         let path = event.parse::<sakshi_domain::ids::EventId>().map_or_else(|_| "/".to_owned(), |id| format!("/e/{id}"));
         let here = if request.method().is_safe() { request.path() } else { &path };
-        let Some(say) = Say::of(&self.error, texts) else {
-            let again = if request.method().is_safe() { Again::ByItself } else { Again::ByHand };
+        let Some(message) = Message::of(&self.error, texts) else {
+            let again = if request.method().is_safe() { Retry::Automatic } else { Retry::ByHand };
             return Ok(busy(&self.error, language, here, again, sandbox));
         };
-        let link = say.link.map(|label| Link { address: language.at(&path), label, site: None, followed: false });
+        let link = message.link.map(|label| Link { address: language.at(&path), label, site: None, followed: false });
         let notice = Notice {
             frame: Frame::new(language, sandbox, here),
-            look: say.look,
-            heading: say.heading,
-            words: vec![say.words],
+            look: message.look,
+            heading: message.heading,
+            words: vec![message.words],
             link,
             retry_s: None,
             reference: None,
         };
-        Ok(page(say.status, None, &notice))
+        Ok(page(message.status, None, &notice))
     }
 }
 
@@ -68,8 +68,8 @@ impl From<ApiError> for Refusal {
     }
 }
 
-/// What a page says.
-struct Say {
+/// The message of a page.
+struct Message {
     status: StatusCode,
     look: Look,
     heading: &'static str,
@@ -77,8 +77,8 @@ struct Say {
     link: Option<&'static str>,
 }
 
-impl Say {
-    /// `None` for refusals that say nothing about the event.
+impl Message {
+    /// `None` for errors that are not about the event.
     fn of(error: &ApiError, texts: &Texts) -> Option<Self> {
         let event = &texts.event;
         let (look, heading, words, link) = match error {
@@ -92,7 +92,7 @@ impl Say {
             ApiError::CrossSite => (CROSS, event.elsewhere_heading, event.elsewhere, Some(event.to_event)),
             _ => return None,
         };
-        // A guest is not told about the organiser's balance, by a status either.
+        // A guest does not learn the organiser's balance, not from the status either.
         let status = if *error == ApiError::Service(ServiceError::InsufficientCredits) { StatusCode::OK } else { error.status_code() };
         Some(Self { status, look, heading, words, link })
     }

@@ -17,7 +17,7 @@ use sakshi_web::same_site;
 
 use super::refused::Refusal;
 use super::{is_funded, named, start, visit};
-use crate::asked::wants_intent;
+use crate::accept::wants_intent;
 use crate::frame::Frame;
 use crate::language::PageLanguage;
 use crate::text::Texts;

@@ -54,10 +54,10 @@ async fn started(path: &str, request: &HttpRequest, service: &Service, rates: &R
     rates.pages.take(&rates.client_address(request))?;
     same_site::refuse_cross_site(request, service)?;
     let event = named(service, path).await?;
-    onwards(request, service, rates, &event).await.map_err(|error| Refusal::at(&event, error))
+    start_or_continue(request, service, rates, &event).await.map_err(|error| Refusal::at(&event, error))
 }
 
-async fn onwards(request: &HttpRequest, service: &Service, rates: &RateLimits, event: &Event) -> Result<HttpResponse, ApiError> {
+async fn start_or_continue(request: &HttpRequest, service: &Service, rates: &RateLimits, event: &Event) -> Result<HttpResponse, ApiError> {
     if let Some(refusal) = EventRefusal::of(event.status(service.clock.now())) {
         return Err(refusal.into());
     }

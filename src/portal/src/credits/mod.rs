@@ -21,7 +21,7 @@ use super::curl::{Command, Curl};
 use super::error::PortalError;
 use super::events::moment;
 use super::frame::{Frame, Part, page};
-use super::newest::{Pages, newest};
+use super::paging::{Pages, newest};
 use super::visitor::Visitor;
 
 /// Entries that the chart reads at once, and how often.

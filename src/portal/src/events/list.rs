@@ -8,11 +8,11 @@ use sakshi_domain::event::Event;
 use sakshi_service::service::Service;
 use sakshi_web::query::Query;
 
-use super::{moment, standing};
+use super::{moment, status_label};
 use crate::curl::{Command, Curl};
 use crate::error::PortalError;
 use crate::frame::{Frame, Part, page};
-use crate::newest::{Pages, newest};
+use crate::paging::{Pages, newest};
 use crate::visitor::Visitor;
 
 /// One event in the list.
@@ -51,7 +51,7 @@ pub async fn show(visitor: Visitor, request: HttpRequest, service: Data<Service>
             id: event.id.to_string(),
             name: event.terms.name.as_str().to_owned(),
             status: status.as_str(),
-            standing: standing(status),
+            standing: status_label(status),
             registrations: event.counts.registrations,
             places: event.terms.max_guests.get(),
             scans: event.counts.scans,

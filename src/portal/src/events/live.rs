@@ -1,5 +1,5 @@
 //! `GET /portal/events/{eventId}/live`: an event's counts as server-sent events, as they change. The
-//! stream ends when the key is not good any more.
+//! stream ends when the key is no longer valid.
 
 use actix_web::http::{Method, StatusCode};
 use actix_web::web::{Bytes, Data, Path};
@@ -19,20 +19,20 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-use super::standing;
+use super::status_label;
 use crate::error::PortalError;
-use crate::visitor::{Onlooker, Pass};
+use crate::visitor::{SessionCheck, StreamVisitor};
 
 /// How long one stream lasts; the browser opens the next one by itself.
-const STREAM: Duration = Duration::from_secs(60);
-/// How often it is asked whether the key is still good.
+const STREAM_LIFETIME: Duration = Duration::from_secs(60);
+/// How often the key is checked.
 const CHECK: Duration = Duration::from_millis(900);
-/// How often a silent stream shows that it lives.
+/// How often a silent stream sends a comment.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// When the browser comes again after a stream has ended.
-const COME_AGAIN: &str = "retry: 2000\n\n";
+/// Tells the browser when to reconnect after the stream has ended.
+const RETRY: &str = "retry: 2000\n\n";
 
-/// What a page is told.
+/// The counts that a page shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Counts {
     pub(super) status: &'static str,
@@ -48,7 +48,7 @@ impl Counts {
         let status = event.status(service.clock.now());
         Self {
             status: status.as_str(),
-            standing: standing(status),
+            standing: status_label(status),
             registrations: event.counts.registrations,
             remaining: event.remaining(),
             scans: event.counts.scans,
@@ -56,7 +56,7 @@ impl Counts {
         }
     }
 
-    fn told(&self) -> String {
+    fn to_sse(&self) -> String {
         format!("event: state\ndata: {}\n\n", serde_json::to_string(self).unwrap_or_default())
     }
 }
@@ -66,12 +66,12 @@ impl Counts {
 /// # Errors
 /// 404 unless the app has such an event.
 pub async fn events(
-    onlooker: Onlooker,
+    visitor: StreamVisitor,
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let Onlooker { caller, pass } = onlooker;
+    let StreamVisitor { caller, check } = visitor;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
     let watch = service.events.watch(event.id).await?.ok_or(ServiceError::NotFound("event"))?;
     let mut response = private(StatusCode::OK);
@@ -79,45 +79,45 @@ pub async fn events(
     if request.method() == Method::HEAD {
         return Ok(response.finish());
     }
-    let ends = Instant::now() + STREAM;
-    let screen = Screen { watch, pass, told: None, ends, followed: true, _under_way: service.drain.enter(), service };
+    let ends = Instant::now() + STREAM_LIFETIME;
+    let screen = CountStream { watch, check, told: None, ends, followed: true, _under_way: service.drain.enter(), service };
     Ok(response.streaming(screen.stream()))
 }
 
 /// One open stream.
-struct Screen {
+struct CountStream {
     service: Data<Service>,
     watch: EventWatch,
-    pass: Pass,
+    check: SessionCheck,
     told: Option<Counts>,
     ends: Instant,
-    /// Whether the event is followed; one that has ended is not for long.
+    /// Whether the watch is open; that of an ended event closes after a while.
     followed: bool,
     _under_way: UnderWay,
 }
 
-impl Screen {
+impl CountStream {
     fn stream(mut self) -> impl Stream<Item = Result<Bytes, Infallible>> {
-        let first = format!("{COME_AGAIN}{}", self.news().unwrap_or_default());
+        let first = format!("{RETRY}{}", self.news().unwrap_or_default());
         let rest = unfold(Some(self), |screen| async move {
             let mut screen = screen?;
             let text = screen.next().await;
             let more = text.is_some().then_some(screen);
-            Some((text.unwrap_or_else(|| COME_AGAIN.to_owned()), more))
+            Some((text.unwrap_or_else(|| RETRY.to_owned()), more))
         });
         once(async { first }).chain(rest).map(|text| Ok(Bytes::from(text)))
     }
 
-    /// The counts, if they are others than were told last.
+    /// The counts, if they have changed since they were sent.
     fn news(&mut self) -> Option<String> {
         let event = Arc::clone(&self.watch.borrow_and_update());
         let counts = Counts::of(&event, &self.service);
-        let text = (self.told.as_ref() != Some(&counts)).then(|| counts.told());
+        let text = (self.told.as_ref() != Some(&counts)).then(|| counts.to_sse());
         self.told = Some(counts);
         text
     }
 
-    /// What is told next; `None` at the stream's end.
+    /// The next text of the stream; `None` at its end.
     async fn next(&mut self) -> Option<String> {
         let beat = Instant::now() + HEARTBEAT;
         loop {
@@ -126,8 +126,8 @@ impl Screen {
                 () = sleep_until((Instant::now() + CHECK).min(self.ends)) => {}
                 () = self.service.drain.begun() => return None,
             }
-            // A store that is away says nothing about the key.
-            if self.pass.check().await == Err(ApiError::Service(ServiceError::Unauthorized)) || Instant::now() >= self.ends {
+            // While the store is unavailable the key counts as valid.
+            if self.check.run().await == Err(ApiError::Service(ServiceError::Unauthorized)) || Instant::now() >= self.ends {
                 return None;
             }
             match self.news() {

@@ -1,17 +1,17 @@
 //! Events in the portal: the list, a new one, one with its counts as they are now, its changes and
 //! guests, and its codes for print.
 
-pub mod codes;
 pub mod create;
 pub mod list;
 pub mod live;
+pub mod posters;
 pub mod show;
 
 use sakshi_domain::event::EventStatus;
 use sakshi_domain::time::Timestamp;
 
 /// How an event stands, in a word or two.
-const fn standing(status: EventStatus) -> &'static str {
+const fn status_label(status: EventStatus) -> &'static str {
     match status {
         EventStatus::Active => "Open",
         EventStatus::Disabled => "Disabled",

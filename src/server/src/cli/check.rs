@@ -18,7 +18,7 @@ pub(super) fn run(options: CheckConfig, sources: &Sources, out: &mut dyn Write) 
             return Ok(ExitCode::from(SETTINGS_REFUSED));
         }
     };
-    let lacking = keys::examine(&loaded.settings);
+    let lacking = keys::check_all(&loaded.settings);
     if !lacking.is_empty() {
         refuse(&lacking, out)?;
         return Ok(ExitCode::FAILURE);

@@ -19,7 +19,7 @@ use crate::serve;
 use crate::serve::Signals;
 use crate::settings::{LogFormat, Sources, load};
 use crate::telemetry;
-use crate::telemetry::Figures;
+use crate::telemetry::PrometheusRecorder;
 
 /// How long the service may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -76,7 +76,7 @@ async fn walk(
 }
 
 /// Starts a node on the ports that were asked for. Where none was, it is the one of the settings, or any when that is taken.
-async fn start(options: Demo, sources: &Sources, directory: &Path, metrics: Figures) -> Result<Node, Failure> {
+async fn start(options: Demo, sources: &Sources, directory: &Path, metrics: PrometheusRecorder) -> Result<Node, Failure> {
     let mut sources = sources.clone();
     let set = |sources: &mut Sources, key: &str, value: String| sources.overrides.push((key.to_owned(), value));
     set(&mut sources, "profile", "sandbox".to_owned());
@@ -200,7 +200,7 @@ mod tests {
         for (name, value) in [("PUBLIC_ADDR", public.to_string()), ("INTERNAL_ADDR", "127.0.0.1:0".into()), ("WORKERS", "1".into())] {
             sources.environment.insert(format!("SAKSHI__SERVER__{name}"), value);
         }
-        let node = start(options, &sources, directory.path(), Figures::default()).await?;
+        let node = start(options, &sources, directory.path(), PrometheusRecorder::default()).await?;
         let address = node.public_addr;
         node.stop().await;
         Ok(address)

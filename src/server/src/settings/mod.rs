@@ -35,7 +35,7 @@ pub struct Settings {
     pub profile: Profile,
     /// Listeners and their workers.
     pub server: Server,
-    /// Where the truth is kept.
+    /// The durable store.
     pub store: StoreSettings,
     /// Tokens of the internal listener.
     pub admin: Admin,
@@ -84,7 +84,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     let flows = Flows::read(&mut reader);
     let limits = Limits::read(&mut reader);
     let telemetry = Telemetry::read(&mut reader);
-    reader.refuse_the_rest();
+    reader.refuse_unknown_keys();
     let Reader { mut problems, effective, .. } = reader;
     let settings = Settings { profile, server, store, admin, authority, ovse, webhooks, upstreams, flows, limits, telemetry };
     rules::refuse(&settings, &mut problems);

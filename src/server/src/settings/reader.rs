@@ -1,5 +1,4 @@
-//! Takes typed values out of the merged table, noting every problem instead of stopping at the
-//! first; what nobody took is an unknown key.
+//! Takes typed values out of the merged table and collects every problem. Keys that nobody took are unknown.
 //!
 //! Values from the environment are text, so numbers, flags and lists are read from text too.
 
@@ -118,8 +117,8 @@ impl Reader {
         flag.unwrap_or(false)
     }
 
-    /// Notes every key that nobody took.
-    pub(super) fn refuse_the_rest(&mut self) {
+    /// Adds a problem for every key that nobody took.
+    pub(super) fn refuse_unknown_keys(&mut self) {
         let mut unknown: Vec<String> = Vec::new();
         for (name, value) in &self.table {
             match &value.kind {

@@ -1,4 +1,4 @@
-//! `[store]`: where the truth is kept, and with which keys it is sealed.
+//! `[store]`: which store is used, and with which keys personal data is sealed.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Lists with the newest first, although the store lists by age.
+//! Pages of a list with the newest row first; the store lists the oldest first.
 
 use sakshi_store::{Page, PageRequest, StoreError};
 
@@ -12,7 +12,7 @@ pub(super) struct Newest<T> {
     pub(super) pages: Pages,
 }
 
-/// Where one is among the pages.
+/// The number of this page and of the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pages {
     pub(super) page: u32,

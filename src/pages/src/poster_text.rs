@@ -1,5 +1,5 @@
-//! Text on the poster's drawing: SVG does not break lines, so they are broken here, at spaces and
-//! by what letters of their script need on average. All measures are millimetres on A4.
+//! Line breaking for the SVG poster, because SVG does not break lines: at spaces, by the average width of the script's letters. All
+//! measures are millimetres on A4.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 

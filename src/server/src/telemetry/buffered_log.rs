@@ -1,9 +1,8 @@
-//! Lines of the log on their way out: gathered in one buffer, written by a thread of its own.
+//! A buffer for log lines, written by a thread of its own.
 //!
-//! A service that waits for whoever reads its log stands still with them, so what does not fit into
-//! the buffer is counted and dropped. The thread pauses after each write: the first line after a silence
-//! is written at once, those behind it a moment later and all with one call. To hand a line over is to
-//! copy it; it neither allocates nor wakes anybody while others wait.
+//! The service never waits for the reader of its log: lines that do not fit into the buffer are counted and dropped. The thread
+//! pauses after each write, so the first line after a silence is written at once, and the following ones together with one call.
+//! Logging a line copies it; while other lines wait it wakes nobody.
 
 use std::io::{self, Write};
 use std::mem;
@@ -17,22 +16,22 @@ use tracing_subscriber::fmt::MakeWriter;
 /// Bytes of lines that may wait to be written.
 const WAITING_MAX: usize = 16 * 1_024 * 1_024;
 
-/// Room that is kept from one write to the next.
-const KEPT: usize = 256 * 1_024;
+/// Capacity that the buffer keeps between two writes.
+const CAPACITY_KEPT: usize = 256 * 1_024;
 
-/// How much later than at once a line is written at most: what an end without warning may cost the log.
+/// How long a line may wait at most: what a crash may cost the log.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How long an end waits for a reader that takes nothing.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the guard waits for a reader that reads nothing.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Where lines are handed over.
+/// The buffer; clones share it.
 #[derive(Clone)]
-pub(super) struct Gathered(Arc<Shared>);
+pub(super) struct BufferedLog(Arc<Shared>);
 
 struct Shared {
     waiting: Mutex<Waiting>,
-    come: Condvar,
+    changed: Condvar,
 }
 
 #[derive(Default)]
@@ -42,25 +41,25 @@ struct Waiting {
     ended: bool,
 }
 
-/// Ends the thread once it has written what waits, when this is dropped.
-pub(super) struct Ending {
-    lines: Gathered,
+/// When this is dropped, the thread writes what waits and ends.
+pub(super) struct FlushGuard {
+    lines: BufferedLog,
     written: Receiver<()>,
 }
 
-/// Starts the thread that writes what is handed over.
-///
-/// # Errors
-/// No thread could be started.
-pub(super) fn gathered(out: impl Write + Send + 'static) -> io::Result<(Gathered, Ending)> {
-    let lines = Gathered(Arc::new(Shared { waiting: Mutex::default(), come: Condvar::new() }));
-    let (end, written) = channel();
-    let taken = lines.clone();
-    thread::Builder::new().name("log".to_owned()).spawn(move || taken.write_out(out, end))?;
-    Ok((lines.clone(), Ending { lines, written }))
-}
+impl BufferedLog {
+    /// Starts the thread that writes to `out`.
+    ///
+    /// # Errors
+    /// No thread could be started.
+    pub(super) fn start(out: impl Write + Send + 'static) -> io::Result<(Self, FlushGuard)> {
+        let lines = Self(Arc::new(Shared { waiting: Mutex::default(), changed: Condvar::new() }));
+        let (end, written) = channel();
+        let taken = lines.clone();
+        thread::Builder::new().name("log".to_owned()).spawn(move || taken.write_out(out, end))?;
+        Ok((lines.clone(), FlushGuard { lines, written }))
+    }
 
-impl Gathered {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -70,14 +69,14 @@ impl Gathered {
         let mut lines = Vec::new();
         loop {
             let idle = |waiting: &mut Waiting| waiting.lines.is_empty() && !waiting.ended;
-            let mut waiting = self.0.come.wait_while(self.waiting(), idle).unwrap_or_else(PoisonError::into_inner);
+            let mut waiting = self.0.changed.wait_while(self.waiting(), idle).unwrap_or_else(PoisonError::into_inner);
             mem::swap(&mut waiting.lines, &mut lines);
             let (dropped, ended) = (mem::take(&mut waiting.dropped), waiting.ended);
             drop(waiting);
-            // Nobody can be told that nobody can be told.
+            // There is nowhere to report that the log cannot be written.
             let _ = out.write_all(&lines).and_then(|()| out.flush());
             lines.clear();
-            lines.shrink_to(KEPT);
+            lines.shrink_to(CAPACITY_KEPT);
             if dropped > 0 {
                 tracing::warn!(log.dropped = dropped, "lines of the log were dropped, because their reader was too slow");
             }
@@ -89,7 +88,7 @@ impl Gathered {
     }
 }
 
-impl Write for &Gathered {
+impl Write for &BufferedLog {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut waiting = self.waiting();
         if waiting.lines.len() + line.len() > WAITING_MAX {
@@ -100,7 +99,7 @@ impl Write for &Gathered {
         waiting.lines.extend_from_slice(line);
         drop(waiting);
         if first {
-            self.0.come.notify_one();
+            self.0.changed.notify_one();
         }
         Ok(line.len())
     }
@@ -110,7 +109,7 @@ impl Write for &Gathered {
     }
 }
 
-impl<'a> MakeWriter<'a> for Gathered {
+impl<'a> MakeWriter<'a> for BufferedLog {
     type Writer = &'a Self;
 
     fn make_writer(&'a self) -> Self::Writer {
@@ -118,12 +117,12 @@ impl<'a> MakeWriter<'a> for Gathered {
     }
 }
 
-impl Drop for Ending {
+impl Drop for FlushGuard {
     fn drop(&mut self) {
         self.lines.waiting().ended = true;
-        self.lines.0.come.notify_one();
-        // Comes to its end when the thread does.
-        let _ = self.written.recv_timeout(PATIENCE);
+        self.lines.0.changed.notify_one();
+        // The channel closes when the thread ends.
+        let _ = self.written.recv_timeout(FLUSH_TIMEOUT);
     }
 }
 
@@ -159,7 +158,7 @@ mod tests {
     #[test]
     fn what_comes_while_a_line_is_written_is_written_with_one_call_in_order() {
         let (out, calls, go) = calls();
-        let (lines, ending) = gathered(out).unwrap();
+        let (lines, ending) = BufferedLog::start(out).unwrap();
         (&lines).write_all(b"one\n").unwrap();
         assert_eq!(calls.recv().unwrap(), b"one\n");
         (&lines).write_all(b"two\n").unwrap();
@@ -174,7 +173,7 @@ mod tests {
     #[test]
     fn the_last_lines_are_written_before_the_end() {
         let (out, calls, go) = calls();
-        let (lines, ending) = gathered(out).unwrap();
+        let (lines, ending) = BufferedLog::start(out).unwrap();
         go.send(()).unwrap();
         go.send(()).unwrap();
         (&lines).write_all(b"almost\n").unwrap();
@@ -186,7 +185,7 @@ mod tests {
     #[test]
     fn whoever_writes_does_not_wait_for_a_reader_that_takes_nothing() {
         let (out, calls, go) = calls();
-        let (lines, ending) = gathered(out).unwrap();
+        let (lines, ending) = BufferedLog::start(out).unwrap();
         (&lines).write_all(b"first\n").unwrap();
         calls.recv().unwrap();
         let line = [b'x'; 1_024];
@@ -200,7 +199,7 @@ mod tests {
         assert_eq!((held, dropped), (WAITING_MAX, 3));
         let begun = Instant::now();
         drop(ending);
-        assert!(begun.elapsed() < PATIENCE * 10, "nor does the end");
+        assert!(begun.elapsed() < FLUSH_TIMEOUT * 10, "nor does the end");
         drop(go);
     }
 }

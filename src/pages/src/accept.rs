@@ -1,36 +1,35 @@
-//! What kind of answer a request prefers, by its `Accept` header (RFC 9110 §12.5.1).
+//! Content negotiation by the `Accept` header (RFC 9110 §12.5.1).
 //!
-//! At an event's address an intent costs a credit, a page costs nothing. So an intent is handed out
-//! only where it is asked for by name and liked better than a page; whoever sends wildcards, or
-//! looks ahead on somebody's behalf, gets the page.
+//! At an event's URL an intent costs a credit and a page costs nothing. So the answer is an intent only if the request names its
+//! media type and prefers it to a page. Wildcards and prefetches get the page.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{Accept, Header as _, Quality};
 
-/// What the identity app asks for, and nothing else; browsers ask for HTML.
+/// The media type that only the identity app asks for; browsers ask for HTML.
 pub(super) const JWT: &str = "application/jwt";
 const HTML: &str = "text/html";
 const JSON: &str = "application/json";
 
-/// Request headers by which a browser says that nobody is looking yet: the current one (Fetch
-/// Metadata, `Sec-Purpose`) and those of older browsers.
+/// Request headers by which a browser announces a prefetch: the current one (Fetch Metadata, `Sec-Purpose`) and those of older
+/// browsers.
 const PURPOSES: [&str; 4] = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
 
-/// Whether the identity app asks for an intent.
+/// Whether the request prefers an intent.
 pub(super) fn wants_intent(request: &HttpRequest) -> bool {
-    let wishes = Wishes::of(request);
-    wishes.names(JWT) && wishes.rank(JWT) > wishes.rank(HTML) && wishes.rank(JWT) >= wishes.rank(JSON) && !looks_ahead(request)
+    let accept = AcceptHeader::of(request);
+    accept.names(JWT) && accept.rank(JWT) > accept.rank(HTML) && accept.rank(JWT) >= accept.rank(JSON) && !is_prefetch(request)
 }
 
-/// Whether a program asks that reads the error table's bodies.
+/// Whether the request prefers the JSON bodies of errors to a page.
 pub(super) fn wants_json(request: &HttpRequest) -> bool {
-    let wishes = Wishes::of(request);
-    let reads = |kind| wishes.names(kind) && wishes.rank(kind) > wishes.rank(HTML);
+    let accept = AcceptHeader::of(request);
+    let reads = |kind| accept.names(kind) && accept.rank(kind) > accept.rank(HTML);
     reads(JSON) || reads(JWT)
 }
 
-/// Whether a browser asks before its user has, so that nothing may be spent.
-fn looks_ahead(request: &HttpRequest) -> bool {
+/// Whether a browser prefetches the URL, so that no credit may be spent.
+fn is_prefetch(request: &HttpRequest) -> bool {
     let values = PURPOSES.iter().flat_map(|name| request.headers().get_all(*name)).filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split([',', ';'])).any(|word| {
         let word = word.trim();
@@ -38,49 +37,49 @@ fn looks_ahead(request: &HttpRequest) -> bool {
     })
 }
 
-/// How closely a media range describes a kind; the closest one decides its quality.
+/// How specific a media range is; the most specific one decides the quality.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Closeness {
+enum Specificity {
     Nothing,
     Anything,
     Type,
     Name,
 }
 
-/// A kind's quality; where two are equal, what was asked for more closely comes first.
+/// The quality of a media type; between equal ones the more specific range wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     quality: Quality,
-    closeness: Closeness,
+    specificity: Specificity,
 }
 
-/// The media ranges of a request; what cannot be read among them is left out.
-struct Wishes(Accept);
+/// The media ranges of a request, without malformed ones.
+struct AcceptHeader(Accept);
 
-impl Wishes {
+impl AcceptHeader {
     fn of(request: &HttpRequest) -> Self {
         Self(Accept::parse(request).unwrap_or_else(|_| Accept(Vec::new())))
     }
 
-    /// Whether the kind itself is asked for.
+    /// Whether the media type itself is named.
     fn names(&self, kind: &str) -> bool {
         let rank = self.rank(kind);
-        rank.closeness == Closeness::Name && rank.quality > Quality::ZERO
+        rank.specificity == Specificity::Name && rank.quality > Quality::ZERO
     }
 
     fn rank(&self, kind: &str) -> Rank {
-        let nothing = Rank { quality: Quality::ZERO, closeness: Closeness::Nothing };
-        let ranges = self.0.iter().map(|wish| {
-            let range = &wish.item;
-            let closeness = match (range.type_().as_str(), range.subtype().as_str()) {
-                _ if range.essence_str() == kind => Closeness::Name,
-                ("*", "*") => Closeness::Anything,
-                (major, "*") if kind.split('/').next() == Some(major) => Closeness::Type,
-                _ => Closeness::Nothing,
+        let nothing = Rank { quality: Quality::ZERO, specificity: Specificity::Nothing };
+        let ranges = self.0.iter().map(|entry| {
+            let range = &entry.item;
+            let specificity = match (range.type_().as_str(), range.subtype().as_str()) {
+                _ if range.essence_str() == kind => Specificity::Name,
+                ("*", "*") => Specificity::Anything,
+                (major, "*") if kind.split('/').next() == Some(major) => Specificity::Type,
+                _ => Specificity::Nothing,
             };
-            Rank { quality: wish.quality, closeness }
+            Rank { quality: entry.quality, specificity }
         });
-        ranges.filter(|rank| rank.closeness > Closeness::Nothing).max_by_key(|rank| (rank.closeness, rank.quality)).unwrap_or(nothing)
+        ranges.filter(|rank| rank.specificity > Specificity::Nothing).max_by_key(|rank| (rank.specificity, rank.quality)).unwrap_or(nothing)
     }
 }
 

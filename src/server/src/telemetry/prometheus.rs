@@ -1,6 +1,5 @@
-//! The figures of the process, and how Prometheus reads them (text format 0.0.4).
-//!
-//! Code that counts uses the macros of the `metrics` crate; this is their recorder. A counter or a gauge is one atomic number,
+//! The recorder of the `metrics` crate's macros, which renders the Prometheus text format 0.0.4.
+//! A counter or a gauge is one atomic number,
 //! a histogram one for each bucket, so that to count costs a few nanoseconds and nothing has to be tidied up.
 
 use std::collections::{BTreeMap, HashMap};
@@ -14,9 +13,9 @@ use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Re
 /// Upper bounds of the buckets of every histogram, in seconds.
 const SECONDS: [f64; 12] = [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0];
 
-/// The figures; clones share them.
+/// All metrics of the process; clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Figures(Arc<Series>);
+pub struct PrometheusRecorder(Arc<Series>);
 
 #[derive(Debug, Default)]
 struct Series {
@@ -47,7 +46,7 @@ impl HistogramFn for Buckets {
     }
 }
 
-/// What is counted under this key; it begins at zero.
+/// The metric of this key; a new one begins at zero.
 fn entry<K: Clone + Eq + Hash, T: Default>(table: &Table<K, T>, key: &K) -> Arc<T> {
     if let Some(known) = table.read().unwrap_or_else(PoisonError::into_inner).get(key) {
         return Arc::clone(known);
@@ -55,7 +54,7 @@ fn entry<K: Clone + Eq + Hash, T: Default>(table: &Table<K, T>, key: &K) -> Arc<
     Arc::clone(table.write().unwrap_or_else(PoisonError::into_inner).entry(key.clone()).or_default())
 }
 
-impl Recorder for Figures {
+impl Recorder for PrometheusRecorder {
     fn describe_counter(&self, key: KeyName, _: Option<Unit>, description: SharedString) {
         self.0.help.write().unwrap_or_else(PoisonError::into_inner).insert(key.as_str().to_owned(), description);
     }
@@ -81,8 +80,8 @@ impl Recorder for Figures {
     }
 }
 
-impl Figures {
-    /// All of them as Prometheus reads them, in the order of their names.
+impl PrometheusRecorder {
+    /// All metrics in Prometheus' text format, in the order of their names.
     #[must_use]
     pub fn render(&self) -> String {
         let mut page = String::new();
@@ -143,7 +142,7 @@ mod tests {
 
     #[test]
     fn figures_are_rendered_as_prometheus_reads_them() {
-        let figures = Figures::default();
+        let figures = PrometheusRecorder::default();
         with_local_recorder(&figures, || {
             describe_counter!("b_total", "How many.\nReally.");
             counter!("b_total", "word" => "a \"b\" \\ c\nd").increment(2);
@@ -161,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_value_is_counted_in_its_bucket_and_in_every_larger_one() {
-        let figures = Figures::default();
+        let figures = PrometheusRecorder::default();
         with_local_recorder(&figures, || {
             for value in [0.001, 0.0011, 31.0] {
                 histogram!("took_seconds", "route" => "/a").record(value);

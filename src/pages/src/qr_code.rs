@@ -2,8 +2,8 @@
 //! white whatever the page's colours are.
 //!
 //! Of the eight masks that a code may have, the standard wants the one with the fewest patterns that
-//! are hard to scan. Trying all of them takes 98 % of the time of drawing a code, and strangers can
-//! have codes drawn; so codes for screens get one mask without a trial, and codes for print the best.
+//! are hard to scan. Trying all of them takes 98 % of the time of drawing a code, and anybody can
+//! request codes; so codes for screens get a fixed mask, and codes for print the best one.
 
 use std::fmt::Write as _;
 
@@ -22,26 +22,26 @@ const MASK: MaskPattern = MaskPattern::Checkerboard;
 
 /// A QR code.
 #[derive(Debug)]
-pub struct Picture {
+pub struct QrCode {
     width: usize,
     colors: Vec<Color>,
 }
 
-impl Picture {
+impl QrCode {
     /// For a text on a screen, at error correction level L for density. A long run of digits becomes
     /// a numeric segment of its own, which is what makes QR payloads fit.
     ///
     /// # Errors
     /// A text that no QR code holds.
-    pub fn shown(text: &str) -> Result<Self, QrError> {
+    pub fn for_screen(text: &str) -> Result<Self, QrError> {
         Ok(Self::of(masked(unmasked(text, EcLevel::L)?)))
     }
 
-    /// For a text on a screen at an entrance, at the error correction level of print: it is seen from afar and through glass.
+    /// For a screen at an entrance, at the error correction level of print, because it is scanned from afar and through glass.
     ///
     /// # Errors
     /// A text that no QR code holds.
-    pub fn displayed(text: &str) -> Result<Self, QrError> {
+    pub fn for_entrance(text: &str) -> Result<Self, QrError> {
         Ok(Self::of(masked(unmasked(text, EcLevel::Q)?)))
     }
 
@@ -49,7 +49,7 @@ impl Picture {
     ///
     /// # Errors
     /// A text that no QR code holds.
-    pub(crate) fn printed(text: &str) -> Result<Self, QrError> {
+    pub(crate) fn for_print(text: &str) -> Result<Self, QrError> {
         Ok(Self::of(unmasked(text, EcLevel::Q)?.apply_best_mask()))
     }
 
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_printed_code_is_the_librarys_and_one_for_a_screen_differs_in_its_mask_alone() {
         let text = "https://v.example/e/0123456789abcdef";
-        let printed = Picture::printed(text).unwrap();
+        let printed = super::QrCode::for_print(text).unwrap();
         assert_eq!(printed.colors, QrCode::with_error_correction_level(text, EcLevel::Q).unwrap().to_colors());
         let masks = [
             MaskPattern::Checkerboard,
@@ -172,20 +172,20 @@ mod tests {
             canvas.apply_mask(mask);
             canvas.into_colors()
         });
-        assert!(all.contains(&printed.colors) && all.contains(&Picture::displayed(text).unwrap().colors));
+        assert!(all.contains(&printed.colors) && all.contains(&super::QrCode::for_entrance(text).unwrap().colors));
     }
 
     #[test]
     fn digits_of_a_qr_payload_are_packed_as_numbers() {
         let digits = "1234567890".repeat(170);
-        let code = Picture::shown(&format!("https://qr.example/getIntent?value={digits}")).unwrap();
+        let code = super::QrCode::for_screen(&format!("https://qr.example/getIntent?value={digits}")).unwrap();
         // 1,700 digits as bytes would need version 30; as numbers they fit into 19 (97 is 20).
         assert!(code.width <= 97, "{}", code.width);
     }
 
     #[test]
     fn the_picture_has_a_quiet_zone_and_is_dark_on_white() {
-        let picture = Picture::shown("https://v.example/v/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11").unwrap().inline();
+        let picture = super::QrCode::for_screen("https://v.example/v/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11").unwrap().inline();
         assert!(picture.contains(r##"fill="#fff" d="M0 0h"##));
         assert!(picture.contains("M4 4.5h7m"), "the first finder pattern starts at 4, 4");
         assert!(!picture.contains("style="));
@@ -193,6 +193,6 @@ mod tests {
 
     #[test]
     fn a_text_that_does_not_fit_is_an_error() {
-        assert!(Picture::shown(&"x".repeat(4_000)).is_err());
+        assert!(super::QrCode::for_screen(&"x".repeat(4_000)).is_err());
     }
 }
