@@ -6,8 +6,8 @@
 
 use actix_web::web::Data;
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
-use sakshi_outbound::upstream::pan;
 use sakshi_service::error::ServiceError;
+use sakshi_service::pan::verify_pan;
 use sakshi_service::service::Service;
 use sakshi_web::authenticated::AuthenticatedWith;
 use sakshi_web::body::Body;
@@ -41,9 +41,6 @@ pub async fn verify(
     let source = service.upstreams.pan.as_ref().ok_or(ServiceError::NotOffered)?;
     let asked: PanRequest = body.sent.request(service.rules.urls.at(service.clock.now()))?;
     let request_id = asked.request_id.clone().unwrap_or_else(|| request_id(&request));
-    let query = asked.query().map_err(|_| ServiceError::MalformedPan)?;
     request.extensions_mut().insert(request_id.clone());
-    let result = pan::verify(source, &query).await.map_err(ServiceError::Source)?;
-    metrics::counter!("sakshi_pan_verifications_total", "status" => result.status.as_str()).increment(1);
-    Ok(HttpResponse::Ok().json(PanAnswer::new(request_id, result)))
+    Ok(HttpResponse::Ok().json(verify_pan(source, asked, request_id).await?))
 }

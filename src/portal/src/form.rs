@@ -120,7 +120,8 @@ impl Form {
     }
 
     /// The form again, with what is wrong; a refusal that has nothing to do with it is handed on.
-    pub(super) fn refused(mut self, error: ApiError) -> Result<(StatusCode, Self), PortalError> {
+    pub(super) fn refused(mut self, error: impl Into<ApiError>) -> Result<(StatusCode, Self), PortalError> {
+        let error = error.into();
         let status = error.status_code();
         match &error {
             ApiError::Service(ServiceError::Invalid(invalid)) => {

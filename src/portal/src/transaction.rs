@@ -6,7 +6,6 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use askama::Template;
 use sakshi_actors::View;
-use sakshi_api::ovse::result::finished;
 use sakshi_domain::channel::Channel;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Outcome, Pending, VerifiedClaims};
@@ -14,6 +13,7 @@ use sakshi_pages::qr_code::QrCode;
 use sakshi_pages::time_left::{TimeLeft, clock_face};
 use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
+use sakshi_service::transactions::outcome_body;
 use sakshi_web::error::ApiError;
 use sakshi_wire::ovse::OvsePending;
 use serde_json::Value;
@@ -94,7 +94,7 @@ pub async fn show(visitor: Visitor, path: Path<String>, service: Data<Service>) 
         View::Pending(pending) if pending.app == app.app_id => (Pending::clone(&pending), waiting(&service, &pending)?),
         View::Expired(opened) if opened.app == app.app_id => (Pending::clone(&opened), Stage::Expired),
         View::Completed(record) if record.opened.app == app.app_id => {
-            let (completed, body) = finished(&service, *record, app)?;
+            let (completed, body) = outcome_body(&service, *record, app)?;
             let body = String::from_utf8(body).map_err(ApiError::internal)?;
             let at = clock_face(completed.verified_at);
             let stage = match completed.outcome {

@@ -5,7 +5,6 @@ use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use sakshi_api::ovse::init;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::language::Language;
@@ -15,7 +14,7 @@ use sakshi_service::transactions::{OPERATION, open_transaction};
 use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
-use sakshi_wire::ovse::{InitRequest, InitResponse};
+use sakshi_wire::ovse::InitRequest;
 
 use super::error::PortalError;
 use super::form::{Form, Kind, Submitted, once};
@@ -172,11 +171,7 @@ async fn opened(visitor: &Visitor, form: &Form, request: &HttpRequest, service: 
     rates.init.take(&caller.app.app_id)?;
     let asked: InitRequest = form.sent(SHAPE).request(service.rules.urls.at(service.clock.now()))?;
     let terms = asked.terms(request_id(request));
-    let answered =
-        open_transaction(service, caller.clone(), terms, form.once(caller, OPERATION), |pending, now| init::answer(service, pending, now))
-            .await?;
-    let opened: InitResponse = serde_json::from_slice(answered.json()).map_err(ApiError::internal)?;
-    Ok(opened.txn_id)
+    Ok(open_transaction(service, caller.clone(), terms, form.once(caller, OPERATION)).await?.into_answer()?.txn_id)
 }
 
 #[cfg(test)]

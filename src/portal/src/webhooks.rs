@@ -4,10 +4,10 @@ use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use sakshi_api::webhook_urls::change;
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
+use sakshi_service::webhook_urls::register_webhook;
 
 use super::curl::{Command, Curl};
 use super::error::PortalError;
@@ -92,7 +92,7 @@ pub async fn set(submitted: Submitted, service: Data<Service>) -> Result<HttpRes
     } else {
         form.sent(shape)
     };
-    match change(&service, &visitor.caller.app.app_id, sent).await {
+    match register_webhook(&service, &visitor.caller.app.app_id, sent).await {
         Ok(_) => Ok(see("/portal/webhooks?done=1")),
         Err(error) => {
             let (status, form) = form.refused(error)?;

@@ -60,6 +60,13 @@ pub enum ServiceError {
     Internal(String),
 }
 
+impl ServiceError {
+    /// Something broke; the text is for the log.
+    pub fn internal(detail: impl std::fmt::Display) -> Self {
+        Self::Internal(detail.to_string())
+    }
+}
+
 impl From<Invalid> for ServiceError {
     fn from(invalid: Invalid) -> Self {
         Self::Invalid(invalid)

@@ -3,27 +3,120 @@
 //! Each is ordered first and opened with the upstream's answer, so that the client's answer is kept under its idempotency key in
 //! the step that opens. An order whose flow was never opened concerns nobody: its reports find no flow.
 
+use sakshi_domain::flow::doclocker::DocLockerFlow;
+use sakshi_domain::flow::estamp::{EStampFlow, EStampTerms};
 use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::header::FlowHeader;
+use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthTerms};
 use sakshi_domain::request_id::RequestId;
+use sakshi_outbound::upstream::wealth::AskedConsent;
+use sakshi_outbound::upstream::{Upstream, doclocker, esign, estamp, wealth};
 use sakshi_store::{OpenFlow, OpenFlowOutcome};
-use sakshi_wire::esign::EsignOutcome;
+use sakshi_wire::doclocker::{DocLockerInitRequest, DocLockerResponse};
+use sakshi_wire::esign::{EsignOutcome, EsignRequest, EsignResponse, OpenedEsign};
+use sakshi_wire::estamp::{EStampInitRequest, EStampResponse};
+use sakshi_wire::wealth::{WealthConsentRequest, WealthConsentResponse};
 use serde::Serialize;
 
 use crate::authentication::Caller;
 use crate::error::ServiceError;
-use crate::idempotency::{Answered, IdempotentRequest, written};
+use crate::idempotency::{Answered, IdempotentRequest};
 use crate::service::Service;
+
+/// Who asks, under which correlation id and which idempotency key.
+#[derive(Debug)]
+pub struct FlowCall {
+    /// The caller.
+    pub caller: Caller,
+    /// The correlation id.
+    pub request_id: RequestId,
+    /// The request, if it has a key.
+    pub once: Option<IdempotentRequest>,
+}
+
+/// Orders the signatures of one or more people under a document.
+///
+/// # Errors
+/// As [`open_flow`].
+pub async fn request_signatures(
+    service: &Service,
+    upstream: &Upstream,
+    call: FlowCall,
+    asked: EsignRequest,
+) -> Result<Answered<EsignResponse>, ServiceError> {
+    let order = async |header| {
+        let OpenedEsign { flow, latest, document } = asked.open(header);
+        let pages = esign::order(upstream, &flow.terms().header, document, &latest).await?;
+        let answer = EsignResponse::new(&latest, pages);
+        Ok(Ordered { flow: FlowState::ESign(flow), payload: Some(latest), answer })
+    };
+    open_flow(service, call, order).await
+}
+
+/// Orders documents from a person's locker.
+///
+/// # Errors
+/// As [`open_flow`].
+pub async fn request_documents(
+    service: &Service,
+    upstream: &Upstream,
+    call: FlowCall,
+    asked: &DocLockerInitRequest,
+) -> Result<Answered<DocLockerResponse>, ServiceError> {
+    let order = async |header: FlowHeader| {
+        let request_url = doclocker::order(upstream, &header, asked).await?;
+        let answer = DocLockerResponse { transaction_id: header.id, request_url };
+        Ok(Ordered { flow: FlowState::DocLocker(DocLockerFlow::new(header)), payload: None, answer })
+    };
+    open_flow(service, call, order).await
+}
+
+/// Orders an e-stamp on a document.
+///
+/// # Errors
+/// As [`open_flow`].
+pub async fn request_stamp(
+    service: &Service,
+    upstream: &Upstream,
+    call: FlowCall,
+    asked: EStampInitRequest,
+) -> Result<Answered<EStampResponse>, ServiceError> {
+    let order = async |header: FlowHeader| {
+        let answer = EStampResponse { e_stamp_id: header.id };
+        let flow = EStampFlow::new(EStampTerms { header, kind: asked.api_type });
+        estamp::order(upstream, &flow.terms().header, asked).await?;
+        Ok(Ordered { flow: FlowState::EStamp(flow), payload: None, answer })
+    };
+    open_flow(service, call, order).await
+}
+
+/// Asks a person to consent to the sharing of wealth data.
+///
+/// # Errors
+/// As [`open_flow`].
+pub async fn request_consent(
+    service: &Service,
+    upstream: &Upstream,
+    call: FlowCall,
+    asked: &WealthConsentRequest,
+) -> Result<Answered<WealthConsentResponse>, ServiceError> {
+    let order = async |header: FlowHeader| {
+        let AskedConsent { handle, page } = wealth::order(upstream, &header, &asked.consent.0).await?;
+        let answer = WealthConsentResponse { unique_identifier: header.id, consent_handle: handle.clone(), request_url: page };
+        Ok(Ordered { flow: FlowState::Wealth(WealthConsent::Asked(WealthTerms { header, consent_handle: handle })), payload: None, answer })
+    };
+    open_flow(service, call, order).await
+}
 
 /// A flow whose order was taken, and the answer to the caller.
 #[derive(Debug)]
-pub struct Ordered<A> {
+struct Ordered<A> {
     /// The flow from now on.
-    pub flow: FlowState,
+    flow: FlowState,
     /// Of a document to be signed: what polls show until there is a report.
-    pub payload: Option<EsignOutcome>,
+    payload: Option<EsignOutcome>,
     /// What the caller is told.
-    pub answer: A,
+    answer: A,
 }
 
 /// Orders a flow and opens it, unless that was done before under the same key. `order` places the order with the upstream; of
@@ -32,13 +125,11 @@ pub struct Ordered<A> {
 /// # Errors
 /// When it is not opened: the key came with another request, the request before it hangs, the upstream did not take the order,
 /// or the store does not say.
-pub async fn open_flow<A: Serialize>(
+async fn open_flow<A: Serialize>(
     service: &Service,
-    caller: Caller,
-    request_id: RequestId,
-    once: Option<IdempotentRequest>,
+    FlowCall { caller, request_id, once }: FlowCall,
     order: impl AsyncFnOnce(FlowHeader) -> Result<Ordered<A>, ServiceError>,
-) -> Result<Answered, ServiceError> {
+) -> Result<Answered<A>, ServiceError> {
     let _lock = match &once {
         Some(once) => Some(service.idempotency_locks.acquire(&service.store, once.scope).await?),
         None => None,
@@ -53,12 +144,12 @@ pub async fn open_flow<A: Serialize>(
     let header = FlowHeader { id, client: caller.client, app: caller.app.app_id.clone(), opened_at: service.clock.now(), request_id };
     let Ordered { flow, payload, answer } = order(header).await?;
 
-    let json = written(&answer)?;
+    let answered = Answered::new(answer)?;
     let now = flow.header().opened_at;
     let until = flow.kept_until(now + service.rules.flow_pending_ttl, now, service.rules.flow_result_ttl);
-    let idempotency = once.map(|once| once.keep(&service.vault, &json, now));
+    let idempotency = once.map(|once| once.keep(&service.vault, answered.json(), now));
     match service.flows.open(OpenFlow { flow, payload, until, idempotency }).await? {
-        OpenFlowOutcome::Opened => Ok(Answered::New(json)),
+        OpenFlowOutcome::Opened => Ok(answered),
         OpenFlowOutcome::Replayed(sealed) => IdempotentRequest::replayed(once.as_ref(), &service.vault, &sealed),
         OpenFlowOutcome::KeyReused => Err(ServiceError::IdempotencyKeyReused),
         OpenFlowOutcome::ClientNotFound => Err(ServiceError::Unauthorized),

@@ -6,6 +6,7 @@ use sakshi_domain::limits::IDEMPOTENCY_TTL;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{IdempotencyScope, IdempotentAnswer, Sealed, Vault};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::authentication::Caller;
 use crate::error::ServiceError;
@@ -68,7 +69,7 @@ impl IdempotentRequest {
     ///
     /// # Errors
     /// As [`IdempotentRequest::reveal`].
-    pub fn replayed(once: Option<&Self>, vault: &Vault, sealed: &Sealed) -> Result<Answered, ServiceError> {
+    pub(crate) fn replayed<A>(once: Option<&Self>, vault: &Vault, sealed: &Sealed) -> Result<Answered<A>, ServiceError> {
         let once = once.ok_or_else(|| ServiceError::Internal("a replay without a key".to_owned()))?;
         once.reveal(vault, sealed).map(Answered::Replayed)
     }
@@ -78,36 +79,56 @@ impl IdempotentRequest {
     /// # Errors
     /// [`ServiceError::Internal`] when it was sealed with a key that this node does not have.
     pub fn reveal(&self, vault: &Vault, sealed: &Sealed) -> Result<Vec<u8>, ServiceError> {
-        let plain = vault.open(&self.scope.digest, sealed).map_err(|error| ServiceError::Internal(error.to_string()))?;
+        let plain = vault.open(&self.scope.digest, sealed).map_err(ServiceError::internal)?;
         Ok(plain.to_vec())
     }
 }
 
-/// An answer as JSON.
-///
-/// # Errors
-/// [`ServiceError::Internal`] when it cannot be written.
-pub fn written<A: Serialize>(answer: &A) -> Result<Vec<u8>, ServiceError> {
-    let mut json = Vec::with_capacity(ANSWER_BYTES);
-    serde_json::to_writer(&mut json, answer).map_err(|error| ServiceError::Internal(error.to_string()))?;
-    Ok(json)
-}
-
-/// The answer to a request that creates something, in JSON.
+/// The answer to a request that creates something: a typed result, written once.
 #[derive(Debug)]
-pub enum Answered {
+pub enum Answered<A> {
     /// Given for the first time.
-    New(Vec<u8>),
+    New {
+        /// The result.
+        answer: A,
+        /// The same as JSON.
+        json: Vec<u8>,
+    },
     /// Kept, and given again.
     Replayed(Vec<u8>),
 }
 
-impl Answered {
+impl<A: Serialize> Answered<A> {
+    /// An answer that is given for the first time.
+    ///
+    /// # Errors
+    /// [`ServiceError::Internal`] when it cannot be written.
+    pub(crate) fn new(answer: A) -> Result<Self, ServiceError> {
+        let mut json = Vec::with_capacity(ANSWER_BYTES);
+        serde_json::to_writer(&mut json, &answer).map_err(ServiceError::internal)?;
+        Ok(Self::New { answer, json })
+    }
+}
+
+impl<A> Answered<A> {
     /// The JSON.
     #[must_use]
     pub fn json(&self) -> &[u8] {
-        let (Self::New(json) | Self::Replayed(json)) = self;
+        let (Self::New { json, .. } | Self::Replayed(json)) = self;
         json
+    }
+}
+
+impl<A: DeserializeOwned> Answered<A> {
+    /// The result.
+    ///
+    /// # Errors
+    /// [`ServiceError::Internal`] when a kept answer cannot be read.
+    pub fn into_answer(self) -> Result<A, ServiceError> {
+        match self {
+            Self::New { answer, .. } => Ok(answer),
+            Self::Replayed(json) => serde_json::from_slice(&json).map_err(ServiceError::internal),
+        }
     }
 }
 

@@ -11,30 +11,28 @@ use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::{Pending, Terms};
+use sakshi_domain::transaction::{Completed, Pending, Terms};
 use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, Sealed};
-use serde::Serialize;
+use sakshi_wire::ovse::{InitResponse, OvsePayload, QrIntentResponse};
 
 use crate::authentication::Caller;
 use crate::error::ServiceError;
-use crate::idempotency::{Answered, IdempotentRequest, written};
+use crate::idempotency::{Answered, IdempotentRequest};
 use crate::service::Service;
 
 /// Its word in what an idempotency key is good for.
 pub const OPERATION: &str = "init";
 
-/// Opens a transaction on these terms and debits its credit, unless that was done before under the same key. `answer` makes the
-/// answer to the caller; with a key it is kept in the step that debits.
+/// Opens a transaction on these terms and debits its credit, unless that was done before under the same key.
 ///
 /// # Errors
 /// When it is not opened; nothing is debited then.
-pub async fn open_transaction<A: Serialize>(
+pub async fn open_transaction(
     service: &Service,
     caller: Caller,
     terms: Terms,
     once: Option<IdempotentRequest>,
-    answer: impl FnOnce(&Pending, Timestamp) -> Result<A, ServiceError>,
-) -> Result<Answered, ServiceError> {
+) -> Result<Answered<InitResponse>, ServiceError> {
     if let Some(once) = &once
         && let Some(json) = once.kept(service).await?
     {
@@ -52,17 +50,30 @@ pub async fn open_transaction<A: Serialize>(
         expires_at: now + service.rules.window,
         terms,
     });
+    let opening = OpenTransaction { pending: Arc::clone(&pending), cost: CREDITS_PER_VERIFICATION, idempotency: None };
     let Some(once) = once else {
-        open(service, OpenTransaction { pending: Arc::clone(&pending), cost: CREDITS_PER_VERIFICATION, idempotency: None }).await?;
-        return Ok(Answered::New(written(&answer(&pending, now)?)?));
+        open(service, opening).await?;
+        return Answered::new(answer(service, &pending, now)?);
     };
     // The answer is kept in the step that debits, so it must exist before.
-    let json = written(&answer(&pending, now)?)?;
-    let kept = once.keep(&service.vault, &json, now);
-    match open(service, OpenTransaction { pending, cost: CREDITS_PER_VERIFICATION, idempotency: Some(kept) }).await? {
-        None => Ok(Answered::New(json)),
+    let answered = Answered::new(answer(service, &pending, now)?)?;
+    let kept = once.keep(&service.vault, answered.json(), now);
+    match open(service, OpenTransaction { idempotency: Some(kept), ..opening }).await? {
+        None => Ok(answered),
         Some(sealed) => once.reveal(&service.vault, &sealed).map(Answered::Replayed),
     }
+}
+
+/// What whoever opened a transaction is told.
+fn answer(service: &Service, pending: &Pending, now: Timestamp) -> Result<InitResponse, ServiceError> {
+    let authority = &service.authority;
+    let intent_jwt = authority.intent(pending, now).map_err(ServiceError::internal)?;
+    let (request_url, national_id_app_uri) = match pending.terms.channel {
+        Channel::Web | Channel::Qr => (Some(authority.request_url(pending.id)), None),
+        Channel::Android(_) => (None, Some(authority.links.android_native(&intent_jwt))),
+        Channel::Ios => (None, None),
+    };
+    Ok(InitResponse { txn_id: pending.id, intent_jwt, expires_at: pending.expires_at, request_url, national_id_app_uri })
 }
 
 /// Opens the transaction of a guest at an event, at the organiser's cost; the store decides whether the event takes one.
@@ -158,4 +169,28 @@ fn owned(view: View, app: &App) -> Result<OwnTransaction, ServiceError> {
         View::Expired(opened) if opened.app == app.app_id => Err(ServiceError::TransactionExpired),
         _ => Err(ServiceError::TransactionNotFound),
     }
+}
+
+/// Signs the intent of a pending transaction afresh and encodes it for a QR code.
+///
+/// # Errors
+/// As [`own_transaction`], and [`ServiceError::AlreadyCompleted`].
+pub async fn qr_intent(service: &Service, app: &App, id: TxnId) -> Result<QrIntentResponse, ServiceError> {
+    match own_transaction(service, app, id).await? {
+        OwnTransaction::Pending(pending) => {
+            let intent = service.authority.intent(&pending, service.clock.now()).map_err(ServiceError::internal)?;
+            Ok(QrIntentResponse { qr_payload: service.authority.qr_payload(&intent) })
+        }
+        OwnTransaction::Completed(_) => Err(ServiceError::AlreadyCompleted),
+    }
+}
+
+/// A completed transaction, and the body that its webhook carries and its polls are answered with.
+///
+/// # Errors
+/// An outcome that does not open.
+pub fn outcome_body(service: &Service, record: CompletedRecord, app: &App) -> Result<(Completed, Vec<u8>), ServiceError> {
+    let completed = service.transactions.reveal(record).map_err(ServiceError::internal)?;
+    let json = serde_json::to_vec(&OvsePayload::new(&completed, app.payload_spelling)).map_err(ServiceError::internal)?;
+    Ok((completed, json))
 }

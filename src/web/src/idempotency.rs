@@ -37,11 +37,11 @@ pub fn of(request: &HttpRequest, caller: &Caller, operation: &str, body: &[u8]) 
 
 /// The answer, with a header if it is a replay.
 #[must_use]
-pub fn answer(answered: Answered) -> HttpResponse {
+pub fn answer<A>(answered: Answered<A>) -> HttpResponse {
     let mut response = HttpResponse::Ok();
     response.content_type("application/json");
     match answered {
-        Answered::New(json) => response.body(json),
+        Answered::New { json, .. } => response.body(json),
         Answered::Replayed(json) => response.insert_header(("idempotency-replayed", "true")).body(json),
     }
 }

@@ -2,7 +2,6 @@
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
-use sakshi_domain::ids::EventId;
 use sakshi_service::events::{OPERATION, create_event};
 use sakshi_service::service::Service;
 use sakshi_web::authenticated::AuthenticatedWith;
@@ -27,13 +26,6 @@ pub async fn create(
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
     let once = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
-    let now = service.clock.now();
-    let asked: CreateEventRequest = body.sent.request(service.rules.urls.at(now))?;
-    Ok(idempotency::answer(create_event(&service, caller, asked.terms(), now, once, |id| answer(&service, id)).await?))
-}
-
-/// The answer to whoever created an event.
-#[must_use]
-pub fn answer(service: &Service, id: EventId) -> CreateEventResponse {
-    CreateEventResponse { event_id: id, qr_url: service.authority.event_url(id) }
+    let asked: CreateEventRequest = body.sent.request(service.rules.urls.at(service.clock.now()))?;
+    Ok(idempotency::answer(create_event(&service, caller, asked.terms(), once).await?))
 }

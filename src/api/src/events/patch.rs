@@ -2,14 +2,11 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};
-use sakshi_domain::event::Event;
-use sakshi_domain::ids::AppId;
-use sakshi_service::events::{change_event, event_id};
+use sakshi_service::events::change_event;
 use sakshi_service::service::Service;
 use sakshi_web::authenticated::AuthenticatedWith;
 use sakshi_web::body::Body;
 use sakshi_web::error::ApiError;
-use sakshi_wire::Sent;
 use sakshi_wire::events::{EventResponse, PatchEventRequest};
 
 use super::event_response;
@@ -30,16 +27,6 @@ pub async fn patch(
     path: Path<String>,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    let event = change(&service, &caller.app.app_id, &path, body.sent).await?;
+    let event = change_event(&service, &caller.app.app_id, &path, body.sent).await?;
     Ok(HttpResponse::Ok().json(event_response(&service, &event)))
-}
-
-/// Changes an event of this app in what was sent.
-///
-/// # Errors
-/// As [`patch`].
-pub async fn change(service: &Service, app: &AppId, path: &str, sent: Sent) -> Result<Event, ApiError> {
-    let id = event_id(path)?;
-    let (asked, spellings) = sent.spelled::<PatchEventRequest>(service.rules.urls.at(service.clock.now()))?;
-    Ok(change_event(service, app, id, asked.patch(), |invalid| spellings.told(invalid)).await?)
 }

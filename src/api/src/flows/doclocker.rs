@@ -2,12 +2,8 @@
 
 use actix_web::web::Data;
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
-use sakshi_domain::flow::doclocker::DocLockerFlow;
-use sakshi_domain::flow::flow_state::FlowState;
-use sakshi_domain::flow::header::FlowHeader;
-use sakshi_outbound::upstream::doclocker;
 use sakshi_service::error::ServiceError;
-use sakshi_service::flows::{Ordered, open_flow};
+use sakshi_service::flows::{FlowCall, request_documents};
 use sakshi_service::service::Service;
 use sakshi_web::authenticated::AuthenticatedWith;
 use sakshi_web::body::Body;
@@ -39,10 +35,6 @@ pub async fn init(
     let asked: DocLockerInitRequest = body.sent.request(service.rules.urls.at(service.clock.now()))?;
     let request_id = asked.request_id.clone().unwrap_or_else(|| request_id(&request));
     request.extensions_mut().insert(request_id.clone());
-    let order = async |header: FlowHeader| {
-        let request_url = doclocker::order(upstream, &header, &asked).await?;
-        let answer = DocLockerResponse { transaction_id: header.id, request_url };
-        Ok(Ordered { flow: FlowState::DocLocker(DocLockerFlow::new(header)), payload: None, answer })
-    };
-    Ok(idempotency::answer(open_flow(&service, caller, request_id, once, order).await?))
+    let call = FlowCall { caller, request_id, once };
+    Ok(idempotency::answer(request_documents(&service, upstream, call, &asked).await?))
 }

@@ -2,11 +2,8 @@
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
-use sakshi_domain::flow::flow_state::FlowState;
-use sakshi_domain::flow::header::FlowHeader;
-use sakshi_outbound::upstream::esign;
 use sakshi_service::error::ServiceError;
-use sakshi_service::flows::{Ordered, open_flow};
+use sakshi_service::flows::{FlowCall, request_signatures};
 use sakshi_service::service::Service;
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::budget::{CpuBudget, MemoryBudgets};
@@ -14,7 +11,7 @@ use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::idempotency;
 use sakshi_web::rate_limit::RateLimits;
-use sakshi_wire::esign::{EsignRequest, EsignResponse, OpenedEsign};
+use sakshi_wire::esign::{EsignRequest, EsignResponse};
 
 use super::file_body::{WithFile, receive};
 
@@ -45,11 +42,6 @@ pub async fn request(
     let WithFile { request: asked, once, _permit } = received.await?;
     let request_id = asked.request_id.clone().unwrap_or_else(|| request_id(&request));
     request.extensions_mut().insert(request_id.clone());
-    let order = async |header: FlowHeader| {
-        let OpenedEsign { flow, latest, document } = asked.open(header);
-        let pages = esign::order(upstream, &flow.terms().header, document, &latest).await?;
-        let answer = EsignResponse::new(&latest, pages);
-        Ok(Ordered { flow: FlowState::ESign(flow), payload: Some(latest), answer })
-    };
-    Ok(idempotency::answer(open_flow(&service, caller, request_id, once, order).await?))
+    let call = FlowCall { caller, request_id, once };
+    Ok(idempotency::answer(request_signatures(&service, upstream, call, asked).await?))
 }

@@ -2,12 +2,8 @@
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
-use sakshi_domain::flow::estamp::{EStampFlow, EStampTerms};
-use sakshi_domain::flow::flow_state::FlowState;
-use sakshi_domain::flow::header::FlowHeader;
-use sakshi_outbound::upstream::estamp;
 use sakshi_service::error::ServiceError;
-use sakshi_service::flows::{Ordered, open_flow};
+use sakshi_service::flows::{FlowCall, request_stamp};
 use sakshi_service::service::Service;
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::budget::{CpuBudget, MemoryBudgets};
@@ -46,11 +42,6 @@ pub async fn init(
     let WithFile { request: asked, once, _permit } = received.await?;
     let request_id = asked.request_id.clone().unwrap_or_else(|| request_id(&request));
     request.extensions_mut().insert(request_id.clone());
-    let order = async |header: FlowHeader| {
-        let answer = EStampResponse { e_stamp_id: header.id };
-        let flow = EStampFlow::new(EStampTerms { header, kind: asked.api_type });
-        estamp::order(upstream, &flow.terms().header, asked).await?;
-        Ok(Ordered { flow: FlowState::EStamp(flow), payload: None, answer })
-    };
-    Ok(idempotency::answer(open_flow(&service, caller, request_id, once, order).await?))
+    let call = FlowCall { caller, request_id, once };
+    Ok(idempotency::answer(request_stamp(&service, upstream, call, asked).await?))
 }

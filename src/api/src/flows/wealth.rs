@@ -2,13 +2,8 @@
 
 use actix_web::web::Data;
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
-use sakshi_domain::flow::flow_state::FlowState;
-use sakshi_domain::flow::header::FlowHeader;
-use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthTerms};
-use sakshi_outbound::upstream::wealth;
-use sakshi_outbound::upstream::wealth::AskedConsent;
 use sakshi_service::error::ServiceError;
-use sakshi_service::flows::{Ordered, open_flow};
+use sakshi_service::flows::{FlowCall, request_consent};
 use sakshi_service::service::Service;
 use sakshi_web::authenticated::AuthenticatedWith;
 use sakshi_web::body::Body;
@@ -41,10 +36,6 @@ pub async fn consents(
     let asked: WealthConsentRequest = body.sent.request(service.rules.urls.at(service.clock.now()))?;
     let request_id = asked.request_id.clone().unwrap_or_else(|| request_id(&request));
     request.extensions_mut().insert(request_id.clone());
-    let order = async |header: FlowHeader| {
-        let AskedConsent { handle, page } = wealth::order(upstream, &header, &asked.consent.0).await?;
-        let answer = WealthConsentResponse { unique_identifier: header.id, consent_handle: handle.clone(), request_url: page };
-        Ok(Ordered { flow: FlowState::Wealth(WealthConsent::Asked(WealthTerms { header, consent_handle: handle })), payload: None, answer })
-    };
-    Ok(idempotency::answer(open_flow(&service, caller, request_id, once, order).await?))
+    let call = FlowCall { caller, request_id, once };
+    Ok(idempotency::answer(request_consent(&service, upstream, call, &asked).await?))
 }

@@ -2,10 +2,6 @@
 
 use actix_web::web::Data;
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
-use sakshi_domain::channel::Channel;
-use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::Pending;
-use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
 use sakshi_service::transactions::{OPERATION, open_transaction};
 use sakshi_web::authenticated::AuthenticatedWith;
@@ -41,21 +37,5 @@ pub async fn init(
     let asked: InitRequest = body.sent.request(service.rules.urls.at(service.clock.now()))?;
     let terms = asked.terms(request_id(&request));
     request.extensions_mut().insert(terms.request_id.clone());
-    let answered = open_transaction(&service, caller, terms, once, |pending, now| answer(&service, pending, now)).await?;
-    Ok(idempotency::answer(answered))
-}
-
-/// The answer to whoever opened a transaction.
-///
-/// # Errors
-/// Only if the cryptographic library fails.
-pub fn answer(service: &Service, pending: &Pending, now: Timestamp) -> Result<InitResponse, ServiceError> {
-    let authority = &service.authority;
-    let intent_jwt = authority.intent(pending, now).map_err(|error| ServiceError::Internal(error.to_string()))?;
-    let (request_url, national_id_app_uri) = match pending.terms.channel {
-        Channel::Web | Channel::Qr => (Some(authority.request_url(pending.id)), None),
-        Channel::Android(_) => (None, Some(authority.links.android_native(&intent_jwt))),
-        Channel::Ios => (None, None),
-    };
-    Ok(InitResponse { txn_id: pending.id, intent_jwt, expires_at: pending.expires_at, request_url, national_id_app_uri })
+    Ok(idempotency::answer(open_transaction(&service, caller, terms, once).await?))
 }

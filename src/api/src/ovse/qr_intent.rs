@@ -2,9 +2,8 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::Data;
-use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
-use sakshi_service::transactions::{OwnTransaction, own_transaction};
+use sakshi_service::transactions;
 use sakshi_web::authenticated::AuthenticatedWith;
 use sakshi_web::body::Body;
 use sakshi_web::error::ApiError;
@@ -30,11 +29,5 @@ pub async fn qr_intent(
 ) -> Result<HttpResponse, ApiError> {
     rates.polls.take(&caller.app.app_id)?;
     let asked: QrIntentRequest = body.sent.request(service.rules.urls.at(service.clock.now()))?;
-    match own_transaction(&service, &caller.app, asked.txn_id).await? {
-        OwnTransaction::Pending(pending) => {
-            let intent = service.authority.intent(&pending, service.clock.now()).map_err(ApiError::internal)?;
-            Ok(HttpResponse::Ok().json(QrIntentResponse { qr_payload: service.authority.qr_payload(&intent) }))
-        }
-        OwnTransaction::Completed(_) => Err(ServiceError::AlreadyCompleted.into()),
-    }
+    Ok(HttpResponse::Ok().json(transactions::qr_intent(&service, &caller.app, asked.txn_id).await?))
 }

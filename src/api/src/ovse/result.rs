@@ -3,16 +3,13 @@
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::limits::LONG_POLL_SECONDS_MAX;
-use sakshi_domain::tenancy::App;
-use sakshi_domain::transaction::Completed;
 use sakshi_service::service::Service;
-use sakshi_service::transactions::{OwnTransaction, await_outcome};
-use sakshi_store::CompletedRecord;
+use sakshi_service::transactions::{OwnTransaction, await_outcome, outcome_body};
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::error::ApiError;
 use sakshi_web::query::Query;
 use sakshi_web::rate_limit::RateLimits;
-use sakshi_wire::ovse::{OvsePayload, OvsePending, OvseResult};
+use sakshi_wire::ovse::{OvsePending, OvseResult};
 use std::time::Duration;
 
 use super::txn_of_path;
@@ -46,18 +43,8 @@ pub async fn result(
     match await_outcome(&service, &caller, id, Duration::from_secs(wait)).await? {
         OwnTransaction::Pending(_) => Ok(HttpResponse::Ok().json(OvsePending::of(id))),
         OwnTransaction::Completed(record) => {
-            let (_, json) = finished(&service, *record, &caller.app)?;
+            let (_, json) = outcome_body(&service, *record, &caller.app)?;
             Ok(HttpResponse::Ok().content_type("application/json").body(json))
         }
     }
-}
-
-/// A completed transaction, and the body that its webhook carries and its polls are answered with.
-///
-/// # Errors
-/// An outcome that does not open.
-pub fn finished(service: &Service, record: CompletedRecord, app: &App) -> Result<(Completed, Vec<u8>), ApiError> {
-    let completed = service.transactions.reveal(record).map_err(ApiError::internal)?;
-    let json = serde_json::to_vec(&OvsePayload::new(&completed, app.payload_spelling)).map_err(ApiError::internal)?;
-    Ok((completed, json))
 }

@@ -4,12 +4,11 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use askama::Template;
-use sakshi_api::events::create::answer;
 use sakshi_domain::ids::EventId;
 use sakshi_service::events::{OPERATION, create_event};
 use sakshi_service::service::Service;
 use sakshi_web::error::ApiError;
-use sakshi_wire::events::{CreateEventRequest, CreateEventResponse};
+use sakshi_wire::events::CreateEventRequest;
 use std::time::Duration;
 
 use super::input;
@@ -66,10 +65,6 @@ pub async fn create(submitted: Submitted, service: Data<Service>) -> Result<Http
 
 async fn created(visitor: &Visitor, form: &Form, service: &Service) -> Result<EventId, ApiError> {
     let caller = &visitor.caller;
-    let now = service.clock.now();
-    let asked: CreateEventRequest = form.sent(SHAPE).request(service.rules.urls.at(now))?;
-    let answered =
-        create_event(service, caller.clone(), asked.terms(), now, form.once(caller, OPERATION), |id| answer(service, id)).await?;
-    let created: CreateEventResponse = serde_json::from_slice(answered.json()).map_err(ApiError::internal)?;
-    Ok(created.event_id)
+    let asked: CreateEventRequest = form.sent(SHAPE).request(service.rules.urls.at(service.clock.now()))?;
+    Ok(create_event(service, caller.clone(), asked.terms(), form.once(caller, OPERATION)).await?.into_answer()?.event_id)
 }

@@ -4,10 +4,10 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use sakshi_api::events::patch::change;
 use sakshi_api::events::registrations::guests;
 use sakshi_domain::event::Event;
 use sakshi_pages::qr_code::QrCode;
+use sakshi_service::events::change_event;
 use sakshi_service::events::own_event;
 use sakshi_service::service::Service;
 use sakshi_store::PageRequest;
@@ -101,7 +101,7 @@ pub async fn patch(
     cpu: Data<CpuBudget>,
 ) -> Result<HttpResponse, PortalError> {
     let Submitted { visitor, form } = submitted;
-    match change(&service, &visitor.caller.app.app_id, &path, form.sent(SHAPE)).await {
+    match change_event(&service, &visitor.caller.app.app_id, &path, form.sent(SHAPE)).await {
         Ok(event) => Ok(see(&format!("/portal/events/{}?done=saved", event.id))),
         Err(error) => {
             let (status, form) = form.refused(error)?;

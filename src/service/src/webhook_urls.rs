@@ -1,0 +1,22 @@
+//! Use cases of the registered URLs: where the webhooks of an app's flows go.
+//!
+//! There is no actor in between: nobody keeps a copy, and what is registered holds for the next report on every node.
+
+use sakshi_domain::ids::AppId;
+use sakshi_wire::Sent;
+use sakshi_wire::webhook_urls::{RegisterWebhookRequest, WebhookSetting};
+
+use crate::error::ServiceError;
+use crate::service::Service;
+
+/// Registers or removes the URL for one API type, as it was sent.
+///
+/// # Errors
+/// [`ServiceError::Invalid`] with every field that is not acceptable; [`ServiceError::Unauthorized`] when there is no such app.
+pub async fn register_webhook(service: &Service, app: &AppId, sent: Sent) -> Result<WebhookSetting, ServiceError> {
+    let asked: RegisterWebhookRequest = sent.request(service.rules.urls.at(service.clock.now()))?;
+    let (api_type, webhook_url) = (asked.api_type, asked.webhook_url.0);
+    service.store.set_webhook_url(app.clone(), api_type, webhook_url.clone()).await?.ok_or(ServiceError::Unauthorized)?;
+    tracing::info!(app.id = %app, webhook.api_type = %api_type, webhook.removed = webhook_url.is_none(), "webhook URL changed");
+    Ok(WebhookSetting { api_type, webhook_url })
+}
