@@ -11,6 +11,7 @@ pub mod body_reader;
 pub mod budget;
 pub mod edge;
 pub mod error;
+pub mod guest_list;
 pub mod html;
 pub mod idempotency;
 pub mod listener;

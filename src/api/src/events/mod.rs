@@ -2,7 +2,6 @@
 //! guests.
 
 pub mod create;
-pub mod guest_list;
 pub mod patch;
 pub mod read;
 pub mod registrations;

@@ -4,7 +4,6 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use sakshi_api::events::registrations::guests;
 use sakshi_domain::event::Event;
 use sakshi_pages::qr_code::QrCode;
 use sakshi_service::events::change_event;
@@ -13,6 +12,7 @@ use sakshi_service::service::Service;
 use sakshi_store::PageRequest;
 use sakshi_web::budget::{CpuBudget, OwnerPath};
 use sakshi_web::error::ApiError;
+use sakshi_web::guest_list::GuestList;
 use sakshi_web::query::Query;
 use sakshi_wire::events::RegistrationRow;
 use std::sync::Arc;
@@ -122,7 +122,8 @@ async fn shown(
     let event = own_event(service, &visitor.caller.app.app_id, path).await?;
     let number = Query::of(query).number(&["page"], 1..=u32::MAX, 1);
     let owners = OwnerPath::app(&visitor.caller.client, &visitor.caller.app.app_id);
-    let (guests, total) = guests(service, cpu, owners, event.id, PageRequest { page: number, page_size: ROWS }).each(Guest::of).await?;
+    let (guests, total) =
+        GuestList::new(service, cpu, owners, event.id, PageRequest { page: number, page_size: ROWS }).each(Guest::of).await?;
     let address = service.authority.event_url(event.id);
     let code = QrCode::for_entrance(&address).map_err(ApiError::internal)?;
     let asked: Vec<&str> = event.terms.claims.iter().map(asked).collect();
