@@ -10,13 +10,13 @@ use actix_web::{App, HttpResponse, HttpServer};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use redis::aio::MultiplexedConnection;
+use sakshi_kit::redis::RedisServer;
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::crypto::Signer;
 use crate::role::{commands, send_line};
 use crate::{Failure, load};
-use sakshi_kit::redis::RedisServer;
 
 const SCRIPT: &str = "if redis.call('DECR', KEYS[1]) < 0 then redis.call('INCR', KEYS[1]) return 0 end \
      redis.call('HSET', KEYS[2], 'a', ARGV[1], 'b', ARGV[2]) redis.call('PEXPIRE', KEYS[2], 900000) return 1";

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_authority::intent::IntentKey;
+use sakshi_kit::redis::RedisServer;
 use sakshi_sandbox::issuer::SandboxIssuer;
 use serde_json::{Value, json};
 
@@ -18,7 +19,6 @@ use crate::report::{Report, median, table};
 use crate::scale::Scale;
 use crate::steps::{Cost, Deployment, Steps};
 use crate::{Failure, load, requests};
-use sakshi_kit::redis::RedisServer;
 
 /// Processes of a peer.
 const PROCESSES: &str = "2";

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sakshi_authority::intent::IntentKey;
+use sakshi_kit::redis::RedisServer;
+use sakshi_kit::redis::groups::RedisCluster;
 
 use crate::bare_redis::redis;
 use crate::completion::IdentityApp;
@@ -16,8 +18,6 @@ use crate::report::{Report, Target, median};
 use crate::scale::Scale;
 use crate::verification::processor_time;
 use crate::{Failure, requests};
-use sakshi_kit::redis::RedisServer;
-use sakshi_kit::redis::groups::RedisCluster;
 
 const NODES: [usize; 3] = [1, 8, 32];
 /// Masters of the Redis that [`NODES_OF_MASTERS`] nodes share.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_kit::redis::RedisServer;
 use serde_json::{Value, json};
 
 use crate::completion::IdentityApp;
@@ -17,7 +18,6 @@ use crate::report::median;
 use crate::scale::Scale;
 use crate::webhooks::pace::id_of;
 use crate::{Failure, requests, verification};
-use sakshi_kit::redis::RedisServer;
 
 /// Polls per transaction; one alone would be too small to measure.
 const POLLS: usize = 5;

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use sakshi_authority::intent::IntentKey;
+use sakshi_kit::redis::RedisServer;
+use sakshi_kit::redis::resp::Reply;
 use serde_json::{Value, json};
 
 use crate::costs::{self, StoreCosts};
@@ -14,8 +16,6 @@ use crate::report::{Report, Target, median};
 use crate::scale::Scale;
 use crate::steps::{Cost, Deployment, Steps, redis_number};
 use crate::{Failure, requests};
-use sakshi_kit::redis::RedisServer;
-use sakshi_kit::redis::resp::Reply;
 
 /// Microseconds of Redis for a whole verification.
 const REDIS_MICROS_MAX: f64 = 250.0;

@@ -3,16 +3,16 @@
 
 use std::time::{Duration, Instant};
 
-use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
-use serde_json::{Value, json};
-
-use crate::profiles::{intent_key, production};
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::connector::Connector;
 use sakshi_kit::flow::{Flow, OpenedFlow};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::upstream::{CAPABILITY, Upstream, UpstreamBehaviour};
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use serde_json::{Value, json};
+
+use crate::profiles::{intent_key, production};
 
 const ESIGN_COMPLETED: &str = include_str!("../../src/wire/tests/golden/esign_completed.json");
 const DOCLOCKER_FAILED: &str = include_str!("../../src/wire/tests/golden/doclocker_failed.json");

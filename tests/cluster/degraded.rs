@@ -4,13 +4,13 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use serde_json::json;
-
-use crate::nodes::Nodes;
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::event::EVENTS;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
+use serde_json::json;
+
+use crate::nodes::Nodes;
 
 const CREDITS: &str = "/api/v1/credits";
 

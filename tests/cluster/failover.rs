@@ -9,9 +9,6 @@ use std::time::Duration;
 
 use sakshi_domain::ids::ClientId;
 use sakshi_judge::journal::{Polled, Reply};
-use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
-
-use crate::nodes::launched;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::identity_app::IdentityApp;
 use sakshi_kit::node::TestNode;
@@ -20,6 +17,9 @@ use sakshi_kit::redis::groups::RedisCluster;
 use sakshi_kit::redis::{DURABLE, RedisServer};
 use sakshi_kit::storm::{Load, Notes, Witnesses, Worker, assert_held, summary};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+
+use crate::nodes::launched;
 
 const WORKERS: usize = 9;
 const CREDITS: u64 = 1_000_000;

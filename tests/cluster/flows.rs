@@ -3,10 +3,6 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
-use serde_json::json;
-
-use crate::nodes::Nodes;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::connector::{Connector, result_of};
 use sakshi_kit::event::within;
@@ -15,6 +11,10 @@ use sakshi_kit::flow_fixture::body_of;
 use sakshi_kit::goldens::*;
 use sakshi_kit::upstream::Upstream;
 use sakshi_kit::waiting::TIMEOUT;
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use serde_json::json;
+
+use crate::nodes::Nodes;
 
 /// Three nodes, an upstream for all of them, and a receiver of one app's webhooks.
 struct Site {

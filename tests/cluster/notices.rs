@@ -4,14 +4,14 @@
 use std::time::{Duration, Instant};
 
 use reqwest::Method;
-use serde_json::{Value, json};
-
-use crate::nodes::Nodes;
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::result_path;
 use sakshi_kit::event::TestEvent;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
+use serde_json::{Value, json};
+
+use crate::nodes::Nodes;
 
 /// A waiter that no notice has reached looks again by itself after this long.
 const RECHECK: Duration = Duration::from_secs(5);

@@ -1,11 +1,11 @@
 //! The at-most-once table when a node is gone for good and others are there.
 
 use futures_util::future::join_all;
+use sakshi_kit::waiting::TIMEOUT;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::Value;
 
 use crate::nodes::Nodes;
-use sakshi_kit::waiting::TIMEOUT;
 
 #[tokio::test]
 async fn what_a_dead_node_had_queued_is_sent_by_another_and_what_it_had_under_way_never_again() {

@@ -1,10 +1,10 @@
 //! Sessions of the portal across nodes: the browser is led to any of them and cannot tell which.
 
+use sakshi_kit::portal::Browser;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::json;
 
 use crate::nodes::Nodes;
-use sakshi_kit::portal::Browser;
-use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 #[tokio::test]
 async fn a_session_opened_at_one_node_is_good_at_all_and_signing_out_at_one_ends_it_at_all() {

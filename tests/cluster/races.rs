@@ -1,13 +1,13 @@
 //! Races between nodes: for credits, for places, for one transaction, for one idempotency key.
 
 use futures_util::future::join_all;
+use sakshi_kit::event::TestEvent;
+use sakshi_kit::identity_app::CallbackFormat;
+use sakshi_kit::waiting::TIMEOUT;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::json;
 
 use crate::nodes::Nodes;
-use sakshi_kit::event::TestEvent;
-use sakshi_kit::identity_app::CallbackFormat;
-use sakshi_kit::waiting::TIMEOUT;
 
 #[tokio::test]
 async fn of_sixty_inits_on_thirty_credits_through_three_nodes_exactly_thirty_are_opened() {

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
 use reqwest::Method;
-use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
-use serde_json::json;
-
-use crate::nodes::Nodes;
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::{Backend, INIT, Opened, result_path};
 use sakshi_kit::identity_app::{CallbackFormat, IdentityApp};
 use sakshi_kit::waiting::TIMEOUT;
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use serde_json::json;
+
+use crate::nodes::Nodes;
 
 const WORKERS: usize = 8;
 

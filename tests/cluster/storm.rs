@@ -4,15 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
-
-use crate::nodes::Nodes;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::balancer::Balancer;
 use sakshi_kit::identity_app::IdentityApp;
 use sakshi_kit::random::Random;
 use sakshi_kit::storm::{Load, Notes, Witnesses, Worker, assert_held, summary};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+
+use crate::nodes::Nodes;
 
 const ROUNDS: u64 = 10;
 const WORKERS: u64 = 16;

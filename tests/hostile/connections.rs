@@ -3,12 +3,12 @@
 
 use std::time::{Duration, Instant};
 
+use sakshi_kit::answer::Answer;
+use sakshi_kit::node::TestNode;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use crate::honest::Honest;
-use sakshi_kit::answer::Answer;
-use sakshi_kit::node::TestNode;
 
 /// A probe is answered within this, whatever others do.
 const PROBED: Duration = Duration::from_millis(500);

@@ -1,7 +1,8 @@
 //! Chunks that are none: whatever is wrong with them, there is an answer.
 
-use crate::raw::Raw;
 use sakshi_kit::node::TestNode;
+
+use crate::raw::Raw;
 
 pub(crate) const CHUNKED: &str = "content-type: application/json\r\ntransfer-encoding: chunked";
 

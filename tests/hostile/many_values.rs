@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use actix_web::web::Bytes;
-use serde_json::json;
-use tokio::time::sleep;
-
-use crate::honest::{Honest, assert_growth};
 use sakshi_kit::backend::Opened;
 use sakshi_kit::identity_app::CallbackFormat;
 use sakshi_kit::issuer::encode;
 use sakshi_kit::node::TestNode;
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::honest::{Honest, assert_growth};
 
 const VISITS: usize = 100;
 /// Between two callbacks of a sender: eight of them fill a line of a gigabit a second. More of them

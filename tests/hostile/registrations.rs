@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use sakshi_kit::backend::Backend;
+use sakshi_kit::event::{TestEvent, terms};
+use sakshi_kit::node::TestNode;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::honest::{Honest, assert_growth};
-use sakshi_kit::backend::Backend;
-use sakshi_kit::event::{TestEvent, terms};
-use sakshi_kit::node::TestNode;
 
 const GUESTS: usize = 60;
 /// A resident whose photo has 300 KB.

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use reqwest::Method;
-use serde_json::json;
-
-use crate::raw::Raw;
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::{INIT, result_path};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
+use serde_json::json;
+
+use crate::raw::Raw;
 
 /// Until when a revocation holds everywhere, and what a busy machine needs to tell us.
 const WITHIN: Duration = Duration::from_millis(1_500);

@@ -11,6 +11,14 @@ use std::time::{Duration, Instant};
 
 use actix_web::web::Bytes;
 use reqwest::Method;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::{Backend, Opened, result_path};
+use sakshi_kit::event::{TestEvent, terms};
+use sakshi_kit::identity_app::{CallbackFormat, IdentityApp};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::secrets::Secrets;
+use sakshi_kit::upstream::Upstream;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -21,14 +29,6 @@ use crate::many_values::{MEMBERS, many, unsigned};
 use crate::raw::Raw;
 use crate::registrations::{crowded, list};
 use crate::{malformed, registrations, unread, withheld_bodies, withheld_files};
-use sakshi_kit::answer::Answer;
-use sakshi_kit::backend::{Backend, Opened, result_path};
-use sakshi_kit::event::{TestEvent, terms};
-use sakshi_kit::identity_app::{CallbackFormat, IdentityApp};
-use sakshi_kit::node::TestNode;
-use sakshi_kit::secrets::Secrets;
-use sakshi_kit::upstream::Upstream;
-use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 /// Of this many seconds each, honest clients come alone for two parts and then beside the attacks for ten.
 const PART: Duration = Duration::from_secs(30);

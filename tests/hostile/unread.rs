@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::eventually;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use crate::honest::{Honest, assert_growth};
-use sakshi_kit::node::TestNode;
-use sakshi_kit::waiting::eventually;
 
 const CONNECTIONS: usize = 400;
 const REQUESTS: usize = 400;

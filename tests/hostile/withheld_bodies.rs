@@ -1,11 +1,12 @@
 //! Callbacks whose bodies are announced, or sent but for the last byte.
 
-use crate::honest::{Honest, assert_growth};
-use crate::raw::Raw;
 use sakshi_kit::backend::Opened;
 use sakshi_kit::event::{TestEvent, terms};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
+
+use crate::honest::{Honest, assert_growth};
+use crate::raw::Raw;
 
 /// Bytes of the largest callback.
 pub(crate) const LARGEST: usize = 4 * 1_024 * 1_024;

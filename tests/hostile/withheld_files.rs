@@ -1,10 +1,11 @@
 //! Orders with files that are announced, or sent but for the last byte, by one tenant beside another.
 
-use crate::raw::Raw;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::flow::Flow;
 use sakshi_kit::flow_fixture::FlowFixture;
 use sakshi_kit::node::TestNode;
+
+use crate::raw::Raw;
 
 /// Bytes of the largest order, with all that stands beside its file.
 pub(crate) const LARGEST: usize = 14_000_000;

@@ -1,7 +1,9 @@
 //! Who is let in, who is not, and for how long a verdict is remembered (specification,
 //! "Authentication").
 
-use crate::store_fixture::StoreFixture;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
 use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use actix_web::{App, HttpResponse, web};
@@ -13,13 +15,12 @@ use sakshi_service::authentication::Caller;
 use sakshi_service::authentication::KeyGate;
 use sakshi_service::error::ServiceError;
 use sakshi_store::Tenancy as _;
-use serde_json::Value;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-use tokio::time::timeout;
-
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::edge::edge;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::store_fixture::StoreFixture;
 
 fn gate(fixture: &StoreFixture) -> Rc<KeyGate> {
     KeyGate::new(fixture.shared_store(), fixture.clock.clone(), Profile::Stage)

@@ -1,8 +1,15 @@
 //! Commands as they are typed, against a real listener on a real port.
 
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpServer};
 use clap::Parser as _;
+use sakshi::cli::{Cli, run};
+use sakshi::node::Node;
+use sakshi::settings::{Sources, load};
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::report_kind::ReportKind;
@@ -11,15 +18,9 @@ use sakshi_operator::configure;
 use sakshi_store::{Flows as _, ReportFlow, Tenancy as _};
 use sakshi_web::edge::edge;
 use sakshi_wire::reports::FlowReport;
-use std::io::Write as _;
-use std::process::ExitCode;
-use std::sync::atomic::Ordering;
 
 use crate::flow_fixture::Party;
 use crate::store_fixture::{RESULT_TTL, StoreFixture, TOKEN};
-use sakshi::cli::{Cli, run};
-use sakshi::node::Node;
-use sakshi::settings::{Sources, load};
 
 /// Exit code, output, complaints.
 async fn typed(words: &[&str]) -> (ExitCode, String, String) {

@@ -1,5 +1,7 @@
 //! Flows and reports for tests: opened in a store as a creation would, reported as a connector would.
 
+use std::time::Duration;
+
 use sakshi_domain::flow::doclocker::DocLockerFlow;
 use sakshi_domain::flow::esign::{EsignFlow, EsignPending, EsignReport as _, EsignTerms};
 use sakshi_domain::flow::flow_id::FlowId;
@@ -12,7 +14,6 @@ use sakshi_domain::time::Timestamp;
 use sakshi_store::{OpenFlow, OpenFlowOutcome, Store};
 use sakshi_wire::esign::EsignOutcome;
 use serde_json::{Value, json};
-use std::time::Duration;
 
 /// How long flows wait, and signers are invited.
 const WAIT: Duration = Duration::from_secs(7 * 24 * 3_600);

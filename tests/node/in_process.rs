@@ -1,17 +1,18 @@
 //! A whole node in the test's process: the sandbox profile with its own directory, free ports and the first client.
 
-use reqwest::{Client, Method, RequestBuilder};
-use sakshi_client::{API_KEY, APP_ID};
-use sakshi_domain::clock::{Clock as _, SystemClock};
-use serde_json::Value;
 use std::time::Duration;
 
-use crate::store_fixture::intent_key_in;
+use reqwest::{Client, Method, RequestBuilder};
 use sakshi::node::Node;
 use sakshi::sandbox::first_client::{self, FirstClient};
 use sakshi::settings::{Sources, load};
+use sakshi_client::{API_KEY, APP_ID};
+use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_kit::connector::CONNECTOR_TOKEN;
 use sakshi_kit::operator::ADMIN_TOKEN;
+use serde_json::Value;
+
+use crate::store_fixture::intent_key_in;
 
 pub(crate) struct InProcessNode {
     pub(crate) node: Node,

@@ -1,6 +1,8 @@
 //! The operator's API as an operator's tool sees it, on a real store.
 
-use crate::store_fixture::{StoreFixture, TOKEN};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use actix_web::body::MessageBody;
 use actix_web::dev::{Service, ServiceResponse};
 use actix_web::http::Method;
@@ -12,14 +14,13 @@ use sakshi_domain::clock::Clock as _;
 use sakshi_domain::event::{Event, EventCounts, EventName, EventTerms, MaxGuests};
 use sakshi_domain::ids::EventId;
 use sakshi_domain::language::Language;
+use sakshi_operator::{InternalDeps, configure};
 use sakshi_service::api_key::ApiKey;
 use sakshi_store::{CreateEvent, Events as _};
 use sakshi_web::edge::edge;
 use serde_json::{Value, json};
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use sakshi_operator::{InternalDeps, configure};
+use crate::store_fixture::{StoreFixture, TOKEN};
 
 pub(crate) async fn listener(
     deps: InternalDeps,

@@ -1,6 +1,8 @@
 //! The public app over a real tree of actors and a real store, with a clock that the test moves.
 
-use crate::store_fixture::intent_key_in;
+use std::sync::Arc;
+use std::time::Duration;
+
 use actix_web::body::BoxBody;
 use actix_web::dev::ServiceResponse;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
@@ -33,8 +35,8 @@ use sakshi_store::{CreateEvent, CreateEventOutcome, OpenTransaction, Retention, 
 use sakshi_web::budget::{CpuBudget, MemoryBudgets};
 use sakshi_web::rate_limit::{RateLimit, RateLimits};
 use serde_json::json;
-use std::sync::Arc;
-use std::time::Duration;
+
+use crate::store_fixture::intent_key_in;
 
 const BASE: &str = "https://v.example";
 pub(crate) const WINDOW: Duration = Duration::from_secs(900);

@@ -1,7 +1,5 @@
 //! What connectors report, as they see it, on a real store; and what the operator sees of it.
 
-use crate::flow_fixture::Party;
-use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 use actix_web::Error;
 use actix_web::body::MessageBody;
 use actix_web::dev::{Service, ServiceResponse};
@@ -11,12 +9,14 @@ use sakshi_domain::clock::Clock as _;
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::limits::REPORT_BYTES_MAX;
+use sakshi_operator::InternalDeps;
 use sakshi_store::Tenancy as _;
 use sakshi_web::budget::{MemoryBudget, MemoryBudgets};
 use serde_json::{Value, json};
 
+use crate::flow_fixture::Party;
 use crate::operator::{ask, listener, rendered};
-use sakshi_operator::InternalDeps;
+use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 
 async fn party(fixture: &StoreFixture) -> Party {
     let client = fixture.client().await;

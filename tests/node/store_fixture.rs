@@ -1,6 +1,11 @@
 //! A real embedded store in its own directory, a clock that the test moves, and the internal listener's
 //! dependencies with a health that the test decides.
 
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use futures_util::future::LocalBoxFuture;
 use sakshi_domain::clock::ManualClock;
 use sakshi_domain::credits::CreditMove;
@@ -18,10 +23,6 @@ use sakshi_web::error::ApiError;
 use sakshi_wire::reports::FlowReport;
 use secrecy::SecretString;
 use serde_json::json;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 pub(crate) const TOKEN: &str = "an-admin-token-of-more-than-32-characters";
 pub(crate) const CONNECTOR_TOKEN: &str = "a-connector-token-of-more-than-32-characters";

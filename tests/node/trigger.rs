@@ -1,12 +1,12 @@
 //! `trigger` against a whole node on free ports: what it says, and what it leaves behind.
 
 use clap::Parser;
-use serde_json::Value;
-
-use crate::in_process::InProcessNode;
 use sakshi::cli::error::CliError;
 use sakshi::developer::trigger::{Trigger, outcomes, run};
 use sakshi::settings::Sources;
+use serde_json::Value;
+
+use crate::in_process::InProcessNode;
 
 #[derive(Debug, Parser)]
 struct Typed {

@@ -112,8 +112,9 @@ fn capability(secret: &hmac::Key, txn: TxnId) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use sakshi_domain::ids::ClientId;
+
+    use super::*;
 
     fn txn() -> TxnId {
         TxnId::generate(ClientId::generate().partition(), 0)

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use sakshi_judge::{Finding, Verdict, WebhookCounts};
 use serde::Serialize;
 
 use crate::record::{Latencies, Step, StepRecord};
-use sakshi_judge::{Finding, Verdict, WebhookCounts};
 
 pub mod html;
 mod plot;

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use sakshi_client::{internal, public};
 use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_judge::journal::{Journal, Pages, Visit};
+use sakshi_judge::{Evidence, Verdict, judge, owed, webhooks};
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 use url::Url;
@@ -25,8 +27,6 @@ use crate::target::{TargetRefusal, admit};
 use crate::transport::Transport;
 use crate::visit::{Place, Site};
 use crate::watch;
-use sakshi_judge::journal::{Journal, Pages, Visit};
-use sakshi_judge::{Evidence, Verdict, judge, owed, webhooks};
 
 /// How often the last webhooks are looked for.
 const LOOK: Duration = Duration::from_millis(20);

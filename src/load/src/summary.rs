@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sakshi_domain::time::Timestamp;
+use sakshi_judge::journal::{Posted, Reply};
+use sakshi_judge::{Evidence, Finding, Verdict, WebhookCounts};
 
 use crate::plan::Plan;
 use crate::record::{Latencies, Step, StepRecord};
 use crate::report::{Credits, Guests, Places, Process, StepSummary, Summary, Tester, at};
 use crate::run::in_words;
 use crate::strain::Strain;
-use sakshi_judge::journal::{Posted, Reply};
-use sakshi_judge::{Evidence, Finding, Verdict, WebhookCounts};
 
 /// How a run ended, besides its evidence.
 #[derive(Debug)]

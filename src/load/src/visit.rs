@@ -11,6 +11,7 @@ use reqwest::{Method, RequestBuilder};
 use sakshi_authority::intent::{IntentClaims, decode_unverified};
 use sakshi_client::answers::Opened;
 use sakshi_client::public::{INIT, result_path};
+use sakshi_judge::journal::{Answered, Entry, Journal, Polled, Posted, REJECTED, Reply, Visit};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -20,7 +21,6 @@ use crate::record::{Due, Outcome, Step};
 use crate::schedule::{Fate, Guest};
 use crate::signer::{CLAIMS, CredentialSigner, REDELIVERIES};
 use crate::transport::{Exchange, Transport};
-use sakshi_judge::journal::{Answered, Entry, Journal, Polled, Posted, REJECTED, Reply, Visit};
 
 const HTML: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
 const INTENT: &str = "application/jwt";

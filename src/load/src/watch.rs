@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use sakshi_judge::journal::{Posted, Reply};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::engine::Gate;
@@ -15,7 +16,6 @@ use crate::receiver::Receiver;
 use crate::record::{Outcome, Recorder};
 use crate::strain::{Watched, resident_bytes};
 use crate::visit::Site;
-use sakshi_judge::journal::{Posted, Reply};
 
 /// What is watched.
 #[derive(Clone, Copy, Debug)]

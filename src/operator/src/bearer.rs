@@ -1,6 +1,8 @@
 //! Who may use the internal listener: the operator, by the admin token, and connectors, by theirs.
 //! Neither token is good for the other's routes.
 
+use std::future::{Ready, ready};
+
 use actix_web::dev::Payload;
 use actix_web::http::header;
 use actix_web::{FromRequest, HttpRequest, web};
@@ -8,7 +10,6 @@ use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_service::error::ServiceError;
 use sakshi_web::error::ApiError;
 use secrecy::{ExposeSecret, SecretString};
-use std::future::{Ready, ready};
 use subtle::ConstantTimeEq;
 
 use super::InternalDeps;

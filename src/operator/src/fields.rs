@@ -1,10 +1,11 @@
 //! Ids in the paths of the operator's requests.
 
+use std::str::FromStr;
+
 use sakshi_domain::ids::ClientId;
 use sakshi_service::error::ServiceError;
 use sakshi_store::Store;
 use sakshi_web::error::ApiError;
-use std::str::FromStr;
 
 /// The id in a path; text that cannot be one names nothing.
 pub(super) fn id<T: FromStr>(text: &str, what: &'static str) -> Result<T, ApiError> {

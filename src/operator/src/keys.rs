@@ -1,6 +1,8 @@
 //! `/admin/v1/clients/{client_id}/keys` and `/admin/v1/keys/{key_id}` (specification,
 //! "Authentication" 3 and 4). A key is shown once, when it is issued.
 
+use std::time::Duration;
+
 use actix_web::{HttpResponse, web};
 use sakshi_domain::ids::{ClientId, KeyId};
 use sakshi_domain::tenancy::ApiKeyRecord;
@@ -11,7 +13,6 @@ use sakshi_web::body::Body;
 use sakshi_web::error::ApiError;
 use sakshi_wire::operator::{IssueKeyRequest, RotateKeyRequest};
 use serde_json::json;
-use std::time::Duration;
 
 use super::bearer::Operator;
 use super::fields;

@@ -16,6 +16,9 @@ mod probes;
 mod reports;
 mod views;
 
+use std::fmt;
+use std::sync::Arc;
+
 use actix_web::http::Method;
 use actix_web::web::{self, ServiceConfig};
 use futures_util::future::LocalBoxFuture;
@@ -30,8 +33,6 @@ use sakshi_web::error::ApiError;
 use sakshi_web::routing::{RouteMetrics, resource, unknown_path};
 use sakshi_wire::reports::FlowReport;
 use secrecy::SecretString;
-use std::fmt;
-use std::sync::Arc;
 
 pub use bearer::{Connector, Operator};
 

@@ -92,9 +92,11 @@ fn is_exhaustion_code(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::net::Ipv4Addr;
+
     use tokio::net::TcpListener;
+
+    use super::*;
 
     #[tokio::test]
     async fn when_an_address_refuses_or_does_not_answer_the_next_one_is_tried() {

@@ -1,8 +1,9 @@
 //! The style sheets and the scripts of the pages.
 
+use std::sync::LazyLock;
+
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_web::static_file::{BASE_STYLE, StaticFile};
-use std::sync::LazyLock;
 
 /// The style sheet.
 pub(crate) static STYLE: LazyLock<StaticFile> =

@@ -3,6 +3,10 @@
 //!
 //! Only pages use it. A request for the intent itself gets a fresh one.
 
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use actix_web::HttpRequest;
 use sakshi_authority::intent::decode_unverified;
 use sakshi_domain::ids::TxnId;
@@ -11,9 +15,6 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 use sakshi_service::service::Service;
 use sakshi_web::error::ApiError;
-use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
-use std::rc::Rc;
 
 use super::qr_code::QrCode;
 

@@ -3,6 +3,10 @@
 //!
 //! Anybody may open it. It shows the places left if the URL has `?places=1`; no other count and no guest is shown.
 
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
 use actix_web::http::{Method, StatusCode};
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -18,9 +22,6 @@ use sakshi_web::error::ApiError;
 use sakshi_web::html::{page as rendered, private};
 use sakshi_web::rate_limit::RateLimits;
 use serde::Serialize;
-use std::convert::Infallible;
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::event::refused::Refusal;

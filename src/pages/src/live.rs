@@ -1,6 +1,9 @@
 //! Live status of a transaction for its page: `GET /v/{txnId}/events` as server-sent events, and
 //! `GET /v/{txnId}/status` for browsers that cannot hold a stream. Neither says anything personal.
 
+use std::convert::Infallible;
+use std::time::Duration;
+
 use actix_web::http::{Method, StatusCode};
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -14,8 +17,6 @@ use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
 use sakshi_web::rate_limit::RateLimits;
 use serde::Serialize;
-use std::convert::Infallible;
-use std::time::Duration;
 use tokio::time::Instant;
 
 use super::state::PageState;

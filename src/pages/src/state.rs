@@ -1,12 +1,13 @@
 //! The state of a transaction as far as a page may show it: whether it passed and why not, never
 //! what was shared.
 
+use std::sync::Arc;
+
 use sakshi_actors::View;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Failure, Outcome, Pending};
 use sakshi_service::service::Service;
 use sakshi_web::error::ApiError;
-use std::sync::Arc;
 
 /// A transaction as its page shows it.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! What is left of a window, by the server's clock.
 
+use std::fmt;
+
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
-use std::fmt;
 
 use super::text::Texts;
 

@@ -1,13 +1,14 @@
 //! `curl` commands that do the same as the portal, with `$KEY` and
 //! `$APP` for the credentials.
 
+use std::time::Duration;
+
 use sakshi_domain::channel::Channel;
 use sakshi_domain::event::EventTerms;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Terms;
 use serde_json::{Map, Value, json};
-use std::time::Duration;
 
 const OVSE: &str = "/api/v1/nationalid-ovse";
 /// By how much the command that extends an event does so.

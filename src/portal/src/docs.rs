@@ -6,6 +6,8 @@
 mod fields;
 mod reference;
 
+use std::cell::OnceCell;
+
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, ContentType, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
@@ -15,12 +17,10 @@ use sakshi_web::api_document::ApiDocument;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::PAGE_CSP;
 use sakshi_web::rate_limit::RateLimits;
-use std::cell::OnceCell;
-
-use crate::files::DOCS;
 
 use self::reference::{Reference, pieces};
 use super::frame::Frame;
+use crate::files::DOCS;
 
 /// The page of one worker; it is put together when somebody first asks for it.
 #[derive(Debug, Default)]

@@ -1,5 +1,7 @@
 //! Errors of the portal: a redirect to the sign-in, or a page with the reason.
 
+use std::fmt;
+
 use actix_web::http::StatusCode;
 use actix_web::http::header::RETRY_AFTER;
 use actix_web::{HttpResponse, ResponseError};
@@ -8,7 +10,6 @@ use sakshi_actors::AskError;
 use sakshi_service::error::ServiceError;
 use sakshi_store::StoreError;
 use sakshi_web::error::ApiError;
-use std::fmt;
 
 use super::frame::{Frame, page, see};
 use super::visitor::Visitor;

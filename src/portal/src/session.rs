@@ -2,6 +2,8 @@
 //!
 //! The store has only a digest of the id, and the token does not reveal the id.
 
+use std::time::Duration;
+
 use actix_web::HttpRequest;
 use actix_web::http::header::COOKIE;
 use aws_lc_rs::rand;
@@ -9,7 +11,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sakshi_service::api_key::sha256;
 use sakshi_store::SessionDigest;
-use std::time::Duration;
 use subtle::ConstantTimeEq as _;
 
 const NAME: &str = "sakshi_portal";

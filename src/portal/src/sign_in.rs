@@ -1,5 +1,7 @@
 //! `/portal/sign-in` and `/portal/sign-out`: from a key and an app id to a session, and back.
 
+use std::rc::Rc;
+
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderValue, SET_COOKIE};
 use actix_web::web::Data;
@@ -12,7 +14,6 @@ use sakshi_service::service::Service;
 use sakshi_store::SessionRecord;
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
-use std::rc::Rc;
 
 use super::error::PortalError;
 use super::field::Field;

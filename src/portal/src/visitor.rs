@@ -3,6 +3,9 @@
 //! A [`Visitor`] comes only from its extractor, so a page cannot forget to authenticate. Key and app are checked like those of the
 //! API, so revoking a key ends its sessions within a second on every node.
 
+use std::rc::Rc;
+use std::time::Duration;
+
 use actix_web::dev::Payload;
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest};
@@ -14,8 +17,6 @@ use sakshi_service::service::Service;
 use sakshi_store::{SessionDigest, SessionRecord};
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
-use std::rc::Rc;
-use std::time::Duration;
 
 use super::error::PortalError;
 use super::session::{FormWord, IDLE, SessionId};

@@ -1,11 +1,12 @@
 //! What the probes are told: does every arbiter turn, has every shard started, does the store
 //! take writes, is the process about to end?
 
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
 use sakshi_actors::Tree;
 use sakshi_service::drain::Drain;
 use sakshi_store::{Store, StoreError};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 /// How often the store is asked whether it takes writes.

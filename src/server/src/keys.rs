@@ -1,16 +1,17 @@
 //! Keys and trusted issuers, read before anything starts: those that the settings name are read from their files; those that the
 //! sandbox may lack are generated once and sandbox_keys under the store's directory.
 
-use aws_lc_rs::{hmac, rand};
-use sakshi_authority::intent::{IntentKey, IntentKeyError};
-use sakshi_authority::sdjwt::{Jwks, JwksError, TrustedIssuer};
-use sakshi_domain::profile::Profile;
-use sakshi_store::{Vault, VaultError, embedded};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use aws_lc_rs::{hmac, rand};
+use sakshi_authority::intent::{IntentKey, IntentKeyError};
+use sakshi_authority::sdjwt::{Jwks, JwksError, TrustedIssuer};
+use sakshi_domain::profile::Profile;
+use sakshi_store::{Vault, VaultError, embedded};
 use zeroize::Zeroizing;
 
 use crate::sandbox;

@@ -1,10 +1,11 @@
 //! The `sakshi` binary: reads the command line and calls the library.
 
+use std::io;
+use std::process::ExitCode;
+
 use clap::Parser as _;
 use sakshi::allocator;
 use sakshi::cli::{self, Cli};
-use std::io;
-use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,13 +1,14 @@
 //! The sandbox in a binary that is built without it: nothing. The sandbox profile does not start.
 
-use actix_web::web::ServiceConfig;
-use sakshi_domain::clock::Clock;
-use sakshi_domain::profile::Profile;
-use sakshi_store::Store;
 use std::convert::Infallible;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
+
+use actix_web::web::ServiceConfig;
+use sakshi_domain::clock::Clock;
+use sakshi_domain::profile::Profile;
+use sakshi_store::Store;
 use url::Url;
 
 use crate::settings::Settings;

@@ -1,6 +1,12 @@
 //! One running node: store, tree and listeners, wired in the order in which they need each other,
 //! and taken down in the opposite one.
 
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
 use actix_web::App;
 use futures_util::future::LocalBoxFuture;
 use sakshi_actors::{ByteBounds, DispatchBounds, Escalation, Flows, Handles, Tree, TreeBounds, TreeConfig};
@@ -23,11 +29,6 @@ use sakshi_web::error::ApiError;
 use sakshi_web::listener::{Listener, ListenerConfig};
 use sakshi_web::rate_limit::{RateLimit, RateLimits};
 use sakshi_wire::reports::FlowReport;
-use std::io;
-use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::TcpSocket;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};

@@ -1,5 +1,7 @@
 //! The public listener's app, built once per worker together with that worker's registry shard.
 
+use std::sync::Arc;
+
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::http::ConnectionType;
@@ -20,7 +22,6 @@ use sakshi_web::budget::{CpuBudget, MemoryBudgets};
 use sakshi_web::edge::edge;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::routing::{RouteMetrics, Row, configure, unknown_path};
-use std::sync::Arc;
 use utoipa::OpenApi as _;
 
 use crate::sandbox::StandIns;

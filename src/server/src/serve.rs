@@ -1,9 +1,10 @@
 //! `sakshi serve`: runs a node until it is told to stop or cannot go on.
 
-use sakshi_domain::profile::Profile;
-use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
+
+use sakshi_domain::profile::Profile;
+use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::node::Node;

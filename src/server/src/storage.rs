@@ -4,6 +4,8 @@
 //! A node alone tells the time by its own clock. Nodes that share a store tell it by the store's,
 //! so that a transaction is expired on all of them at once.
 
+use std::sync::Arc;
+
 use actix_web::web;
 use metrics::{counter, gauge};
 use sakshi_domain::clock::{Clock, SystemClock};
@@ -11,7 +13,6 @@ use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::redis::{CallFigures, LinkFigures, NodeId, RedisClock, RedisOptions, RedisServers, RedisStore, RedisTopology};
 use sakshi_store::{Retention, Store, StoreError, Vault};
 use secrecy::ExposeSecret;
-use std::sync::Arc;
 
 use crate::settings::{RedisSettings, Settings, StoreKind, Topology};
 

@@ -1,12 +1,13 @@
 //! Which upstream takes the orders of which flow: the one that is set, or in the sandbox the node's own stand-in.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
 use sakshi_domain::profile::Profile;
 use sakshi_outbound::ClientError;
 use sakshi_outbound::upstream::{UpstreamClient, UpstreamOptions};
 use sakshi_service::upstreams::Upstreams;
 use secrecy::ExposeSecret as _;
-use std::net::SocketAddr;
-use std::time::Duration;
 use url::Url;
 
 use crate::sandbox;

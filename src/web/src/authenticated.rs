@@ -1,13 +1,14 @@
 //! Authentication of client backends. A handler gets a [`Caller`] only through these extractors, so it cannot forget to
 //! authenticate, and no body is read before its caller is known.
 
+use std::rc::Rc;
+
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
 use futures_util::future::{Either, LocalBoxFuture, Ready, ready};
 use sakshi_service::authentication::Caller;
 use sakshi_service::authentication::KeyGate;
 use sakshi_service::error::ServiceError;
-use std::rc::Rc;
 
 use super::error::ApiError;
 

@@ -1,11 +1,12 @@
 //! Query strings: every parameter is known, given once, and within bounds.
 
-use sakshi_domain::invalid::Invalid;
-use sakshi_domain::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
-use sakshi_store::PageRequest;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+
+use sakshi_domain::invalid::Invalid;
+use sakshi_domain::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+use sakshi_store::PageRequest;
 use url::form_urlencoded;
 
 use super::error::ApiError;

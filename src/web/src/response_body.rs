@@ -1,10 +1,11 @@
 //! The body of an answer as the HTTP library reads it: in small pieces, so that little of it waits in the library's own buffer.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use actix_web::body::{BodySize, MessageBody};
 use actix_web::web::Bytes;
 use sakshi_domain::limits::ANSWER_PIECE_BYTES;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use crate::listener::ActiveRequest;
 

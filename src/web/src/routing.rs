@@ -1,14 +1,15 @@
 //! Route tables: pattern, method and handler of each route. They add what the framework leaves out: `Allow` on a 405, `HEAD`
 //! wherever there is `GET`, metrics by pattern.
 
+use std::cell::OnceCell;
+use std::rc::Rc;
+use std::time::Duration;
+
 use actix_web::http::Method;
 use actix_web::web::ServiceConfig;
 use actix_web::{Resource, Route, guard, web};
 use metrics::{Counter, Histogram, counter, histogram};
 use sakshi_service::error::ServiceError;
-use std::cell::OnceCell;
-use std::rc::Rc;
-use std::time::Duration;
 
 use super::error::ApiError;
 

@@ -1,12 +1,14 @@
 //! The organiser's API on a running service: create, read, change, and the registered guests.
 
-use crate::in_process::InProcessNode;
+use std::time::Duration;
+
 use reqwest::Method;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::ids::AppId;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::{Value, json};
-use std::time::Duration;
+
+use crate::in_process::InProcessNode;
 
 const EVENTS: &str = "/api/v1/nationalid-ovse/events";
 

@@ -1,16 +1,18 @@
 //! The routes that open flows, on a whole node: with the sandbox's upstreams, and with one that does
 //! what a test wants.
 
-use crate::in_process::InProcessNode;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use futures_util::future::join_all;
 use reqwest::header::HeaderMap;
 use sakshi_domain::limits::{FILE_REQUEST_BYTES_HELD_MAX, FILE_REQUEST_BYTES_MAX};
 use serde_json::{Value, json};
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+
+use crate::in_process::InProcessNode;
 
 const ESIGN: &str = "/api/v1/esign/request";
 const LOCKER: &str = "/api/v1/doclocker/init";

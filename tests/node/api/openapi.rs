@@ -1,20 +1,21 @@
 //! The document against the route table, the specification and its own examples.
 
-use crate::flow_fixture::Party;
-use crate::in_process::InProcessNode;
-use reqwest::Method;
-use sakshi_domain::clock::{Clock as _, SystemClock};
-use sakshi_domain::credits::{EntryKind, LedgerEntry};
-use sakshi_domain::time::Timestamp;
-use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use reqwest::Method;
 use sakshi::public::ROUTES;
 use sakshi_api::openapi::document_of;
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_domain::credits::{EntryKind, LedgerEntry};
+use sakshi_domain::time::Timestamp;
 use sakshi_pages::PosterApi;
 use sakshi_web::routing::Audience;
+use serde_json::{Value, json};
 use utoipa::OpenApi as _;
+
+use crate::flow_fixture::Party;
+use crate::in_process::InProcessNode;
 
 fn document() -> Value {
     document_of("https://verify.example", PosterApi::openapi()).value()

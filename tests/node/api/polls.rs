@@ -1,9 +1,9 @@
 //! Polls as a client sees them on a whole node, and the room that their answers take.
 
-use crate::flow_fixture::{Flow, Party};
-use crate::in_process::InProcessNode;
-use crate::store_fixture::{RESULT_TTL, StoreFixture};
+use std::time::Duration;
+
 use reqwest::Method;
+use sakshi_api::polls::Polls;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::ids::{AppId, ClientId};
@@ -16,9 +16,10 @@ use sakshi_web::budget::MemoryBudgets;
 use sakshi_web::error::ApiError;
 use sakshi_wire::reports::FlowReport;
 use serde_json::{Value, json};
-use std::time::Duration;
 
-use sakshi_api::polls::Polls;
+use crate::flow_fixture::{Flow, Party};
+use crate::in_process::InProcessNode;
+use crate::store_fixture::{RESULT_TTL, StoreFixture};
 
 const STATUS: &str = "/api/v1/esign/status";
 

@@ -1,12 +1,13 @@
 //! The kiosk's screen: what it shows, what its stream tells and what it never tells.
 
+use std::pin::Pin;
+use std::time::Duration;
+
 use actix_web::body::{BoxBody, MessageBody as _};
 use actix_web::test::TestRequest;
 use futures_util::future::poll_fn;
 use sakshi_domain::event::{Event, EventPatch, MaxGuests};
 use serde_json::{Value, json};
-use std::pin::Pin;
-use std::time::Duration;
 
 use super::guest::{press, started};
 use crate::pages_fixture::{DESKTOP, PagesFixture};

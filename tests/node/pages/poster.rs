@@ -1,11 +1,12 @@
 //! What organisers print, read back by an independent scanner (zbarimg), as sharp as it leaves the
 //! service, reduced, and stained.
 
+use std::io::Cursor;
+use std::process::Command;
+
 use actix_web::test::{TestRequest, read_body};
 use sakshi_domain::event::{Event, EventName};
 use sakshi_domain::ids::AppId;
-use std::io::Cursor;
-use std::process::Command;
 
 use crate::pages_fixture::{PagesFixture, text};
 

@@ -1,10 +1,10 @@
 //! What every page has, and what is on those that only show something.
 
-use crate::pages_fixture::PagesFixture;
 use sakshi_domain::ids::{AppId, EventId, TxnId};
 use sakshi_domain::tenancy::App;
 
 use super::Browser;
+use crate::pages_fixture::PagesFixture;
 
 #[actix_rt::test]
 async fn no_page_is_stored_framed_indexed_or_larger_than_30_kilobytes_with_its_files() {

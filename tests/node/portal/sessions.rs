@@ -1,15 +1,16 @@
 //! Who gets in, for how long, and how it ends.
 
-use crate::pages_fixture::PagesFixture;
+use std::time::Duration;
+
 use sakshi::public::ROUTES;
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::tenancy::App;
 use sakshi_service::api_key::ApiKey;
 use sakshi_web::routing::Audience;
-use std::time::Duration;
 
 use super::Browser;
+use crate::pages_fixture::PagesFixture;
 
 const MINUTE: Duration = Duration::from_secs(60);
 

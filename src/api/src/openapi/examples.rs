@@ -1,5 +1,7 @@
 //! Examples in the document. Outcomes are written by the code that writes the real ones.
 
+use std::sync::Arc;
+
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
@@ -14,7 +16,6 @@ use sakshi_web::error::ApiError;
 use sakshi_wire::ovse::{OvsePayload, OvsePending};
 use sakshi_wire::pan::{PanAnswer, PanData};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use uuid::Uuid;
 
 use super::{flow_examples, refusals};

@@ -1,6 +1,8 @@
 //! Refusals in the document: one body for all, an example of each that the error table itself
 //! renders, and the headers that come with them.
 
+use std::time::Duration;
+
 use actix_web::body::MessageBody as _;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::request_id::RequestId;
@@ -8,7 +10,6 @@ use sakshi_outbound::upstream::UpstreamError;
 use sakshi_service::error::ServiceError;
 use sakshi_web::error::ApiError;
 use serde_json::{Value, json};
-use std::time::Duration;
 
 /// A refusal that operations share.
 struct Shared {

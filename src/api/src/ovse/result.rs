@@ -1,5 +1,7 @@
 //! `GET /api/v1/nationalid-ovse/result/{txnId}`: the outcome, or a stub while there is none.
 
+use std::time::Duration;
+
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::limits::LONG_POLL_SECONDS_MAX;
@@ -10,7 +12,6 @@ use sakshi_web::error::ApiError;
 use sakshi_web::query::Query;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::ovse::{OvsePending, OvseResult};
-use std::time::Duration;
 
 use super::txn_of_path;
 

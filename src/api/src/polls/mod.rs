@@ -9,6 +9,9 @@ pub mod doclocker;
 pub mod esign;
 pub mod held_body;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use actix_web::HttpResponse;
 use actix_web::web::{self, Data};
 use sakshi_domain::flow::flow_id::FlowId;
@@ -22,8 +25,6 @@ use sakshi_web::budget::{MemoryBudget, OwnerPath, Stage};
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
 use serde::Serialize;
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 

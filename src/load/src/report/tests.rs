@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use sakshi_judge::Blame;
 use tokio::time::Instant;
 
 use super::*;
 use crate::record::{Due, Outcome, Recorder};
-use sakshi_judge::Blame;
 
 fn summary() -> Summary {
     let origin = Instant::now();

@@ -8,13 +8,14 @@ pub mod show;
 pub mod start;
 mod visit;
 
+use std::sync::Arc;
+
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::EventId;
 use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
 use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
 use sakshi_web::error::ApiError;
-use std::sync::Arc;
 
 /// The event that a path names.
 ///

@@ -1,6 +1,8 @@
 //! `POST /e/{eventId}/start`: a guest starts a verification, which costs the organiser a credit, or
 //! continues the one that this browser has started.
 
+use std::sync::Arc;
+
 use actix_web::http::StatusCode;
 use actix_web::http::header::{LOCATION, SET_COOKIE};
 use actix_web::web::{Data, Path};
@@ -16,7 +18,6 @@ use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::same_site;
-use std::sync::Arc;
 
 use super::refused::Refusal;
 use super::{named, visit};

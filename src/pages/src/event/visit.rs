@@ -1,6 +1,8 @@
 //! A guest's visit: the browser keeps the id of the transaction that it started, so that coming
 //! back continues it instead of paying for another one.
 
+use std::sync::Arc;
+
 use actix_web::HttpRequest;
 use actix_web::http::header::COOKIE;
 use sakshi_actors::View;
@@ -9,7 +11,6 @@ use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::Pending;
 use sakshi_service::service::Service;
 use sakshi_web::error::ApiError;
-use std::sync::Arc;
 
 /// Holds a transaction's id, for the pages of one event only.
 const NAME: &str = "sakshi_visit";

@@ -1,5 +1,7 @@
 //! `/portal/events/new`: an event is put together, and made as `POST /events` makes it.
 
+use std::time::Duration;
+
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -9,7 +11,6 @@ use sakshi_service::events::{OPERATION, create_event};
 use sakshi_service::service::Service;
 use sakshi_web::error::ApiError;
 use sakshi_wire::events::CreateEventRequest;
-use std::time::Duration;
 
 use super::input;
 use crate::error::PortalError;

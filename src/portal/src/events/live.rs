@@ -1,6 +1,10 @@
 //! `GET /portal/events/{eventId}/live`: an event's counts as server-sent events, as they change. The
 //! stream ends when the key is no longer valid.
 
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
 use actix_web::http::{Method, StatusCode};
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -14,9 +18,6 @@ use sakshi_service::service::Service;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
 use serde::Serialize;
-use std::convert::Infallible;
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::status_label;

@@ -1,5 +1,7 @@
 //! `/portal/events/{eventId}`: an event with its counts, what can be changed of it, and its guests.
 
+use std::sync::Arc;
+
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -15,7 +17,6 @@ use sakshi_web::error::ApiError;
 use sakshi_web::guest_list::GuestList;
 use sakshi_web::query::Query;
 use sakshi_wire::events::RegistrationRow;
-use std::sync::Arc;
 
 use super::live::Counts;
 use super::{input, moment};

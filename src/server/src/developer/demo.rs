@@ -1,15 +1,16 @@
 //! `sakshi demo`: walks one verification on a fresh embedded store, tells what happens, and keeps
 //! serving.
 
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
 use clap::Args;
 use sakshi_client::{Call, Client, Credentials, public};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
 use serde_json::{Value, json};
-use std::io::{self, Write};
-use std::path::Path;
-use std::process::ExitCode;
-use std::time::Duration;
 
 use crate::developer::timeline::Timeline;
 use crate::node::{Node, StartError};

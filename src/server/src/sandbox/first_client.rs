@@ -2,13 +2,14 @@
 //!
 //! Its key is shown once, like any other, and not kept.
 
+use std::io;
+
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, KeyCase};
 use sakshi_domain::time::Timestamp;
 use sakshi_service::api_key::ApiKey;
 use sakshi_store::{PageRequest, Store, StoreError};
-use std::io;
 
 /// Credits that the sandbox's client begins with.
 const CREDITS: i64 = 1_000;

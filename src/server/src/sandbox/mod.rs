@@ -5,6 +5,10 @@
 
 pub mod first_client;
 
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 use actix_web::body::{BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
@@ -20,9 +24,6 @@ use sakshi_sandbox::upstreams::{self, FlowError, SandboxUpstreams, SandboxUpstre
 use sakshi_store::Store;
 use sakshi_web::error::ApiError;
 use sakshi_web::routing::resource;
-use std::io::Write;
-use std::net::SocketAddr;
-use std::sync::Arc;
 use url::Url;
 
 use crate::settings::Settings;

@@ -1,8 +1,9 @@
 //! `[authority]`: what is agreed with the identity authority.
 
-use sakshi_authority::sdjwt::KeyBinding;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use sakshi_authority::sdjwt::KeyBinding;
 use url::Url;
 
 use super::reader::Reader;

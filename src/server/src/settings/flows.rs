@@ -1,8 +1,9 @@
 //! `[upstreams]` and `[flows]`: where flows are ordered, and how long they are kept.
 
+use std::time::Duration;
+
 use sakshi_domain::http_url::{HttpUrl, Schemes};
 use secrecy::SecretString;
-use std::time::Duration;
 use url::{Host, Url};
 
 use super::reader::Reader;

@@ -3,10 +3,11 @@
 //!
 //! The result is still raw; [`super::reader`] gives it types.
 
-use config::{Config, ConfigError, Environment, File, FileFormat, Map, Value, ValueKind};
-use sakshi_domain::profile::Profile;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+
+use config::{Config, ConfigError, Environment, File, FileFormat, Map, Value, ValueKind};
+use sakshi_domain::profile::Profile;
 
 use super::problem::Problems;
 

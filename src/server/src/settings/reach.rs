@@ -1,9 +1,10 @@
 //! How a command reaches a running service: a few settings, whether or not the others are good
 //! enough to serve with.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
 use sakshi_domain::profile::Profile;
 use secrecy::SecretString;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use url::Url;
 
 use super::layers::{Sources, merge};

@@ -1,10 +1,11 @@
 //! Rules between settings: what contradicts, what a profile demands, and what is allowed but
 //! deserves a warning.
 
+use std::time::Duration;
+
 use sakshi_domain::http_url::Schemes;
 use sakshi_domain::profile::Profile;
 use secrecy::{ExposeSecret, SecretString};
-use std::time::Duration;
 
 use super::flows::is_private;
 use super::problem::{Problem, Problems};

@@ -1,11 +1,12 @@
 //! The typed sections, apart from `[authority]`, and how each is read.
 
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
 use ipnet::IpNet;
 use sakshi_domain::http_url::Schemes;
 use sakshi_domain::limits::CALLBACK_BYTES_MAX;
 use secrecy::SecretString;
-use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 use url::Url;
 
 use super::reader::Reader;

@@ -4,9 +4,10 @@
 //! of the instructions of a poll: it goes through a serialiser for each field. This one writes what
 //! it is given straight into the line. There are no spans in this service, so none are shown.
 
-use sakshi_domain::time::Timestamp;
 use std::fmt::{self, Write as _};
 use std::time::SystemTime;
+
+use sakshi_domain::time::Timestamp;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::Writer;

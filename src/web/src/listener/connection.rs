@@ -6,14 +6,15 @@
 //! - While an answer waits to be sent, it reads nothing.
 //! - It closes the connection of a client that reads too little of an answer for too long.
 
-use futures_util::FutureExt as _;
-use futures_util::future::LocalBoxFuture;
-use sakshi_domain::limits::{ANSWER_PROGRESS_BYTES, ANSWER_STALL_MAX, READ_BODY_BYTES, READ_HEAD_BYTES};
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+
+use futures_util::FutureExt as _;
+use futures_util::future::LocalBoxFuture;
+use sakshi_domain::limits::{ANSWER_PROGRESS_BYTES, ANSWER_STALL_MAX, READ_BODY_BYTES, READ_HEAD_BYTES};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;

@@ -15,6 +15,12 @@ mod table;
 mod tests;
 mod worker;
 
+use std::fmt;
+use std::io;
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
 use actix_http::body::MessageBody;
 use actix_http::{Request, Response};
 use actix_rt::{Arbiter, ArbiterHandle};
@@ -23,11 +29,6 @@ use actix_web::Error;
 use actix_web::dev::AppConfig;
 use sakshi_domain::limits::ANSWER_UNSENT_BYTES;
 use socket2::SockRef;
-use std::fmt;
-use std::io;
-use std::net::TcpListener;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use tokio::sync::oneshot;
 
 pub(crate) use self::state::ActiveRequest;

@@ -1,13 +1,14 @@
 //! A listener with a small app, and clients over real sockets.
 
+use std::sync::Mutex;
+use std::time::Duration;
+
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::from_fn;
 use actix_web::web::{self, Bytes};
 use actix_web::{App, Error, HttpResponse};
 use sakshi_domain::limits::ANSWER_BYTES_HELD_MAX;
-use std::sync::Mutex;
-use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;

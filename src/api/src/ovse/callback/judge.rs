@@ -1,6 +1,8 @@
 //! What a callback's body says, and whether it is to be believed. Nothing is changed here, so it can
 //! be done on any thread.
 
+use std::sync::Arc;
+
 use sakshi_actors::View;
 use sakshi_authority::callback::{self, CallbackBody, CallbackFault, CallbackForm, Verdict};
 use sakshi_authority::sdjwt::{self, Expectation};
@@ -9,7 +11,6 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Answer, Pending};
 use sakshi_service::authority::AuthorityContext;
 use sakshi_store::CompletedRecord;
-use std::sync::Arc;
 
 use super::reply::Reply;
 

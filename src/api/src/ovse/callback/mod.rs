@@ -7,6 +7,8 @@
 mod judge;
 mod reply;
 
+use std::sync::Arc;
+
 use actix_web::http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -19,7 +21,6 @@ use sakshi_web::body_reader::{BodyError, BodyReader, ReceivedBody, declared_leng
 use sakshi_web::budget::{CpuBudget, MemoryBudgets, OwnerPath};
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
-use std::sync::Arc;
 
 use self::judge::{Asked, Judged, judge};
 use self::reply::Reply;

@@ -1,9 +1,10 @@
 //! How the receiver treats what arrives: well, or badly on purpose.
 
-use clap::Args;
-use sakshi_sandbox::receiver::Behaviour;
 use std::num::NonZeroU64;
 use std::time::Duration;
+
+use clap::Args;
+use sakshi_sandbox::receiver::Behaviour;
 
 /// Ways to misbehave; at most one of them.
 #[derive(Args, Clone, Debug, Default)]

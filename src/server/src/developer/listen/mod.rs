@@ -9,23 +9,24 @@ pub(super) mod pretty;
 pub(super) mod recognise;
 mod show;
 
-use aws_lc_rs::digest::{SHA256, digest};
-use clap::Args;
-use sakshi_sandbox::receiver::{self, Arrival, Behaviour, Received};
-use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use clap::Args;
+use manner::Manner;
+use recognise::{Recognised, recognise};
+use sakshi_sandbox::receiver::{self, Arrival, Behaviour, Received};
+use serde_json::Value;
+use show::{Shown, Tally};
 use tokio::sync::mpsc;
 
 use crate::cli::error::CliError;
 use crate::serve::Signals;
-use manner::Manner;
-use recognise::{Recognised, recognise};
-use show::{Shown, Tally};
 
 /// Options of `listen`.
 #[derive(Args, Clone, Debug)]

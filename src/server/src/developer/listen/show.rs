@@ -1,12 +1,13 @@
 //! What `listen` prints: a paragraph for people or a line for machines about each webhook, and the
 //! summary.
 
-use sakshi_sandbox::receiver::{Behaviour, Received};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+
+use sakshi_sandbox::receiver::{Behaviour, Received};
+use serde_json::{Value, json};
 
 use super::manner::treated;
 use super::pretty::pretty;

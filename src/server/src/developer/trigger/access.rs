@@ -4,13 +4,14 @@
 //! sandbox's, a run without a key issues one through the operator's API, for an app of its own, and
 //! revokes it at the end.
 
+use std::time::Duration;
+
 use clap::Args;
 use sakshi_client::{Call, Credentials, Page, internal};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::profile::Profile;
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use std::time::Duration;
 use url::Url;
 
 use crate::cli::api::Api;

@@ -1,12 +1,13 @@
 //! A document to be signed: request, the signers, webhook, status.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use clap::ValueEnum;
 use sakshi_client::public;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
-use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::walk::{Poll, Walk, is_pending};
