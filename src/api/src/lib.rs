@@ -8,6 +8,7 @@ pub mod flows;
 pub mod openapi;
 pub mod ovse;
 pub mod pan;
+pub mod ping;
 pub mod polls;
 mod routes;
 pub mod webhook_urls;

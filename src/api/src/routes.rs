@@ -1,20 +1,19 @@
 //! The routes of the API.
 
-use actix_web::{HttpResponse, web};
+use actix_web::web;
 use sakshi_web::routing::{Audience, Row, row};
-use sakshi_wire::refusal::Pong;
 
 use super::events::{create, patch, read, registrations};
 use super::flows::{doclocker, esign, estamp, wealth};
 use super::ovse::{callback, init, qr_intent, result};
-use super::{credits, openapi, pan, polls, webhook_urls};
+use super::{credits, openapi, pan, ping, polls, webhook_urls};
 
 const EVENTS: &str = "/api/v1/nationalid-ovse/events";
 const EVENT: &str = "/api/v1/nationalid-ovse/events/{eventId}";
 
 /// Every route of the API.
 pub const ROUTES: &[Row] = &[
-    row("GET", "/api/ping", Audience::Anybody, || web::to(ping)),
+    row("GET", "/api/ping", Audience::Anybody, || web::to(ping::ping)),
     row("POST", "/api/v1/nationalid-ovse/init", Audience::Clients, || web::to(init::init)),
     row("POST", "/api/v1/nationalid-ovse/qr-intent", Audience::Clients, || web::to(qr_intent::qr_intent)),
     row("GET", "/api/v1/nationalid-ovse/result/{txnId}", Audience::Clients, || web::to(result::result)),
@@ -37,10 +36,3 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/openapi.json", Audience::Anybody, || web::to(openapi::document)),
     row("POST", "/cb/{txnId}/{capability}", Audience::Residents, || web::to(callback::receive)),
 ];
-
-/// Says that the service is there; asks nobody else.
-#[utoipa::path(get, path = "/api/ping", tag = "Service",
-    responses((status = 200, body = Pong, description = "The service is there.")))]
-pub(crate) async fn ping() -> HttpResponse {
-    HttpResponse::Ok().json(Pong { success: true, message: "pong".into() })
-}

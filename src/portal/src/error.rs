@@ -12,7 +12,6 @@ use sakshi_store::StoreError;
 use sakshi_web::error::ApiError;
 
 use super::frame::{Frame, page, see};
-use super::visitor::Visitor;
 
 /// Why there is no page.
 #[derive(Debug)]
@@ -86,19 +85,6 @@ impl ResponseError for PortalError {
         }
         response
     }
-}
-
-/// `GET` where only forms are sent to, as by a reload: back to the start.
-pub(crate) async fn back(_: Visitor) -> HttpResponse {
-    see("/portal")
-}
-
-/// `GET /portal/…`: an address that no page has, for people who have signed in.
-///
-/// # Errors
-/// 404, always.
-pub(crate) async fn lost(_: Visitor) -> Result<HttpResponse, PortalError> {
-    Err(ApiError::Service(ServiceError::NotFound("page")).into())
 }
 
 impl From<ApiError> for PortalError {

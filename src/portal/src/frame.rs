@@ -4,12 +4,9 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderValue, LOCATION, REFERRER_POLICY};
 use askama::Template;
-use sakshi_service::service::Service;
 use sakshi_web::html;
 
 use crate::files::{SCRIPT, STYLE};
-
-use super::visitor::Visitor;
 
 /// The parts that the header leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +32,7 @@ pub(super) struct Inside {
     pub(super) app: String,
     pub(super) app_id: String,
     pub(super) form_word: String,
-    part: Part,
+    pub(super) part: Part,
 }
 
 /// What the frame around a page needs.
@@ -46,7 +43,7 @@ pub(super) struct Frame {
     pub(super) sandbox: bool,
     pub(super) inside: Option<Inside>,
     /// Whether the parts are named although it is not known who asks.
-    lost: bool,
+    pub(super) lost: bool,
 }
 
 impl Frame {
@@ -65,14 +62,6 @@ impl Frame {
         let here = self.inside.as_ref().map(|inside| inside.part);
         let way = |(part, address, words)| (address, words, here == Some(part));
         if here.is_some() || self.lost { Part::ALL.map(way).into() } else { Vec::new() }
-    }
-
-    /// Around a page of this part.
-    pub(super) fn inside(visitor: &Visitor, part: Part, service: &Service) -> Self {
-        let form_word = visitor.form_word.as_str().to_owned();
-        let inside =
-            Inside { app: visitor.caller.app.name.clone(), app_id: visitor.caller.app.app_id.as_str().to_owned(), form_word, part };
-        Self { inside: Some(inside), ..Self::outside(service.authority.sandbox) }
     }
 
     /// What every form of the page carries.

@@ -10,6 +10,7 @@ mod curl;
 pub mod docs;
 mod error;
 pub mod events;
+mod fallback;
 mod field;
 mod files;
 mod form;

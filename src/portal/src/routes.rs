@@ -4,20 +4,20 @@ use actix_web::web;
 use sakshi_web::routing::{Audience, Row, row};
 
 use super::events::{create, list, live, posters, show};
-use super::{credits, docs, error, files, sign_in, transaction, trial, webhooks};
+use super::{credits, docs, fallback, files, sign_in, transaction, trial, webhooks};
 
 /// Every route of the portal.
 pub const ROUTES: &[Row] = &[
     row("GET", "/docs", Audience::Developers, || web::to(docs::show)),
     row("GET", "/docs/", Audience::Developers, || web::to(docs::enter)),
     row("GET", "/portal", Audience::Developers, || web::to(trial::show)),
-    row("GET", "/portal/", Audience::Developers, || web::to(error::back)),
+    row("GET", "/portal/", Audience::Developers, || web::to(fallback::back)),
     row("GET", "/portal/sign-in", Audience::Developers, || web::to(sign_in::show)),
     row("POST", "/portal/sign-in", Audience::Developers, || web::to(sign_in::enter)),
     row("POST", "/portal/sign-out", Audience::Developers, || web::to(sign_in::leave)),
-    row("GET", "/portal/sign-out", Audience::Developers, || web::to(error::back)),
+    row("GET", "/portal/sign-out", Audience::Developers, || web::to(fallback::back)),
     row("POST", "/portal/trial", Audience::Developers, || web::to(trial::open)),
-    row("GET", "/portal/trial", Audience::Developers, || web::to(error::back)),
+    row("GET", "/portal/trial", Audience::Developers, || web::to(fallback::back)),
     row("GET", "/portal/transactions/{txnId}", Audience::Developers, || web::to(transaction::show)),
     row("GET", "/portal/events", Audience::Developers, || web::to(list::show)),
     row("POST", "/portal/events", Audience::Developers, || web::to(create::create)),
@@ -32,7 +32,7 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/portal/webhooks", Audience::Developers, || web::to(webhooks::show)),
     row("POST", "/portal/webhooks", Audience::Developers, || web::to(webhooks::set)),
     row("GET", "/portal/credits", Audience::Developers, || web::to(credits::show)),
-    row("GET", "/portal/{page:.*}", Audience::Developers, || web::to(error::lost)),
+    row("GET", "/portal/{page:.*}", Audience::Developers, || web::to(fallback::lost)),
     row("GET", "/assets/portal.css", Audience::Developers, || web::to(files::style)),
     row("GET", "/assets/docs.css", Audience::Developers, || web::to(files::docs)),
     row("GET", "/assets/portal.js", Audience::Developers, || web::to(files::script)),

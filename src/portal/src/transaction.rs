@@ -112,7 +112,7 @@ pub async fn show(visitor: Visitor, path: Path<String>, service: Data<Service>) 
         commands.insert(0, curl.init(&opened.terms));
     }
     let template = Page {
-        frame: Frame::inside(&visitor, Part::Trial, &service),
+        frame: visitor.frame(Part::Trial, &service),
         id,
         asked: asked.join("\u{a0}· "),
         channel: opened.terms.channel.name(),

@@ -127,7 +127,7 @@ struct Page {
 async fn shown(status: StatusCode, visitor: &Visitor, form: Form, service: &Service) -> Result<HttpResponse, PortalError> {
     let balance = service.store.balance(visitor.caller.client.clone()).await?.unwrap_or(0);
     let template = Page {
-        frame: Frame::inside(visitor, Part::Trial, service),
+        frame: visitor.frame(Part::Trial, service),
         groups: groups(&form),
         languages: languages(&form),
         form,

@@ -10,8 +10,7 @@ use actix_web::dev::Payload;
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest};
 use futures_util::future::LocalBoxFuture;
-use sakshi_service::authentication::Caller;
-use sakshi_service::authentication::KeyGate;
+use sakshi_service::authentication::{Caller, KeyGate};
 use sakshi_service::error::ServiceError;
 use sakshi_service::service::Service;
 use sakshi_store::{SessionDigest, SessionRecord};
@@ -19,6 +18,7 @@ use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
 
 use super::error::PortalError;
+use super::frame::{Frame, Inside, Part};
 use super::session::{FormWord, IDLE, SessionId};
 
 /// A session is prolonged at most this often, so that not every page writes to the store.
@@ -32,6 +32,16 @@ pub struct Visitor {
     pub(super) form_word: FormWord,
     /// Their session.
     pub(super) session: SessionDigest,
+}
+
+impl Visitor {
+    /// The frame around a page of this part.
+    pub(super) fn frame(&self, part: Part, service: &Service) -> Frame {
+        let app = &self.caller.app;
+        let form_word = self.form_word.as_str().to_owned();
+        let inside = Inside { app: app.name.clone(), app_id: app.app_id.as_str().to_owned(), form_word, part };
+        Frame { inside: Some(inside), ..Frame::outside(service.authority.sandbox) }
+    }
 }
 
 /// The same for requests that a page's script makes, which do not prolong the session.

@@ -61,7 +61,7 @@ async fn shown(status: StatusCode, visitor: &Visitor, form: &Form, done: bool, s
         Row { api_type, what, registered: registered.is_some(), url, problem }
     };
     let template = Page {
-        frame: Frame::inside(visitor, Part::Webhooks, service),
+        frame: visitor.frame(Part::Webhooks, service),
         rows: TYPES.map(row).into(),
         done,
         trouble: form.problem("apiType").map(|words| format!("apiType {words}")),

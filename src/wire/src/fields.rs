@@ -12,7 +12,7 @@ use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::{BODY_VALUES_MAX, REPORT_BYTES_MAX, REPORT_VALUES_MAX};
 use sakshi_domain::time::Timestamp;
 
-use crate::body::{Body, Field};
+use crate::describe::Describe;
 use crate::json::{Json, JsonError, JsonRefusal, ValuesLeft, read};
 use crate::spelling::{Spellings, is_spelling};
 
@@ -21,6 +21,33 @@ const NAME_CHARS_TOLD: usize = 128;
 
 /// Fields that most bodies leave out; room for their names is made at once.
 const FIELDS_LEFT_OUT: usize = 8;
+
+/// A type of a field that is read from what somebody sent.
+pub trait Field: Describe + Sized {
+    /// Reads a value that is there and not null; notes what is wrong with it.
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self>;
+
+    /// What stands for a field that was not sent.
+    fn absent(place: &mut Place<'_>) -> Option<Self> {
+        place.refuse("is required")
+    }
+
+    /// What stands for a field that is null.
+    fn null(place: &mut Place<'_>) -> Option<Self> {
+        Self::absent(place)
+    }
+
+    /// Reads it from the object that has it as a field.
+    fn take(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        fields.take(name)
+    }
+}
+
+/// A body that is read.
+pub trait Body: Sized {
+    /// Reads the fields of an object; notes what is wrong with them.
+    fn read(fields: &mut Fields<'_>) -> Option<Self>;
+}
 
 /// Which URLs a deployment accepts.
 pub trait UrlRules {

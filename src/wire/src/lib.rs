@@ -8,6 +8,7 @@
 
 mod body;
 mod consent;
+mod describe;
 mod fields;
 pub mod json;
 mod page_url;

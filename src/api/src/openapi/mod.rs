@@ -20,7 +20,7 @@ use sakshi_wire::wealth::{WealthConsentChange, WealthDataNotice, WealthHistorica
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-use crate::{credits, events, flows, ovse, pan, polls, routes, webhook_urls};
+use crate::{credits, events, flows, ovse, pan, ping, polls, webhook_urls};
 
 const DESCRIPTION: &str = "\
 Verifies identities on behalf of a client application: open a transaction, let the person consent in the identity app, and get the \
@@ -58,7 +58,7 @@ const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
         pan::verify,
         webhook_urls::register,
         webhook_urls::list,
-        routes::ping,
+        ping::ping,
         document,
     ),
     components(schemas(Refusal,

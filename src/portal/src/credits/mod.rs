@@ -84,7 +84,7 @@ pub async fn show(visitor: Visitor, request: HttpRequest, service: Data<Service>
     let balance = service.store.balance(client.clone()).await?.ok_or(ServiceError::NotFound("client"))?;
     let found = newest(number, |page| service.store.statement(client.clone(), page)).await?;
     let template = Page {
-        frame: Frame::inside(&visitor, Part::Credits, &service),
+        frame: visitor.frame(Part::Credits, &service),
         balance,
         chart: charted(&service, client, service.clock.now()).await?,
         rows: found.items.iter().map(Row::of).collect(),

@@ -35,7 +35,7 @@ struct New {
 }
 
 fn shown(status: StatusCode, visitor: &Visitor, form: Form, service: &Service) -> HttpResponse {
-    let frame = Frame::inside(visitor, Part::Events, service);
+    let frame = visitor.frame(Part::Events, service);
     page(status, &New { frame, groups: groups(&form), languages: languages(&form), form, once: once() })
 }
 

@@ -59,7 +59,7 @@ pub async fn show(visitor: Visitor, request: HttpRequest, service: Data<Service>
         }
     };
     let template = List {
-        frame: Frame::inside(&visitor, Part::Events, &service),
+        frame: visitor.frame(Part::Events, &service),
         rows: found.items.iter().map(row).collect(),
         pages: found.pages,
         commands: vec![Curl(&service.authority.public_base).events()],

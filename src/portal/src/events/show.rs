@@ -132,7 +132,7 @@ async fn shown(
     let sent = |name: &str, now: String| if form.problem(name).is_some() { form.value(name).to_owned() } else { now };
     let webhook = terms.webhook_url.as_ref().map(|url| url.as_str().to_owned());
     let template = Page {
-        frame: Frame::inside(visitor, Part::Events, service),
+        frame: visitor.frame(Part::Events, service),
         counts: Counts::of(&event, service),
         asked: asked.join("\u{a0}· "),
         until: moment(terms.expires_at),

@@ -1,0 +1,11 @@
+//! `GET /api/ping`
+
+use actix_web::HttpResponse;
+use sakshi_wire::refusal::Pong;
+
+/// Says that the service is there; asks nobody else.
+#[utoipa::path(get, path = "/api/ping", tag = "Service",
+    responses((status = 200, body = Pong, description = "The service is there.")))]
+pub(crate) async fn ping() -> HttpResponse {
+    HttpResponse::Ok().json(Pong { success: true, message: "pong".into() })
+}

@@ -1,0 +1,21 @@
+//! Addresses of the portal that have no page of their own.
+
+use actix_web::HttpResponse;
+use sakshi_service::error::ServiceError;
+
+use super::error::PortalError;
+use super::frame::see;
+use super::visitor::Visitor;
+
+/// `GET` where only forms are sent to, as by a reload: back to the start.
+pub(crate) async fn back(_: Visitor) -> HttpResponse {
+    see("/portal")
+}
+
+/// `GET /portal/…`: an address that no page has, for people who have signed in.
+///
+/// # Errors
+/// 404, always.
+pub(crate) async fn lost(_: Visitor) -> Result<HttpResponse, PortalError> {
+    Err(ServiceError::NotFound("page").into())
+}

@@ -1,0 +1,81 @@
+//! How a body and its fields are described in the OpenAPI document.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+/// A type of a field that knows its OpenAPI schema.
+pub trait Describe {
+    /// Whether a request must have it.
+    const REQUIRED: bool = true;
+
+    /// The schema; a reference to [`Describe::collect`]ed ones if it has a name.
+    fn schema() -> Value;
+
+    /// Adds the schemas that have names.
+    fn collect(_: &mut Schemas) {}
+
+    /// Adds it to the object that has it as a field. Several fields that are read together are one type.
+    fn describe(object: &mut Properties, name: &str, about: &str, is_left_out: bool) {
+        object.add(name, Self::schema(), about, !is_left_out && (object.is_written_whole || Self::REQUIRED));
+    }
+
+    /// Whether a request says the same without it.
+    fn is_absent(&self) -> bool {
+        false
+    }
+}
+
+/// The schemas that have names.
+pub type Schemas = BTreeMap<String, Value>;
+
+/// The fields of an object that is described.
+#[derive(Debug)]
+pub struct Properties {
+    is_written_whole: bool,
+    properties: Map<String, Value>,
+    required: Vec<Value>,
+}
+
+impl Properties {
+    pub(crate) fn new(is_written_whole: bool) -> Self {
+        Self { is_written_whole, properties: Map::new(), required: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, name: &str, mut schema: Value, about: &str, is_required: bool) {
+        // What may be null or a named schema is described beside the name.
+        let described = if schema["oneOf"][1]["type"] == "null" { &mut schema["oneOf"][0] } else { &mut schema };
+        described["description"] = text_of(about).into();
+        self.properties.insert(name.to_owned(), schema);
+        if is_required {
+            self.required.push(name.into());
+        }
+    }
+
+    pub(crate) fn into_schema(self, about: &str) -> Value {
+        let mut schema = json!({ "type": "object", "description": text_of(about), "properties": self.properties });
+        if !self.required.is_empty() {
+            schema["required"] = self.required.into();
+        }
+        schema
+    }
+}
+
+/// The text of a doc comment.
+fn text_of(comment: &str) -> String {
+    comment.trim().lines().map(str::trim).collect::<Vec<_>>().join("\n")
+}
+
+/// A reference to a named schema.
+pub(crate) fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+/// The schema of one of several bodies.
+pub(crate) fn one_of<const N: usize>(about: &str, bodies: [(Value, &str); N]) -> Value {
+    let described = bodies.map(|(mut schema, about)| {
+        schema["description"] = text_of(about).into();
+        schema
+    });
+    json!({ "description": text_of(about), "oneOf": described.as_slice() })
+}
