@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import sys
+import tomllib
 
 import yaml
 
@@ -122,8 +123,9 @@ def compose():
     expect(service["ports"] == ["127.0.0.1:8080:8080"], "a sandbox is reached from this machine only")
     expect(service["cap_drop"] == ["ALL"] and service["read_only"] is True, "the sandbox has more rights than it needs")
     expect(seconds(service["stop_grace_period"]) > drain, "the sandbox is killed before it has drained")
-    expect(service["build"] == file["services"]["node1"]["build"], "the sandbox is another image")
     build = file["services"]["node1"]["build"]
+    expect(service["build"] == build | {"args": {"FEATURES": "shipped,sandbox"}}, "the sandbox is more than the image with that feature")
+    expect(service["image"] != file["services"]["node1"]["image"], "the sandbox has the name of the production image")
     expect((root / "deploy/compose" / build["context"] / build["dockerfile"]).is_file(), f"there is no {build['dockerfile']}")
     expect(file["networks"]["data"]["internal"] is True, "Redis can be reached from outside")
     expect("edge" not in file["services"]["redis"]["networks"], "Redis stands at the edge")
@@ -139,10 +141,11 @@ def container():
     expect("HEALTHCHECK" in last and "STOPSIGNAL SIGTERM" in last, "no health check, or another signal than the drain's")
     toolchain = re.search(r'rust-version = "([\d.]+)"', (root / "Cargo.toml").read_text())[1]
     expect(f"=rust:{toolchain}." in text, f"the build does not use Rust {toolchain}")
+    features = re.search(r"^ARG FEATURES=(.*)$", text, re.M)[1]
+    expect("sandbox" not in features.split(","), "the production image has the sandbox")
     # Nothing that a manifest of the workspace names is kept out of the build.
     ignored = (deploy / "container/Dockerfile.dockerignore").read_text().split()
-    members = re.search(r"^members = \[(.*)\]", (root / "Cargo.toml").read_text(), re.M)[1]
-    for member in re.findall(r'"([^"]+)"', members):
+    for member in tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["members"]:
         expect(f"!{member.split('/')[0]}" in ignored, f"the build does not see {member}")
 
 
