@@ -1,11 +1,11 @@
-//! A large value on its way to an actor: it is never copied, and the sender owns it until it is taken.
+//! A large value for an actor: it is never copied, and the sender owns it until the actor takes it.
 //!
-//! A question may be asked several times, so messages hold tickets and not the value. When the sender
-//! goes away or stops waiting, a value that nobody has taken is freed: no mailbox keeps it.
+//! The same message may be sent several times, so messages hold a ticket (a weak reference) and not the value. When the
+//! sender stops waiting, a value that nobody has taken is freed, although the ticket may still be in a mailbox.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// A value that is taken once.
+/// A value that can be taken once; the sender holds it.
 #[derive(Debug)]
 pub(crate) struct TakeOnce<T>(Arc<Mutex<Option<T>>>);
 
@@ -14,13 +14,13 @@ impl<T> TakeOnce<T> {
         Self(Arc::new(Mutex::new(Some(value))))
     }
 
-    /// A permission to take the value.
+    /// A ticket for the value.
     pub(crate) fn ticket(&self) -> TakeTicket<T> {
         TakeTicket(Arc::downgrade(&self.0))
     }
 }
 
-/// A permission to take a value, as long as its sender waits.
+/// Takes the value, if its sender still waits.
 #[derive(Debug)]
 pub(crate) struct TakeTicket<T>(Weak<Mutex<Option<T>>>);
 
@@ -31,7 +31,7 @@ impl<T> Clone for TakeTicket<T> {
 }
 
 impl<T> TakeTicket<T> {
-    /// The value; `None` when it was taken before, or the sender has gone.
+    /// The value; `None` when it was taken before or the sender has stopped waiting.
     pub(crate) fn take(&self) -> Option<T> {
         self.0.upgrade()?.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_goes_away_frees_its_value() {
+    fn a_sender_that_stops_waiting_frees_its_value() {
         let inner = Arc::new(());
         let value = TakeOnce::new(Arc::clone(&inner));
         let ticket = value.ticket();

@@ -1,9 +1,9 @@
-//! The memory that webhook bodies may use: in all, and for one origin, so that a receiver that hangs on large files
-//! cannot starve the others.
+//! The memory that webhook bodies may use, in total and per origin, so that a receiver that hangs on large files cannot
+//! starve the others.
 //!
-//! Memory is reserved before a body is loaded, for the largest that can be made of what is stored of it. When the real size is
-//! known the rest is given back. Outcomes of verifications and payloads of flows have budgets of their own: no
-//! verification waits because of files.
+//! Memory is reserved before a body is loaded, for the largest body that the stored bytes can become. When the real size is
+//! known the rest is released. Outcomes of verifications and payloads of flows have separate budgets, so no verification waits
+//! because of files.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -15,7 +15,8 @@ use actix::{Message, Recipient};
 use sakshi_domain::delivery::{QueuedDelivery, Subject};
 use sakshi_domain::limits::{CALLBACK_BYTES_MAX, REPORT_BYTES_MAX};
 
-/// Bytes that a body may have beyond the outcome in it: the JSON around it, the reference of the client, and a message twice.
+/// Bytes that a body may have beyond its stored outcome: the JSON around it, the client's reference, and the message, which
+/// stands in it twice.
 pub(super) const ENVELOPE_BYTES: usize = 4 * 1_024;
 
 /// What a body is about.
@@ -37,7 +38,7 @@ impl BodyKind {
         }
     }
 
-    /// Bytes of the largest body: none is larger than the request that it is made of.
+    /// Bytes of the largest body: no body is larger than the largest request whose content it passes on.
     const fn largest(self) -> usize {
         match self {
             Self::Outcome => CALLBACK_BYTES_MAX,
@@ -46,7 +47,7 @@ impl BodyKind {
     }
 }
 
-/// What a delivery needs before its body is loaded.
+/// The memory to reserve for a delivery before its body is loaded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Need {
     pub(super) kind: BodyKind,
@@ -56,12 +57,12 @@ pub(super) struct Need {
 impl Need {
     pub(super) const fn of(delivery: &QueuedDelivery) -> Self {
         let kind = BodyKind::of(delivery.subject);
-        let most = delivery.stored_bytes.saturating_add(ENVELOPE_BYTES);
-        Self { kind, bytes: if most < kind.largest() { most } else { kind.largest() } }
+        let estimate = delivery.stored_bytes.saturating_add(ENVELOPE_BYTES);
+        Self { kind, bytes: if estimate < kind.largest() { estimate } else { kind.largest() } }
     }
 }
 
-/// Bytes that the bodies of one kind may use. One body of the largest size always fits, whatever is set.
+/// Bytes that the bodies of one kind may use. Smaller bounds than one body of the largest size are raised to it.
 #[derive(Clone, Copy, Debug)]
 pub struct ByteBounds {
     /// To all receivers together.
@@ -71,9 +72,9 @@ pub struct ByteBounds {
 }
 
 impl ByteBounds {
-    /// For outcomes of verifications: 128 MiB in all, 16 MiB to one origin.
+    /// For outcomes of verifications: 128 MiB in total, 16 MiB to one origin.
     pub const OUTCOMES: Self = Self { in_all: 128 * 1_024 * 1_024, per_host: 16 * 1_024 * 1_024 };
-    /// For payloads of flows: 384 MiB in all, 24 MiB to one origin, which is one file of the largest
+    /// For payloads of flows: 384 MiB in total, 24 MiB to one origin, which is one file of the largest
     /// size or many small ones. It takes sixteen origins that hang to delay another one.
     pub const FLOWS: Self = Self { in_all: 384 * 1_024 * 1_024, per_host: 24 * 1_024 * 1_024 };
 }
@@ -81,10 +82,10 @@ impl ByteBounds {
 /// Whose budget is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exceeded {
-    /// That of the origin.
-    OfOrigin,
-    /// That of all origins together.
-    OfAll,
+    /// The origin's.
+    Origin,
+    /// The one that all origins share.
+    Total,
 }
 
 /// The budget of one kind.
@@ -105,14 +106,15 @@ impl KindBudget {
     fn check(&self, origin: &str, bytes: usize) -> Result<(), Exceeded> {
         let of_origin = self.by_origin.get(origin).copied().unwrap_or(0);
         if of_origin.saturating_add(bytes) > self.bounds.per_host {
-            Err(Exceeded::OfOrigin)
+            Err(Exceeded::Origin)
         } else if self.reserved.saturating_add(bytes) > self.bounds.in_all {
-            Err(Exceeded::OfAll)
+            Err(Exceeded::Total)
         } else {
             Ok(())
         }
     }
 
+    /// Replaces `from` reserved bytes by `to`.
     fn change(&mut self, origin: &Rc<str>, from: usize, to: usize) {
         self.reserved = self.reserved.saturating_sub(from).saturating_add(to);
         let of_origin = self.by_origin.entry(Rc::clone(origin)).or_default();
@@ -130,9 +132,9 @@ pub(super) struct Budget {
     kinds: RefCell<[KindBudget; 2]>,
     /// Bytes reserved for all kinds, for metrics.
     reserved: Arc<AtomicUsize>,
-    /// Some was given back since all blocked origins were last checked.
+    /// Memory was released since all blocked origins were last checked.
     freed: Cell<bool>,
-    /// The dispatcher is to be notified when some is given back.
+    /// The dispatcher wants to be notified when memory is released.
     notify: Cell<bool>,
 }
 
@@ -153,17 +155,17 @@ impl Budget {
         Ok(Reservation { budget: Rc::clone(self), kind, origin: Rc::clone(origin), bytes, notify: notify.clone() })
     }
 
-    /// Whether memory was given back since all blocked origins were last checked.
+    /// Whether memory was released since all blocked origins were last checked.
     pub(super) fn was_freed(&self) -> bool {
         self.freed.get()
     }
 
-    /// All blocked origins have been checked.
+    /// Notes that all blocked origins have been checked.
     pub(super) fn all_checked(&self) {
         self.freed.set(false);
     }
 
-    /// Whether to notify the dispatcher when memory is given back.
+    /// Sets whether the dispatcher is notified, once, when memory is released.
     pub(super) fn set_notify(&self, notify: bool) {
         self.notify.set(notify);
     }
@@ -186,7 +188,7 @@ pub(super) struct Reservation {
 }
 
 impl Reservation {
-    /// The body is loaded and uses so many bytes.
+    /// Sets the reservation to the real size of the body once it is loaded.
     pub(super) fn resize(&mut self, bytes: usize) {
         self.budget.change(self.kind, &self.origin, self.bytes, bytes);
         self.bytes = bytes;
@@ -203,7 +205,7 @@ impl Drop for Reservation {
     }
 }
 
-/// Bodies take less memory than before, and a queue waits for that.
+/// Memory was released while an origin waits for it.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
 pub(super) struct BytesFreed;
@@ -228,21 +230,21 @@ mod tests {
         }
     }
 
-    struct Scene {
+    struct Fixture {
         budget: Rc<Budget>,
         reserved: Arc<AtomicUsize>,
         notify: Recipient<BytesFreed>,
         notices: Rc<Cell<usize>>,
     }
 
-    impl Scene {
+    impl Fixture {
         fn new(in_all: usize, per_host: usize) -> Self {
             let (bounds, reserved, notices) = (ByteBounds { in_all, per_host }, Arc::default(), Rc::default());
             let budget = Rc::new(Budget::new(bounds, bounds, Arc::clone(&reserved)));
             Self { budget, reserved, notify: Counter(Rc::clone(&notices)).start().recipient(), notices }
         }
 
-        /// Memory for the largest body.
+        /// Reserves memory for the largest body.
         fn reserve(&self, kind: BodyKind, origin: &str) -> Result<Reservation, Exceeded> {
             self.budget.reserve(Need { kind, bytes: kind.largest() }, &origin.into(), &self.notify)
         }
@@ -253,57 +255,57 @@ mod tests {
     }
 
     #[actix::test]
-    async fn no_origin_and_not_all_together_take_more_than_their_bound() {
-        let scene = Scene::new(64 * MIB, 32 * MIB);
+    async fn neither_one_origin_nor_all_together_exceed_their_bound() {
+        let fixture = Fixture::new(64 * MIB, 32 * MIB);
         let mut held = Vec::new();
         for origin in ["a", "a", "b", "b"] {
-            held.push(scene.reserve(BodyKind::Flow, origin).unwrap());
+            held.push(fixture.reserve(BodyKind::Flow, origin).unwrap());
         }
-        assert_eq!(scene.reserved(), 64 * MIB);
-        assert_eq!(scene.reserve(BodyKind::Flow, "a").unwrap_err(), Exceeded::OfOrigin);
-        assert_eq!(scene.reserve(BodyKind::Flow, "c").unwrap_err(), Exceeded::OfAll);
+        assert_eq!(fixture.reserved(), 64 * MIB);
+        assert_eq!(fixture.reserve(BodyKind::Flow, "a").unwrap_err(), Exceeded::Origin);
+        assert_eq!(fixture.reserve(BodyKind::Flow, "c").unwrap_err(), Exceeded::Total);
         held[0].resize(15 * MIB);
-        assert_eq!(scene.reserve(BodyKind::Flow, "a").unwrap_err(), Exceeded::OfOrigin, "one byte less does not fit the largest");
+        assert_eq!(fixture.reserve(BodyKind::Flow, "a").unwrap_err(), Exceeded::Origin, "one MiB is too little for the largest body");
         held.pop();
-        held.push(scene.reserve(BodyKind::Flow, "c").unwrap());
+        held.push(fixture.reserve(BodyKind::Flow, "c").unwrap());
         held.clear();
-        assert_eq!(scene.reserved(), 0);
+        assert_eq!(fixture.reserved(), 0);
     }
 
     #[actix::test]
-    async fn a_small_body_gives_back_what_it_does_not_need_at_once() {
-        let scene = Scene::new(ByteBounds::FLOWS.in_all, ByteBounds::FLOWS.per_host);
+    async fn a_small_body_releases_at_once_what_it_does_not_need() {
+        let fixture = Fixture::new(ByteBounds::FLOWS.in_all, ByteBounds::FLOWS.per_host);
         let mut held = Vec::new();
         for _ in 0..64 {
-            let mut reservation = scene.reserve(BodyKind::Flow, "a").unwrap();
+            let mut reservation = fixture.reserve(BodyKind::Flow, "a").unwrap();
             reservation.resize(100_000);
             held.push(reservation);
         }
-        assert_eq!(scene.reserved(), 6_400_000);
-        scene.reserve(BodyKind::Flow, "a").unwrap().resize(10_000_000);
+        assert_eq!(fixture.reserved(), 6_400_000);
+        fixture.reserve(BodyKind::Flow, "a").unwrap().resize(10_000_000);
     }
 
     #[actix::test]
     async fn files_take_no_memory_from_verifications_and_one_body_always_fits() {
-        let scene = Scene::new(0, 0);
-        let _file = scene.reserve(BodyKind::Flow, "a").unwrap();
-        assert_eq!(scene.reserve(BodyKind::Flow, "b").unwrap_err(), Exceeded::OfAll);
-        let _outcome = scene.reserve(BodyKind::Outcome, "a").unwrap();
-        assert_eq!(scene.reserved(), REPORT_BYTES_MAX + CALLBACK_BYTES_MAX);
+        let fixture = Fixture::new(0, 0);
+        let _file = fixture.reserve(BodyKind::Flow, "a").unwrap();
+        assert_eq!(fixture.reserve(BodyKind::Flow, "b").unwrap_err(), Exceeded::Total);
+        let _outcome = fixture.reserve(BodyKind::Outcome, "a").unwrap();
+        assert_eq!(fixture.reserved(), REPORT_BYTES_MAX + CALLBACK_BYTES_MAX);
     }
 
     #[actix::test]
-    async fn whoever_waits_is_notified_once_and_nobody_is_who_does_not_wait() {
-        let scene = Scene::new(64 * MIB, 64 * MIB);
-        let mut held: Vec<_> = (0..4).map(|_| scene.reserve(BodyKind::Flow, "a").unwrap()).collect();
+    async fn a_waiting_dispatcher_is_notified_once_and_one_that_does_not_wait_never() {
+        let fixture = Fixture::new(64 * MIB, 64 * MIB);
+        let mut held: Vec<_> = (0..4).map(|_| fixture.reserve(BodyKind::Flow, "a").unwrap()).collect();
         held.pop();
-        scene.budget.set_notify(true);
+        fixture.budget.set_notify(true);
         held.clear();
-        while scene.notices.get() == 0 {
+        while fixture.notices.get() == 0 {
             tokio::task::yield_now().await;
         }
-        assert!(scene.budget.was_freed());
+        assert!(fixture.budget.was_freed());
         tokio::task::yield_now().await;
-        assert_eq!(scene.notices.get(), 1);
+        assert_eq!(fixture.notices.get(), 1);
     }
 }

@@ -1,12 +1,10 @@
-//! The webhook dispatcher: takes due deliveries from the outbox and sees to it that each is
-//! attempted once, ever.
+//! The webhook dispatcher: takes due deliveries from the outbox and attempts each at most once.
 //!
-//! Each origin (scheme, host, port) has a queue, so that a receiver that is slow or dead delays nobody
-//! else. A queue has a bound on attempts in flight, all queues together have another, and queues take
-//! turns. The queues hold a bounded number of positions in the outbox, which is what counts. They are
-//! read from it when a queue runs empty, when the dispatcher restarts and every few seconds in case a
-//! notice was lost. A queue whose next body finds no room in memory waits outside the turn, and takes
-//! neither a place in flight nor a claim meanwhile.
+//! Each origin (scheme, host, port) has a queue, so that a slow or dead receiver delays nobody else. The number of attempts in
+//! flight is bounded per queue and in total, and the queues take turns. The outbox holds every due delivery; the queues are
+//! bounded copies of parts of it. It is read when a queue has room for more, when the dispatcher starts or restarts, and every
+//! few seconds in case a [`DeliveryQueued`] was lost. A queue whose next body does not fit into the memory budget is skipped
+//! until it fits; until then its delivery is not claimed and takes no place among the attempts in flight.
 
 mod attempt;
 mod budget;
@@ -29,9 +27,9 @@ pub use self::budget::ByteBounds;
 use self::budget::{BodyKind, Budget, BytesFreed, Exceeded, Reservation};
 use self::origin_queue::{BATCH, OriginQueue, Source};
 
-/// Pause between two scans of the outbox for deliveries whose notice was lost.
+/// Pause between two scans of the outbox for deliveries whose [`DeliveryQueued`] was lost.
 const RESCAN: Duration = Duration::from_secs(2);
-/// Pause before a scan may find a delivery again whose attempt could not begin.
+/// Pause after an attempt that could not begin, before a scan may queue its delivery again.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// How many attempts may be in flight, and how much memory their bodies may use.
@@ -51,36 +49,40 @@ pub struct DispatchBounds {
 #[derive(Clone, Debug)]
 pub(crate) struct InFlight {
     pub(crate) attempts: Arc<Gate>,
-    /// Bytes of their bodies.
+    /// Bytes reserved for webhook bodies.
     pub(crate) body_bytes: Arc<AtomicUsize>,
 }
 
-/// Hands deliveries to attempts, fairly.
+/// Begins the attempts, one per origin and turn.
 #[derive(Debug)]
 pub(crate) struct WebhookDispatcher {
     attempter: Rc<Attempter>,
     bounds: DispatchBounds,
     queues: HashMap<Rc<str>, OriginQueue>,
-    /// Origins with something to send and a place in flight, in turn.
+    /// Origins that have something to send and may begin an attempt, in the order of their turns.
     ready: VecDeque<Rc<str>>,
-    /// Origins whose turn has come and whose next body finds no room in memory, by its kind; longest first.
+    /// By the kind of their next body, the origins whose turn has come and whose body does not fit into the memory budget;
+    /// the one that has waited longest is first.
     blocked: [VecDeque<Rc<str>>; 2],
-    /// By kind, whether one of these waits for memory shared by all origins; a smaller body does not overtake it then.
-    full: [bool; 2],
+    /// By kind, whether a blocked origin waits for the memory that all origins share. Then no other body, however small,
+    /// overtakes it.
+    exhausted: [bool; 2],
     budget: Rc<Budget>,
-    /// Every delivery that is in a queue or in flight.
+    /// Deliveries that are queued, in flight or in their retry pause, and so are not queued again.
     known: HashSet<DeliveryId>,
-    /// Where the next scan of the outbox begins.
-    scanned: Option<DeliveryId>,
+    /// The next scan begins after this delivery; `None` for the start of the outbox.
+    scan_after: Option<DeliveryId>,
     scanning: bool,
+    /// A scan has reached the end of the outbox since the last start or restart.
     caught_up: bool,
-    /// Tells attempts begun before a restart from those begun since.
+    /// The number of restarts; reports of attempts and refills that began before the last one are ignored.
     generation: u64,
+    /// The process is about to end; no further attempt begins.
     paused: bool,
 }
 
 impl WebhookDispatcher {
-    /// A dispatcher over a store. The counts in `in_flight` go on across restarts.
+    /// A dispatcher for the outbox of a store. The counts in `in_flight` go on across restarts.
     #[must_use]
     pub(crate) fn new(
         store: Arc<dyn Store>,
@@ -96,10 +98,10 @@ impl WebhookDispatcher {
             queues: HashMap::new(),
             ready: VecDeque::new(),
             blocked: Default::default(),
-            full: [false; 2],
+            exhausted: [false; 2],
             budget: Rc::new(Budget::new(bounds.outcome_bytes, bounds.flow_bytes, body_bytes)),
             known: HashSet::new(),
-            scanned: None,
+            scan_after: None,
             scanning: false,
             caught_up: false,
             generation: 0,
@@ -107,34 +109,33 @@ impl WebhookDispatcher {
         }
     }
 
-    /// Reads the next part of the outbox; begins anew after the last.
+    /// Reads the next batch of the outbox; after the last one it starts over.
     fn scan(&mut self, ctx: &mut Context<Self>) {
         if self.scanning || self.paused {
             return;
         }
         self.scanning = true;
-        let due = self.attempter.store.due_deliveries(self.scanned, None, BATCH);
-        ctx.spawn(due.into_actor(self).map(|due, dispatcher, ctx| dispatcher.scanned(due, ctx)));
+        let due = self.attempter.store.due_deliveries(self.scan_after, None, BATCH);
+        ctx.spawn(due.into_actor(self).map(|due, dispatcher, ctx| dispatcher.enqueue_scanned(due, ctx)));
     }
 
-    fn scanned(&mut self, due: Result<Vec<QueuedDelivery>, StoreError>, ctx: &mut Context<Self>) {
+    fn enqueue_scanned(&mut self, due: Result<Vec<QueuedDelivery>, StoreError>, ctx: &mut Context<Self>) {
         self.scanning = false;
         let Ok(due) = due else { return };
-        let full = due.len() == BATCH;
-        self.scanned = if full { due.last().map(|delivery| delivery.id) } else { None };
-        due.into_iter().for_each(|delivery| self.enqueue(delivery, Source::Notice));
-        let behind: Vec<Rc<str>> = self.queues.keys().map(Rc::clone).collect();
-        behind.iter().for_each(|origin| self.read_on(origin, ctx));
+        let full_batch = due.len() == BATCH;
+        self.scan_after = if full_batch { due.last().map(|delivery| delivery.id) } else { None };
+        due.into_iter().for_each(|delivery| self.enqueue(delivery, Source::NoticeOrScan));
+        let origins: Vec<Rc<str>> = self.queues.keys().map(Rc::clone).collect();
+        origins.iter().for_each(|origin| self.refill(origin, ctx));
         self.dispatch(ctx);
-        if full && !self.caught_up {
-            // What an earlier process left is read to the end, a batch at a time; later scans only look for what was
-            // missed, a batch each.
+        if full_batch && !self.caught_up {
+            // After a start the whole outbox is read without a long pause. Later scans read one batch per `RESCAN`.
             ctx.run_later(Duration::from_millis(1), Self::scan);
         }
-        self.caught_up |= !full;
+        self.caught_up |= !full_batch;
     }
 
-    /// Puts a delivery into its queue, unless it is known already or the queue leaves it in the outbox.
+    /// Puts a delivery into its queue, unless it is known already, or the queue has to leave it to a refill.
     fn enqueue(&mut self, delivery: QueuedDelivery, source: Source) {
         if self.known.contains(&delivery.id) {
             return;
@@ -148,7 +149,7 @@ impl WebhookDispatcher {
         self.make_ready(&origin);
     }
 
-    /// Gives a queue a turn when it has something to send and a place in flight.
+    /// Gives an origin a turn if it has something to send and may begin an attempt.
     fn make_ready(&mut self, origin: &Rc<str>) {
         if let Some(queue) = self.queues.get_mut(origin)
             && queue.become_ready(self.bounds.in_flight_per_host)
@@ -157,7 +158,7 @@ impl WebhookDispatcher {
         }
     }
 
-    /// Begins attempts while there are places in flight and memory, one per queue and turn.
+    /// Begins attempts while the bounds and the memory budget allow it, one per origin and turn.
     fn dispatch(&mut self, ctx: &mut Context<Self>) {
         while !self.paused && (self.budget.was_freed() || !self.ready.is_empty()) {
             let Some(permit) = self.attempter.attempts.enter() else { break };
@@ -171,19 +172,19 @@ impl WebhookDispatcher {
         self.budget.set_notify(self.blocked.iter().any(|blocked| !blocked.is_empty()));
     }
 
-    /// The origin that has waited longest for memory that is free now.
+    /// The blocked origin that has waited longest among those whose next body fits now.
     fn next_unblocked(&mut self, ctx: &Context<Self>) -> Option<(Rc<str>, Reservation)> {
         let notify = ctx.address().recipient();
         for kind in BodyKind::ALL {
             let blocked = &mut self.blocked[kind as usize];
-            self.full[kind as usize] = false;
+            self.exhausted[kind as usize] = false;
             for index in 0..blocked.len() {
-                let Some(next) = self.queues.get(&blocked[index]).and_then(OriginQueue::next) else { continue };
-                match self.budget.reserve(next, &blocked[index], &notify) {
+                let Some(need) = self.queues.get(&blocked[index]).and_then(OriginQueue::next_need) else { continue };
+                match self.budget.reserve(need, &blocked[index], &notify) {
                     Ok(memory) => return Some((blocked.remove(index)?, memory)),
-                    Err(Exceeded::OfOrigin) => {}
-                    Err(Exceeded::OfAll) => {
-                        self.full[kind as usize] = true;
+                    Err(Exceeded::Origin) => {}
+                    Err(Exceeded::Total) => {
+                        self.exhausted[kind as usize] = true;
                         break;
                     }
                 }
@@ -192,17 +193,17 @@ impl WebhookDispatcher {
         None
     }
 
-    /// The next origin in turn whose body finds memory; those before it become blocked.
+    /// The next origin in turn whose body fits into the memory budget; those before it become blocked.
     fn next_ready(&mut self, ctx: &Context<Self>) -> Option<(Rc<str>, Reservation)> {
         let notify = ctx.address().recipient();
         while let Some(origin) = self.ready.pop_front() {
-            let Some(next) = self.queues.get(&origin).and_then(OriginQueue::next) else { continue };
-            let kind = next.kind as usize;
-            let memory = if self.full[kind] { Err(Exceeded::OfAll) } else { self.budget.reserve(next, &origin, &notify) };
+            let Some(need) = self.queues.get(&origin).and_then(OriginQueue::next_need) else { continue };
+            let kind = need.kind as usize;
+            let memory = if self.exhausted[kind] { Err(Exceeded::Total) } else { self.budget.reserve(need, &origin, &notify) };
             match memory {
                 Ok(memory) => return Some((origin, memory)),
                 Err(exceeded) => {
-                    self.full[kind] |= exceeded == Exceeded::OfAll;
+                    self.exhausted[kind] |= exceeded == Exceeded::Total;
                     self.blocked[kind].push_back(origin);
                 }
             }
@@ -235,14 +236,14 @@ impl Actor for WebhookDispatcher {
 }
 
 impl Supervised for WebhookDispatcher {
-    /// Forgets what it held; attempts in flight run on and settle themselves.
+    /// Forgets its queues. Attempts in flight go on and record their outcomes themselves.
     fn restarting(&mut self, _: &mut Self::Context) {
         self.queues.clear();
         self.ready.clear();
         self.blocked = Default::default();
-        self.full = [false; 2];
+        self.exhausted = [false; 2];
         self.known.clear();
-        self.scanned = None;
+        self.scan_after = None;
         self.scanning = false;
         self.caught_up = false;
         self.generation += 1;
@@ -258,12 +259,12 @@ impl Handler<DeliveryQueued> for WebhookDispatcher {
     type Result = ();
 
     fn handle(&mut self, DeliveryQueued(delivery): DeliveryQueued, ctx: &mut Self::Context) {
-        self.enqueue(delivery, Source::Notice);
+        self.enqueue(delivery, Source::NoticeOrScan);
         self.dispatch(ctx);
     }
 }
 
-/// Reports the end of an attempt when it is dropped, so that one that panics frees its place too.
+/// Reports the end of an attempt on drop, so that an attempt that panics is reported too.
 struct ReportAtEnd {
     dispatcher: Addr<WebhookDispatcher>,
     ended: Option<AttemptEnded>,
@@ -278,14 +279,14 @@ impl Drop for ReportAtEnd {
     }
 }
 
-/// An attempt has ended, one way or another.
+/// An attempt has ended: it was made, it could not begin, or it panicked.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "()")]
 struct AttemptEnded {
     origin: Box<str>,
     id: DeliveryId,
     generation: u64,
-    /// The attempt could not begin; the delivery waits in the outbox for a scan.
+    /// The attempt could not begin; a scan will find the delivery again.
     retry: bool,
 }
 
@@ -308,7 +309,7 @@ impl Handler<AttemptEnded> for WebhookDispatcher {
                     self.queues.remove(&origin);
                 }
             }
-            self.read_on(&origin, ctx);
+            self.refill(&origin, ctx);
             self.make_ready(&origin);
         }
         self.dispatch(ctx);
@@ -316,31 +317,31 @@ impl Handler<AttemptEnded> for WebhookDispatcher {
 }
 
 impl WebhookDispatcher {
-    /// Reads more of the outbox for a queue that is behind and has places.
-    fn read_on(&mut self, origin: &Rc<str>, ctx: &mut Context<Self>) {
-        let Some(after) = self.queues.get_mut(origin).and_then(OriginQueue::read_on) else { return };
+    /// Reads more of the outbox for a queue that is behind and has room.
+    fn refill(&mut self, origin: &Rc<str>, ctx: &mut Context<Self>) {
+        let Some(after) = self.queues.get_mut(origin).and_then(OriginQueue::start_reading) else { return };
         let due = self.attempter.store.due_deliveries(after, Some(origin.to_string()), BATCH);
-        let (of, generation) = (Rc::clone(origin), self.generation);
+        let (origin, generation) = (Rc::clone(origin), self.generation);
         ctx.spawn(due.into_actor(self).map(move |due, dispatcher, ctx| {
             if dispatcher.generation == generation {
-                dispatcher.refilled(&of, due, ctx);
+                dispatcher.enqueue_refill(&origin, due, ctx);
             }
         }));
     }
 
-    fn refilled(&mut self, origin: &Rc<str>, due: Result<Vec<QueuedDelivery>, StoreError>, ctx: &mut Context<Self>) {
+    fn enqueue_refill(&mut self, origin: &Rc<str>, due: Result<Vec<QueuedDelivery>, StoreError>, ctx: &mut Context<Self>) {
         // A store that fails is asked again after the next attempt, or with the next scan.
         let more = due.as_ref().map_or(true, |due| due.len() == BATCH);
         let (failed, until) = (due.is_err(), due.as_ref().ok().and_then(|due| due.last()).map(|last| last.id));
         due.unwrap_or_default().into_iter().for_each(|delivery| self.enqueue(delivery, Source::Refill));
         if let Some(queue) = self.queues.get_mut(origin) {
-            queue.read(until, more);
+            queue.finish_reading(until, more);
             if queue.is_idle() {
                 self.queues.remove(origin);
             }
         }
         if !failed {
-            self.read_on(origin, ctx);
+            self.refill(origin, ctx);
         }
         self.dispatch(ctx);
     }
@@ -354,7 +355,7 @@ impl Handler<BytesFreed> for WebhookDispatcher {
     }
 }
 
-/// Begin no further attempt: the process is about to end.
+/// Tells the dispatcher to begin no further attempt: the process is about to end.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct Pause;

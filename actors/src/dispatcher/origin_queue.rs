@@ -15,7 +15,7 @@ pub(super) const BATCH: usize = 500;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// It was just queued, or a scan of the whole outbox found it.
-    Notice,
+    NoticeOrScan,
     /// The outbox was read for this origin.
     Refill,
 }
@@ -42,7 +42,7 @@ impl OriginQueue {
     pub(super) fn push(&mut self, delivery: QueuedDelivery, source: Source) -> bool {
         let id = delivery.id;
         let beyond = self.known.is_none_or(|known| id > known);
-        if self.queued.len() >= QUEUED_MAX || (self.behind && beyond && source == Source::Notice) {
+        if self.queued.len() >= QUEUED_MAX || (self.behind && beyond && source == Source::NoticeOrScan) {
             self.behind = true;
             self.missed = Some(self.missed.map_or(id, |missed| missed.min(id)));
             return false;
@@ -61,8 +61,8 @@ impl OriginQueue {
         ready
     }
 
-    /// What the next delivery needs.
-    pub(super) fn next(&self) -> Option<Need> {
+    /// The memory that the next delivery needs.
+    pub(super) fn next_need(&self) -> Option<Need> {
         self.queued.front().map(Need::of)
     }
 
@@ -80,7 +80,7 @@ impl OriginQueue {
     }
 
     /// Where to go on reading the outbox, if the queue has places for what is read; it is being read then.
-    pub(super) fn read_on(&mut self) -> Option<Option<DeliveryId>> {
+    pub(super) fn start_reading(&mut self) -> Option<Option<DeliveryId>> {
         let wanted = self.behind && !self.reading && self.queued.len() + BATCH <= QUEUED_MAX;
         wanted.then(|| {
             self.reading = true;
@@ -92,7 +92,7 @@ impl OriginQueue {
     }
 
     /// The outbox has been read up to `until`; `more` when it did not end there.
-    pub(super) fn read(&mut self, until: Option<DeliveryId>, more: bool) {
+    pub(super) fn finish_reading(&mut self, until: Option<DeliveryId>, more: bool) {
         self.reading = false;
         self.known = self.known.max(until);
         self.behind = more || self.missed.is_some();
@@ -125,57 +125,57 @@ mod tests {
     fn what_a_full_queue_could_not_take_is_read_in_order_and_nothing_overtakes_it() {
         let mut queue = OriginQueue::default();
         for id in 1..=1_500 {
-            assert_eq!(queue.push(delivery(id), Source::Notice), id <= 1_000);
+            assert_eq!(queue.push(delivery(id), Source::NoticeOrScan), id <= 1_000);
         }
-        assert_eq!((begun(&mut queue, 499).len(), queue.read_on()), (499, None), "there is no room for what would be read");
+        assert_eq!((begun(&mut queue, 499).len(), queue.start_reading()), (499, None), "there is no room for what would be read");
         assert_eq!(begun(&mut queue, 1), [500]);
-        assert!(!queue.push(delivery(1_501), Source::Notice), "it would overtake five hundred");
-        assert_eq!(queue.read_on(), Some(Some(DeliveryId(1_000))));
-        assert_eq!(queue.read_on(), None, "it is being read");
+        assert!(!queue.push(delivery(1_501), Source::NoticeOrScan), "it would overtake five hundred");
+        assert_eq!(queue.start_reading(), Some(Some(DeliveryId(1_000))));
+        assert_eq!(queue.start_reading(), None, "it is being read");
         assert!((1_001..=1_500).all(|id| queue.push(delivery(id), Source::Refill)));
-        queue.read(Some(DeliveryId(1_500)), true);
+        queue.finish_reading(Some(DeliveryId(1_500)), true);
         assert_eq!(begun(&mut queue, 1_000), (501..=1_500).collect::<Vec<_>>());
-        assert_eq!(queue.read_on(), Some(Some(DeliveryId(1_500))));
+        assert_eq!(queue.start_reading(), Some(Some(DeliveryId(1_500))));
         assert!(queue.push(delivery(1_501), Source::Refill));
-        queue.read(Some(DeliveryId(1_501)), false);
-        assert!(queue.push(delivery(1_502), Source::Notice), "it has read to the end");
+        queue.finish_reading(Some(DeliveryId(1_501)), false);
+        assert!(queue.push(delivery(1_502), Source::NoticeOrScan), "it has read to the end");
     }
 
     #[test]
     fn one_that_was_overtaken_by_the_last_that_found_room_is_read_as_well() {
         let mut queue = OriginQueue::default();
         for id in (1..=999).chain([1_001, 1_000, 1_002]) {
-            queue.push(delivery(id), Source::Notice);
+            queue.push(delivery(id), Source::NoticeOrScan);
         }
         begun(&mut queue, 1_000);
-        assert_eq!(queue.read_on(), Some(Some(DeliveryId(999))));
+        assert_eq!(queue.start_reading(), Some(Some(DeliveryId(999))));
     }
 
     #[test]
     fn a_notice_that_comes_while_the_outbox_is_read_has_it_read_once_more() {
         let mut queue = OriginQueue::default();
         for id in 1..=1_001 {
-            queue.push(delivery(id), Source::Notice);
+            queue.push(delivery(id), Source::NoticeOrScan);
         }
         begun(&mut queue, 1_000);
-        assert!(queue.read_on().is_some());
-        assert!(!queue.push(delivery(1_002), Source::Notice));
+        assert!(queue.start_reading().is_some());
+        assert!(!queue.push(delivery(1_002), Source::NoticeOrScan));
         assert!(queue.push(delivery(1_001), Source::Refill));
-        queue.read(Some(DeliveryId(1_001)), false);
-        assert_eq!(queue.read_on(), Some(Some(DeliveryId(1_001))));
+        queue.finish_reading(Some(DeliveryId(1_001)), false);
+        assert_eq!(queue.start_reading(), Some(Some(DeliveryId(1_001))));
         assert!(queue.push(delivery(1_002), Source::Refill));
-        queue.read(Some(DeliveryId(1_002)), false);
-        assert_eq!((queue.read_on(), begun(&mut queue, 9)), (None, vec![1_001, 1_002]));
+        queue.finish_reading(Some(DeliveryId(1_002)), false);
+        assert_eq!((queue.start_reading(), begun(&mut queue, 9)), (None, vec![1_001, 1_002]));
     }
 
     #[test]
     fn one_whose_notice_was_lost_is_taken_though_later_ones_wait_in_the_outbox() {
         let mut queue = OriginQueue::default();
         for id in (1..=1_002).filter(|id| *id != 500) {
-            queue.push(delivery(id), Source::Notice);
+            queue.push(delivery(id), Source::NoticeOrScan);
         }
         begun(&mut queue, 10);
-        assert!(queue.push(delivery(500), Source::Notice));
-        assert!(!queue.push(delivery(1_003), Source::Notice));
+        assert!(queue.push(delivery(500), Source::NoticeOrScan));
+        assert!(!queue.push(delivery(1_003), Source::NoticeOrScan));
     }
 }

@@ -1,4 +1,4 @@
-//! The handle to all events of the node.
+//! The handle through which the use cases reach events.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use super::shard::event_changed;
 use crate::ask::Ask;
 use crate::router::{AskError, ShardRouter};
 
-/// Asks events on behalf of one worker.
+/// Sends questions about events to their shards, on behalf of one HTTP worker.
 #[derive(Clone, Debug)]
 pub struct Events(pub(crate) ShardRouter<EventActor>);
 
 impl Events {
-    /// A fresh id whose event will live on this worker.
+    /// A new id, whose event will be served by this worker's shard.
     #[must_use]
     pub fn new_id(&self, client: &ClientId) -> EventId {
         EventId::generate(client.partition(), self.0.new_shard_byte())
@@ -26,7 +26,7 @@ impl Events {
     /// The event as it is now, counts included; `None` when there is none.
     ///
     /// # Errors
-    /// [`AskError`] when that cannot be told now.
+    /// [`AskError`] when there is no answer; asking again is safe.
     pub async fn look(&self, id: EventId) -> Result<Option<Arc<Event>>, AskError> {
         self.0.ask(id, Ask { id, question: LookEvent }).await
     }
@@ -34,15 +34,15 @@ impl Events {
     /// Follows the event; `None` when there is none.
     ///
     /// # Errors
-    /// [`AskError`] when that cannot be told now.
+    /// [`AskError`] when there is no answer; asking again is safe.
     pub async fn watch(&self, id: EventId) -> Result<Option<EventWatch>, AskError> {
         self.0.ask(id, Ask { id, question: WatchEvent }).await
     }
 
-    /// Changes the event.
+    /// Changes the event of this app.
     ///
     /// # Errors
-    /// [`AskError`] when its fate is not known; the change may be asked for again.
+    /// [`AskError`] when there is no answer; the event may then have been changed or not, and may be changed again.
     pub async fn patch(&self, id: EventId, app: AppId, patch: EventPatch) -> Result<PatchEventOutcome, AskError> {
         let outcome = self.0.ask(id, Ask { id, question: PatchEvent { app, patch } }).await?;
         if let PatchEventOutcome::Patched(event) = &outcome {

@@ -1,4 +1,4 @@
-//! The handle to all flows of the node.
+//! The handle through which the use cases reach flows.
 
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, ClientId};
@@ -11,12 +11,12 @@ use super::shard::AskFlow;
 use crate::router::{AskError, ShardRouter};
 use crate::take_once::TakeOnce;
 
-/// Asks flows on behalf of one worker.
+/// Sends questions about flows to their shards, on behalf of one HTTP worker.
 #[derive(Clone, Debug)]
 pub struct Flows(pub(crate) ShardRouter<FlowActor>);
 
 impl Flows {
-    /// A fresh id whose flow will live on this worker.
+    /// A new id, whose flow will be served by this worker's shard.
     #[must_use]
     pub fn new_id(&self, client: &ClientId) -> FlowId {
         FlowId::generate(client.partition(), self.0.new_shard_byte())
@@ -33,20 +33,20 @@ impl Flows {
     }
 
     /// Records what an upstream reports. Reports of one flow are recorded in the order in which they
-    /// arrive. A report that still waits when this future is dropped is forgotten.
+    /// arrive. A report that still waits when this future is dropped is discarded.
     ///
     /// # Errors
-    /// [`AskError`] when its fate is not known; it may be reported again.
+    /// [`AskError`] when there is no answer; the report may then have been recorded or not, and may be sent again.
     pub async fn report(&self, report: FlowReport) -> Result<ReportFlowOutcome, AskError> {
         let id = report.flow();
         let value = TakeOnce::new(report);
         self.0.ask(id, AskFlow { id, question: ReportTicket(value.ticket()) }).await
     }
 
-    /// The flow of this app as it is now, and what was reported of it last.
+    /// The flow of this app as it is now, and the last report about it.
     ///
     /// # Errors
-    /// [`AskError`] when that cannot be told now.
+    /// [`AskError`] when there is no answer; asking again is safe.
     pub async fn look(&self, id: FlowId, app: AppId) -> Result<Option<FlowRecord>, AskError> {
         self.0.ask(id, LookFlow { id, app }).await
     }

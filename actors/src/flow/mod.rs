@@ -1,5 +1,5 @@
-//! Flows: the actor, what it can be asked, its shards, the handle to all flows of the node, and the sweeper that looks for
-//! documents that have lapsed.
+//! Flows: the actor, its messages, its shards, the handle through which the use cases reach them, and the sweeper that ends
+//! documents past their deadline.
 
 mod actor;
 mod handle;

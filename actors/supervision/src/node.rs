@@ -1,5 +1,5 @@
-//! What can be seen of the supervision tree: one node per supervised place, kept in atomics so
-//! that it can be read while its arbiter is stuck.
+//! The visible state of the supervision tree: one node for each supervised actor and each group of actors. The nodes
+//! are outside the actors, so they can be read while an arbiter (a thread that runs actors) is blocked.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,48 +8,49 @@ use serde::Serialize;
 
 use crate::restart::ExitReason;
 
-/// A place in the tree.
+/// An actor, or a group of actors, in the tree.
 #[derive(Debug)]
 pub struct Node {
     name: String,
     kind: &'static str,
-    /// Any number of actors live here; none is no failure.
+    /// It stands for any number of actors; having none is no failure.
     group: bool,
     live: AtomicI64,
     restarts: AtomicU64,
-    mailbox: AtomicI64,
+    unanswered: AtomicI64,
     last_exit: Mutex<Option<&'static str>>,
     children: Mutex<Vec<Arc<Node>>>,
 }
 
-/// A node as it is shown.
+/// A node as the operator sees it.
 #[derive(Clone, Debug, Serialize)]
 pub struct NodeView {
     /// Unique among its siblings.
     pub name: String,
-    /// What sort of actor lives there.
+    /// The kind of its actors.
     pub kind: &'static str,
     /// `running` or `down`.
     pub state: &'static str,
-    /// Live actors: 1 or 0 for a single one, the number of children for a shard.
+    /// Live actors: 1 or 0 for a single actor, any number for a group.
     pub live: i64,
-    /// Restarts after a panic since the process began.
+    /// Since the process began, the panics of its actors, also of those that were then given up, and how often the shard started
+    /// over.
     pub restarts: u64,
-    /// How the last one ended, if any has.
+    /// The last failure, if there was one: `panicked`, or `given_up` when the actor was not restarted.
     pub last_exit: Option<&'static str>,
-    /// Requests that were handed in and not answered yet.
+    /// Requests that were sent and not answered yet.
     pub mailbox: i64,
-    /// The places below it.
+    /// The nodes below it.
     pub children: Vec<NodeView>,
 }
 
 impl Node {
-    /// A place for one actor.
+    /// A node for one actor.
     pub(crate) fn new(name: impl Into<String>, kind: &'static str) -> Arc<Self> {
         Arc::new(Self::empty(name.into(), kind, false))
     }
 
-    /// A place for any number of actors.
+    /// A node for any number of actors.
     pub(crate) fn group(name: impl Into<String>, kind: &'static str) -> Arc<Self> {
         Arc::new(Self::empty(name.into(), kind, true))
     }
@@ -61,7 +62,7 @@ impl Node {
             group,
             live: AtomicI64::new(0),
             restarts: AtomicU64::new(0),
-            mailbox: AtomicI64::new(0),
+            unanswered: AtomicI64::new(0),
             last_exit: Mutex::new(None),
             children: Mutex::new(Vec::new()),
         }
@@ -75,23 +76,23 @@ impl Node {
         self.group
     }
 
-    /// Adds a place below this one.
-    pub(crate) fn adopt(&self, child: Arc<Self>) {
+    /// Adds a node below this one.
+    pub(crate) fn add_child(&self, child: Arc<Self>) {
         self.children.lock().unwrap_or_else(PoisonError::into_inner).push(child);
     }
 
-    /// An actor began to live here.
+    /// Notes that an actor of this node has started.
     pub(crate) fn started(&self) {
         self.live.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// An actor here was restarted after a panic.
-    pub(crate) fn restarted(&self) {
+    /// Notes that an actor of this node has panicked, or that this shard starts over because its actors keep failing.
+    pub(crate) fn failed(&self) {
         self.restarts.fetch_add(1, Ordering::Relaxed);
         *self.last_exit.lock().unwrap_or_else(PoisonError::into_inner) = Some("panicked");
     }
 
-    /// An actor here ended.
+    /// Notes that an actor of this node has ended.
     pub(crate) fn ended(&self, reason: ExitReason) {
         self.live.fetch_sub(1, Ordering::Relaxed);
         if reason == ExitReason::GivenUp {
@@ -108,14 +109,14 @@ impl Node {
     /// Counts a request until the guard is dropped.
     #[must_use]
     pub fn asked(self: &Arc<Self>) -> Asked {
-        self.mailbox.fetch_add(1, Ordering::Relaxed);
+        self.unanswered.fetch_add(1, Ordering::Relaxed);
         Asked(Arc::clone(self))
     }
 
-    /// Requests without an answer so far.
+    /// Requests that were sent and not answered yet.
     #[must_use]
     pub fn waiting(&self) -> i64 {
-        self.mailbox.load(Ordering::Relaxed)
+        self.unanswered.load(Ordering::Relaxed)
     }
 
     /// The node and all below it.
@@ -140,6 +141,6 @@ pub struct Asked(Arc<Node>);
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        self.0.mailbox.fetch_sub(1, Ordering::Relaxed);
+        self.0.unanswered.fetch_sub(1, Ordering::Relaxed);
     }
 }

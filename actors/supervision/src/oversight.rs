@@ -77,7 +77,7 @@ pub(crate) struct ShardChild<A: ShardActor> {
 
 impl<A: ShardActor> Overseer for ShardChild<A> {
     fn crashed(&self) -> Verdict {
-        self.oversight.node.restarted();
+        self.oversight.node.failed();
         metrics::counter!("sakshi_actor_restarts_total", "actor" => A::KIND).increment(1);
         let mut crashes = self.oversight.crashes.borrow_mut();
         if crashes.len() >= BUDGETS_KEPT {

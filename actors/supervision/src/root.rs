@@ -1,5 +1,5 @@
-//! The root of the tree: it restarts what lives directly under it, and when that does not help it
-//! asks the process to end, so that the init system starts it afresh.
+//! The root of the tree: it restarts the actors directly under it, and when that does not help it asks the process to end,
+//! so that the init system starts a new one.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,12 +13,12 @@ use tokio::sync::mpsc;
 use crate::node::{Node, NodeView};
 use crate::restart::{self, ExitReason, Overseer, RestartBudget, Verdict};
 
-/// Restarts that one actor gets within [`WINDOW`].
+/// Restarts that one actor may have within [`WINDOW`].
 pub(crate) const RESTARTS_MAX: usize = 3;
-/// The sliding window of all budgets.
+/// The sliding window within which restarts are counted.
 pub(crate) const WINDOW: Duration = Duration::from_secs(60);
 
-/// A failure that restarts did not mend; the process should drain and exit non-zero.
+/// A failure that restarts did not end; the process should drain and exit non-zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Escalation {
     /// The name of the actor that kept failing.
@@ -30,11 +30,12 @@ pub struct Escalation {
 pub struct Root {
     node: Arc<Node>,
     escalations: mpsc::UnboundedSender<Escalation>,
+    /// How often shards may start over, all together.
     shard_resets: Arc<Mutex<RestartBudget>>,
 }
 
 impl Root {
-    /// A root, and the stream of failures that it could not mend.
+    /// A root, and the channel of the failures that it escalates.
     #[must_use]
     pub fn new() -> (Self, mpsc::UnboundedReceiver<Escalation>) {
         let (escalations, receiver) = mpsc::unbounded_channel();
@@ -49,7 +50,7 @@ impl Root {
         F: FnOnce() -> A + Send + 'static,
     {
         let node = Node::new(name, kind);
-        self.adopt(Arc::clone(&node));
+        self.add_child(Arc::clone(&node));
         let root = self.clone();
         let (sender, receiver) = channel(16);
         arbiter.spawn_fn(move || {
@@ -59,20 +60,20 @@ impl Root {
         Addr::new(sender)
     }
 
-    /// The tree as it is now; readable while an arbiter hangs.
+    /// The tree as it is now; readable while an arbiter is blocked.
     #[must_use]
     pub fn view(&self) -> NodeView {
         self.node.view()
     }
 
-    pub(crate) fn adopt(&self, node: Arc<Node>) {
-        self.node.adopt(node);
+    pub(crate) fn add_child(&self, node: Arc<Node>) {
+        self.node.add_child(node);
     }
 
     /// Reports that an actor keeps failing.
     pub(crate) fn escalate(&self, actor: &str) {
         tracing::error!(actor.name = actor, "supervision gave up; the process must end");
-        // Nobody receives this only when the process is already ending.
+        // Sending fails only when the receiver is gone: the process is already ending.
         let _ = self.escalations.send(Escalation { actor: actor.to_owned() });
     }
 
@@ -82,7 +83,7 @@ impl Root {
     }
 }
 
-/// Oversees one actor directly under the root: a single one or a shard.
+/// The overseer of one actor directly under the root; a shard is such an actor, too.
 #[derive(Debug)]
 pub(crate) struct RootChild {
     root: Root,
@@ -100,7 +101,7 @@ impl RootChild {
 
 impl Overseer for RootChild {
     fn crashed(&self) -> Verdict {
-        self.node.restarted();
+        self.node.failed();
         metrics::counter!("sakshi_actor_restarts_total", "actor" => self.label).increment(1);
         let verdict = self.budget.borrow_mut().spend();
         tracing::error!(actor.name = self.node.name(), ?verdict, "an actor panicked");

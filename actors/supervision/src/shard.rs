@@ -120,7 +120,7 @@ impl<A: ShardActor> Handler<StartOver> for Shard<A> {
     type Result = ();
 
     fn handle(&mut self, _: StartOver, ctx: &mut Self::Context) {
-        self.oversight.node.restarted();
+        self.oversight.node.failed();
         self.restarting(ctx);
     }
 }

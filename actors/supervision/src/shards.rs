@@ -24,7 +24,7 @@ impl<A: ShardActor> Shards<A> {
     #[must_use]
     pub fn new(root: &Root, name: &str, kind: &'static str, count: usize, shared: A::Shared, live_max: usize) -> Arc<Self> {
         let nodes: Vec<_> = (0..count).map(|index| Node::group(format!("{name}-{index}"), kind)).collect();
-        nodes.iter().for_each(|node| root.adopt(Arc::clone(node)));
+        nodes.iter().for_each(|node| root.add_child(Arc::clone(node)));
         let places = (0..count).map(|_| RwLock::new(None)).collect();
         Arc::new(Self { places, nodes, root: root.clone(), shared, live_max: live_max.div_ceil(count) })
     }

@@ -5,10 +5,10 @@ use sakshi_service::error::ServiceError;
 
 use super::error::PortalError;
 use super::frame::see;
-use super::visitor::Visitor;
+use super::portal_user::PortalUser;
 
 /// `GET` where only forms are sent to, as by a reload: back to the start.
-pub(crate) async fn back(_: Visitor) -> HttpResponse {
+pub(crate) async fn back(_: PortalUser) -> HttpResponse {
     see("/portal")
 }
 
@@ -16,6 +16,6 @@ pub(crate) async fn back(_: Visitor) -> HttpResponse {
 ///
 /// # Errors
 /// 404, always.
-pub(crate) async fn lost(_: Visitor) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn lost(_: PortalUser) -> Result<HttpResponse, PortalError> {
     Err(ServiceError::NotFound("page").into())
 }

@@ -23,12 +23,12 @@ use url::form_urlencoded;
 
 use super::error::PortalError;
 use super::field::Field;
-use super::visitor::Visitor;
+use super::portal_user::PortalUser;
 
 /// Bytes of a form.
 const FORM_BYTES_MAX: usize = 16 * 1_024;
 /// The field that proves that the form is of this session.
-const WORD: &str = "form_word";
+const CSRF_FIELD: &str = "form_word";
 /// The field that tells one filling-in from another, so that two clicks are one request.
 const ONCE: &str = "once";
 
@@ -186,7 +186,7 @@ pub struct Posted(pub(super) Form);
 /// A form that a page of this session has sent.
 pub struct Submitted {
     /// Who has sent it.
-    pub(super) visitor: Visitor,
+    pub(super) user: PortalUser,
     /// What stands in it.
     pub(super) form: Form,
 }
@@ -227,15 +227,15 @@ impl FromRequest for Submitted {
     type Future = LocalBoxFuture<'static, Result<Self, PortalError>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let visitor = Visitor::from_request(request, payload);
+        let user = PortalUser::from_request(request, payload);
         let sent = sent(request, payload);
         Box::pin(async move {
-            let visitor = visitor.await?;
+            let user = user.await?;
             let mut form = Form::read(&sent.await?);
             // The last byte may have been withheld for long.
-            visitor.caller.recheck().await?;
-            let word = form.take(WORD).unwrap_or_default();
-            if visitor.form_word.is(&word) { Ok(Self { visitor, form }) } else { Err(PortalError::ForeignForm) }
+            user.caller.recheck().await?;
+            let token = form.take(CSRF_FIELD).unwrap_or_default();
+            if user.csrf_token.is(&token) { Ok(Self { user, form }) } else { Err(PortalError::ForeignForm) }
         })
     }
 }

@@ -31,7 +31,7 @@ impl Part {
 pub(super) struct Inside {
     pub(super) app: String,
     pub(super) app_id: String,
-    pub(super) form_word: String,
+    pub(super) csrf_token: String,
     pub(super) part: Part,
 }
 
@@ -65,8 +65,8 @@ impl Frame {
     }
 
     /// What every form of the page carries.
-    pub(super) fn form_word(&self) -> &str {
-        self.inside.as_ref().map_or("", |inside| &inside.form_word)
+    pub(super) fn csrf_token(&self) -> &str {
+        self.inside.as_ref().map_or("", |inside| &inside.csrf_token)
     }
 }
 

@@ -2,7 +2,7 @@
 //! and credits, signed in with their API key.
 //!
 //! It calls the same use cases as the API and shows the same messages. Begin with `routes.rs`; [`trial`] is the first page,
-//! [`docs`] shows the OpenAPI document, and `visitor.rs` authenticates. The API key is read once, at the sign-in, and stored
+//! [`docs`] shows the OpenAPI document, and `portal_user.rs` authenticates. The API key is read once, at the sign-in, and stored
 //! nowhere: not by the browser, in a page, in a log or in the store. Every page works without JavaScript.
 
 pub mod credits;
@@ -16,12 +16,12 @@ mod files;
 mod form;
 mod frame;
 mod paging;
+mod portal_user;
 mod routes;
 mod session;
 pub mod sign_in;
 pub mod transaction;
 pub mod trial;
-mod visitor;
 pub mod webhooks;
 
 pub use self::routes::ROUTES;

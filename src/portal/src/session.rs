@@ -49,9 +49,9 @@ impl SessionId {
         SessionDigest(sha256(&[b"sakshi portal session", &self.0]))
     }
 
-    /// The word that each form of this session carries.
-    pub(super) fn form_word(&self) -> FormWord {
-        FormWord(URL_SAFE_NO_PAD.encode(sha256(&[b"sakshi portal form", &self.0])))
+    /// The CSRF token that each form of this session carries.
+    pub(super) fn csrf_token(&self) -> CsrfToken {
+        CsrfToken(URL_SAFE_NO_PAD.encode(sha256(&[b"sakshi portal form", &self.0])))
     }
 
     /// The value of `Set-Cookie` (RFC 6265 §4.1). It goes when the browser is closed.
@@ -69,11 +69,11 @@ fn attributes(secure: bool) -> &'static str {
     if secure { "Path=/portal; HttpOnly; SameSite=Strict; Secure" } else { "Path=/portal; HttpOnly; SameSite=Strict" }
 }
 
-/// What only a page of this session knows.
+/// The CSRF token of a session's forms, which only pages of this session know.
 #[derive(Clone)]
-pub(super) struct FormWord(String);
+pub(super) struct CsrfToken(String);
 
-impl FormWord {
+impl CsrfToken {
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
@@ -127,11 +127,11 @@ mod tests {
     }
 
     #[test]
-    fn the_word_of_a_form_is_of_one_session_and_is_neither_its_id_nor_its_digest() {
+    fn the_csrf_token_is_of_one_session_and_is_neither_its_id_nor_its_digest() {
         let (id, other) = (SessionId::mint().unwrap(), SessionId::mint().unwrap());
-        let word = id.form_word();
-        assert!(word.is(id.form_word().as_str()) && !word.is(other.form_word().as_str()) && !word.is(""));
-        assert!(!id.cookie(false).contains(word.as_str()));
-        assert_ne!(URL_SAFE_NO_PAD.encode(id.digest().0), word.as_str());
+        let token = id.csrf_token();
+        assert!(token.is(id.csrf_token().as_str()) && !token.is(other.csrf_token().as_str()) && !token.is(""));
+        assert!(!id.cookie(false).contains(token.as_str()));
+        assert_ne!(URL_SAFE_NO_PAD.encode(id.digest().0), token.as_str());
     }
 }

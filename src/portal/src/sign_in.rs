@@ -111,9 +111,9 @@ async fn entered(request: &HttpRequest, service: &Service, rates: &RateLimits, k
 /// # Errors
 /// A form of another page, or a store that is away.
 pub async fn leave(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let Submitted { visitor, .. } = submitted;
-    service.store.end_session(visitor.session).await?;
-    tracing::info!(app.id = %visitor.caller.app.app_id, "portal session ended");
+    let Submitted { user, .. } = submitted;
+    service.store.end_session(user.session).await?;
+    tracing::info!(app.id = %user.caller.app.app_id, "portal session ended");
     Ok(with_cookie(see("/portal/sign-in?out=1"), &no_cookie(is_secure(&service))))
 }
 

@@ -21,8 +21,8 @@ use serde_json::Value;
 use super::curl::{Command, Curl};
 use super::error::PortalError;
 use super::frame::{Frame, Part, page};
+use super::portal_user::PortalUser;
 use super::trial::asked;
-use super::visitor::Visitor;
 
 /// How the person gets to the identity app.
 #[derive(Debug)]
@@ -87,9 +87,9 @@ impl Page {
 ///
 /// # Errors
 /// 404 unless the app has such a transaction.
-pub async fn show(visitor: Visitor, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub async fn show(user: PortalUser, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
-    let app = &visitor.caller.app;
+    let app = &user.caller.app;
     let (opened, stage) = match service.transactions.look(id).await? {
         View::Pending(pending) if pending.app == app.app_id => (Pending::clone(&pending), waiting(&service, &pending)?),
         View::Expired(opened) if opened.app == app.app_id => (Pending::clone(&opened), Stage::Expired),
@@ -112,7 +112,7 @@ pub async fn show(visitor: Visitor, path: Path<String>, service: Data<Service>) 
         commands.insert(0, curl.init(&opened.terms));
     }
     let template = Page {
-        frame: visitor.frame(Part::Trial, &service),
+        frame: user.frame(Part::Trial, &service),
         id,
         asked: asked.join("\u{a0}· "),
         channel: opened.terms.channel.name(),

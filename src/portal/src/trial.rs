@@ -19,7 +19,7 @@ use sakshi_wire::ovse::InitRequest;
 use super::error::PortalError;
 use super::form::{Form, Kind, Submitted, once};
 use super::frame::{Frame, Part, page, see};
-use super::visitor::Visitor;
+use super::portal_user::PortalUser;
 
 /// How the fields of the form stand for those of `init`.
 const SHAPE: &[(&str, Kind)] = &[("claims", Kind::Words), ("face_auth", Kind::Flag)];
@@ -124,16 +124,10 @@ struct Page {
     once: String,
 }
 
-async fn shown(status: StatusCode, visitor: &Visitor, form: Form, service: &Service) -> Result<HttpResponse, PortalError> {
-    let balance = service.store.balance(visitor.caller.client.clone()).await?.unwrap_or(0);
-    let template = Page {
-        frame: visitor.frame(Part::Trial, service),
-        groups: groups(&form),
-        languages: languages(&form),
-        form,
-        balance,
-        once: once(),
-    };
+async fn shown(status: StatusCode, user: &PortalUser, form: Form, service: &Service) -> Result<HttpResponse, PortalError> {
+    let balance = service.store.balance(user.caller.client.clone()).await?.unwrap_or(0);
+    let template =
+        Page { frame: user.frame(Part::Trial, service), groups: groups(&form), languages: languages(&form), form, balance, once: once() };
     Ok(page(status, &template))
 }
 
@@ -141,9 +135,9 @@ async fn shown(status: StatusCode, visitor: &Visitor, form: Form, service: &Serv
 ///
 /// # Errors
 /// Nobody has signed in, or a store that is away.
-pub async fn show(visitor: Visitor, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let usual = [("claims", "name"), ("claims", "dob"), ("claims", "age_above_18"), ("channel", "qr"), ("language", "english")];
-    shown(StatusCode::OK, &visitor, Form::filled(&usual), &service).await
+    shown(StatusCode::OK, &user, Form::filled(&usual), &service).await
 }
 
 /// Opens the transaction, which costs a credit, and leads to it.
@@ -156,18 +150,18 @@ pub async fn open(
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, PortalError> {
-    let Submitted { visitor, form } = submitted;
-    match opened(&visitor, &form, &request, &service, &rates).await {
+    let Submitted { user, form } = submitted;
+    match opened(&user, &form, &request, &service, &rates).await {
         Ok(id) => Ok(see(&format!("/portal/transactions/{id}"))),
         Err(error) => {
             let (status, form) = form.refused(error)?;
-            shown(status, &visitor, form, &service).await
+            shown(status, &user, form, &service).await
         }
     }
 }
 
-async fn opened(visitor: &Visitor, form: &Form, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<TxnId, ApiError> {
-    let caller = &visitor.caller;
+async fn opened(user: &PortalUser, form: &Form, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<TxnId, ApiError> {
+    let caller = &user.caller;
     rates.init.take(&caller.app.app_id)?;
     let asked: InitRequest = form.sent(SHAPE).request(service.rules.urls.at(service.clock.now()))?;
     let terms = asked.terms(request_id(request));

@@ -14,7 +14,7 @@ use super::error::PortalError;
 use super::field::Field;
 use super::form::{Form, Kind, Submitted};
 use super::frame::{Frame, Part, page, see};
-use super::visitor::Visitor;
+use super::portal_user::PortalUser;
 
 /// The API types, with what each sends.
 const TYPES: [(ApiType, &str); 4] = [
@@ -51,8 +51,8 @@ struct Page {
     commands: Vec<Command>,
 }
 
-async fn shown(status: StatusCode, visitor: &Visitor, form: &Form, done: bool, service: &Service) -> Result<HttpResponse, PortalError> {
-    let urls = service.store.webhook_urls(visitor.caller.app.app_id.clone()).await?.ok_or(ServiceError::Unauthorized)?;
+async fn shown(status: StatusCode, user: &PortalUser, form: &Form, done: bool, service: &Service) -> Result<HttpResponse, PortalError> {
+    let urls = service.store.webhook_urls(user.caller.app.app_id.clone()).await?.ok_or(ServiceError::Unauthorized)?;
     let row = |(api_type, what): (ApiType, &'static str)| {
         let registered = urls.get(api_type).map(|url| url.as_str().to_owned());
         let is_sent = form.has("apiType", api_type.as_str());
@@ -61,7 +61,7 @@ async fn shown(status: StatusCode, visitor: &Visitor, form: &Form, done: bool, s
         Row { api_type, what, registered: registered.is_some(), url, problem }
     };
     let template = Page {
-        frame: visitor.frame(Part::Webhooks, service),
+        frame: user.frame(Part::Webhooks, service),
         rows: TYPES.map(row).into(),
         done,
         trouble: form.problem("apiType").map(|words| format!("apiType {words}")),
@@ -74,8 +74,8 @@ async fn shown(status: StatusCode, visitor: &Visitor, form: &Form, done: bool, s
 ///
 /// # Errors
 /// Nobody has signed in, or a store that is away.
-pub async fn show(visitor: Visitor, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    shown(StatusCode::OK, &visitor, &Form::default(), request.query_string() == "done=1", &service).await
+pub async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    shown(StatusCode::OK, &user, &Form::default(), request.query_string() == "done=1", &service).await
 }
 
 /// Registers a URL, or removes it.
@@ -83,7 +83,7 @@ pub async fn show(visitor: Visitor, request: HttpRequest, service: Data<Service>
 /// # Errors
 /// What is not about the form.
 pub async fn set(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let Submitted { visitor, mut form } = submitted;
+    let Submitted { user, mut form } = submitted;
     let removes = form.take("remove").is_some();
     let shape: &[(&str, Kind)] = if removes { &[("webhookUrl", Kind::Removable)] } else { &[] };
     let sent = if removes {
@@ -92,11 +92,11 @@ pub async fn set(submitted: Submitted, service: Data<Service>) -> Result<HttpRes
     } else {
         form.sent(shape)
     };
-    match register_webhook(&service, &visitor.caller.app.app_id, sent).await {
+    match register_webhook(&service, &user.caller.app.app_id, sent).await {
         Ok(_) => Ok(see("/portal/webhooks?done=1")),
         Err(error) => {
             let (status, form) = form.refused(error)?;
-            shown(status, &visitor, &form, false, &service).await
+            shown(status, &user, &form, false, &service).await
         }
     }
 }

@@ -1,7 +1,8 @@
-//! The use cases, without HTTP: what a caller may ask of the service, whoever carries the question.
+//! The use cases, without HTTP.
 //!
-//! The API, the portal and the pages call the same functions. They decide no rule (the domain does) and keep no state: they ask
-//! actors and the store, and answer with typed results.
+//! The API, the portal and the pages call the same functions. The rules are in the domain and every record is in the store. This
+//! crate asks the actors and the store, answers with typed results, and keeps in memory only what a node may lose: checked keys,
+//! locks on idempotency keys, the state of the drain.
 
 pub mod api_key;
 pub mod authentication;

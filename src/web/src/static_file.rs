@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse};
 /// The style sheet that pages and portal share.
 pub const BASE_STYLE: &str = include_str!("../assets/base.css");
 
-/// A file and its path.
+/// A file to serve, and its path.
 #[derive(Debug)]
 pub struct StaticFile {
     path: &'static str,
@@ -17,10 +17,10 @@ pub struct StaticFile {
 }
 
 impl StaticFile {
-    /// A style sheet of these parts.
+    /// A style sheet that is put together from these sources.
     #[must_use]
     pub fn style(path: &'static str, sources: &[&str]) -> Self {
-        Self::new(path, "text/css; charset=utf-8", strip_spaces(&strip_comments(&sources.concat(), ("/*", "*/"))))
+        Self::new(path, "text/css; charset=utf-8", minify_style(&strip_comments(&sources.concat(), ("/*", "*/"))))
     }
 
     /// A script.
@@ -42,22 +42,23 @@ impl StaticFile {
     /// The file, or 304 if the browser has it.
     pub fn answer(&self, request: &HttpRequest) -> HttpResponse {
         let tag = EntityTag::new_strong(format!("{:016x}", self.version));
-        let named = request.query_string() == format!("v={:016x}", self.version);
-        let cache = if named { "public, max-age=31536000, immutable" } else { "no-cache" };
-        let known = match IfNoneMatch::parse(request) {
-            Ok(IfNoneMatch::Items(tags)) => tags.iter().any(|known| known.weak_eq(&tag)),
+        let versioned = request.query_string() == format!("v={:016x}", self.version);
+        let cache = if versioned { "public, max-age=31536000, immutable" } else { "no-cache" };
+        let unchanged = match IfNoneMatch::parse(request) {
+            Ok(IfNoneMatch::Items(tags)) => tags.iter().any(|cached| cached.weak_eq(&tag)),
             _ => false,
         };
-        let mut response = if known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
+        let mut response = if unchanged { HttpResponse::NotModified() } else { HttpResponse::Ok() };
         response.insert_header((ETAG, tag.to_string())).insert_header((CACHE_CONTROL, cache));
-        if known {
+        if unchanged {
             return response.finish();
         }
         response.content_type(self.content_type).body(self.text.clone())
     }
 }
 
-/// Removes indentation, empty lines, and comments that begin a line. Our files begin no other line like a comment.
+/// Removes indentation, empty lines, and comments that begin a line. A line that begins like a comment counts as one, even
+/// inside a string; our files have no such lines.
 fn strip_comments(source: &str, (begin, end): (&str, &str)) -> String {
     let mut comment = false;
     let mut text = String::with_capacity(source.len());
@@ -73,9 +74,10 @@ fn strip_comments(source: &str, (begin, end): (&str, &str)) -> String {
     text
 }
 
-/// Removes spaces that a style sheet does not need. Our files have no such sequences in strings.
-fn strip_spaces(style: &str) -> String {
-    const SPACED: [(&str, &str); 10] = [
+/// Removes spaces, line breaks and semicolons that a style sheet does not need, also inside strings; our files have none of
+/// these sequences there.
+fn minify_style(style: &str) -> String {
+    const REPLACEMENTS: [(&str, &str); 10] = [
         (" {", "{"),
         ("{ ", "{"),
         (" }", "}"),
@@ -87,7 +89,7 @@ fn strip_spaces(style: &str) -> String {
         ("{\n", "{"),
         ("}\n", "}"),
     ];
-    SPACED.iter().fold(style.to_owned(), |style, (from, to)| style.replace(from, to))
+    REPLACEMENTS.iter().fold(style.to_owned(), |style, (from, to)| style.replace(from, to))
 }
 
 /// The FNV-1a hash, which tells versions of a file apart.
@@ -104,7 +106,7 @@ mod tests {
         let style =
             strip_comments("/* Two\n   lines. */\nmain { a: b; }\n\n@media print {\n  /* One. */\n  p { c: d; }\n}\n", ("/*", "*/"));
         assert_eq!(style, "main { a: b; }\n@media print {\np { c: d; }\n}\n");
-        assert_eq!(strip_spaces("a > b, c { d: e; f: g(h, 1 + 2); }\n"), "a>b,c{d:e;f:g(h,1 + 2)}");
+        assert_eq!(minify_style("a > b, c { d: e; f: g(h, 1 + 2); }\n"), "a>b,c{d:e;f:g(h,1 + 2)}");
         assert_eq!(strip_comments("// Why.\nif (a) {\n  b(); // not at once\n}\n", ("//", "")), "if (a) {\nb(); // not at once\n}\n");
         let text = StaticFile::style("/base.css", &[BASE_STYLE]).text;
         let text = std::str::from_utf8(&text).unwrap();

@@ -1,4 +1,4 @@
-//! What verifications cost: a client's balance and its ledger.
+//! Bodies about credits: a client's balance and its ledger.
 
 use std::num::NonZeroU64;
 

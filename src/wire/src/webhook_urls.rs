@@ -1,4 +1,4 @@
-//! Where the webhooks of an app's flows go (specification, "Webhook configuration").
+//! Bodies about the registered URLs that receive the webhooks of an app's flows (specification, "Webhook configuration").
 
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::http_url::WebhookUrl;
@@ -21,7 +21,7 @@ body! { request
     }
 }
 
-/// A URL to register, or null to remove the one that is registered; it must say which.
+/// A URL to register, or null to remove the one that is registered. The field is required.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct NewReceiver(pub Option<WebhookUrl>);

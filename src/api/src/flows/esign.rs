@@ -1,4 +1,4 @@
-//! `POST /api/v1/esign/request`: a document and who shall sign it.
+//! `POST /api/v1/esign/request`: a document and the people who are to sign it.
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
@@ -37,11 +37,12 @@ pub async fn request(
 ) -> Result<HttpResponse, ApiError> {
     rates.init.take(&caller.app.app_id)?;
     let upstream = service.upstreams.esign.as_ref().ok_or(ServiceError::NotOffered)?;
-    let (budgets, context) = ((memory, cpu), (service.rules.urls, service.clock.now()));
-    let received = receive::<EsignRequest>((&request, payload), (&budgets, &caller), "esign", context);
-    let WithFile { request: asked, once, _permit } = received.await?;
-    let request_id = asked.request_id.clone().unwrap_or_else(|| request_id(&request));
+    let budgets = (memory, cpu);
+    let url_rules = (service.rules.urls, service.clock.now());
+    let received = receive::<EsignRequest>((&request, payload), (&budgets, &caller), "esign", url_rules);
+    let WithFile { request: order, once, _permit } = received.await?;
+    let request_id = order.request_id.clone().unwrap_or_else(|| request_id(&request));
     request.extensions_mut().insert(request_id.clone());
     let call = FlowCall { caller, request_id, once };
-    Ok(idempotency::answer(request_signatures(&service, upstream, call, asked).await?))
+    Ok(idempotency::answer(request_signatures(&service, upstream, call, order).await?))
 }

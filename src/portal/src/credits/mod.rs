@@ -22,7 +22,7 @@ use super::error::PortalError;
 use super::events::moment;
 use super::frame::{Frame, Part, page};
 use super::paging::{Pages, newest};
-use super::visitor::Visitor;
+use super::portal_user::PortalUser;
 
 /// Entries that the chart reads at once, and how often.
 const READ_AT_ONCE: u32 = 500;
@@ -78,13 +78,13 @@ struct Page {
 ///
 /// # Errors
 /// Nobody has signed in, or a store that is away.
-pub async fn show(visitor: Visitor, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let number = Query::of(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
-    let client = &visitor.caller.client;
+    let client = &user.caller.client;
     let balance = service.store.balance(client.clone()).await?.ok_or(ServiceError::NotFound("client"))?;
     let found = newest(number, |page| service.store.statement(client.clone(), page)).await?;
     let template = Page {
-        frame: visitor.frame(Part::Credits, &service),
+        frame: user.frame(Part::Credits, &service),
         balance,
         chart: charted(&service, client, service.clock.now()).await?,
         rows: found.items.iter().map(Row::of).collect(),

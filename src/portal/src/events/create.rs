@@ -16,8 +16,8 @@ use super::input;
 use crate::error::PortalError;
 use crate::form::{Form, Kind, Submitted, once};
 use crate::frame::{Frame, Part, page, see};
+use crate::portal_user::PortalUser;
 use crate::trial::{Choice, Group, groups, languages};
-use crate::visitor::Visitor;
 
 /// How the fields of the form stand for those of the request.
 const SHAPE: &[(&str, Kind)] = &[("claims", Kind::Words), ("max_guests", Kind::Whole), ("expires_at", Kind::Moment)];
@@ -34,8 +34,8 @@ struct New {
     once: String,
 }
 
-fn shown(status: StatusCode, visitor: &Visitor, form: Form, service: &Service) -> HttpResponse {
-    let frame = visitor.frame(Part::Events, service);
+fn shown(status: StatusCode, user: &PortalUser, form: Form, service: &Service) -> HttpResponse {
+    let frame = user.frame(Part::Events, service);
     page(status, &New { frame, groups: groups(&form), languages: languages(&form), form, once: once() })
 }
 
@@ -43,10 +43,10 @@ fn shown(status: StatusCode, visitor: &Visitor, form: Form, service: &Service) -
 ///
 /// # Errors
 /// Nobody has signed in.
-pub async fn show(visitor: Visitor, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let end = input(service.clock.now() + PROPOSED);
     let usual = [("claims", "name"), ("language", "english"), ("max_guests", "100"), ("expires_at", &end)];
-    Ok(shown(StatusCode::OK, &visitor, Form::filled(&usual), &service))
+    Ok(shown(StatusCode::OK, &user, Form::filled(&usual), &service))
 }
 
 /// Creates the event and leads to it.
@@ -54,18 +54,18 @@ pub async fn show(visitor: Visitor, service: Data<Service>) -> Result<HttpRespon
 /// # Errors
 /// What is not about the form.
 pub async fn create(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let Submitted { visitor, form } = submitted;
-    match created(&visitor, &form, &service).await {
+    let Submitted { user, form } = submitted;
+    match created(&user, &form, &service).await {
         Ok(id) => Ok(see(&format!("/portal/events/{id}?done=created"))),
         Err(error) => {
             let (status, form) = form.refused(error)?;
-            Ok(shown(status, &visitor, form, &service))
+            Ok(shown(status, &user, form, &service))
         }
     }
 }
 
-async fn created(visitor: &Visitor, form: &Form, service: &Service) -> Result<EventId, ApiError> {
-    let caller = &visitor.caller;
+async fn created(user: &PortalUser, form: &Form, service: &Service) -> Result<EventId, ApiError> {
+    let caller = &user.caller;
     let asked: CreateEventRequest = form.sent(SHAPE).request(service.rules.urls.at(service.clock.now()))?;
     Ok(create_event(service, caller.clone(), asked.terms(), form.once(caller, OPERATION)).await?.into_answer()?.event_id)
 }

@@ -13,7 +13,7 @@ use crate::curl::{Command, Curl};
 use crate::error::PortalError;
 use crate::frame::{Frame, Part, page};
 use crate::paging::{Pages, newest};
-use crate::visitor::Visitor;
+use crate::portal_user::PortalUser;
 
 /// One event in the list.
 struct Row {
@@ -40,9 +40,9 @@ struct List {
 ///
 /// # Errors
 /// Nobody has signed in, or a store that is away.
-pub async fn show(visitor: Visitor, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let number = Query::of(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
-    let app = &visitor.caller.app.app_id;
+    let app = &user.caller.app.app_id;
     let found = newest(number, |page| service.store.list_events(app.clone(), page)).await?;
     let now = service.clock.now();
     let row = |event: &Event| {
@@ -59,7 +59,7 @@ pub async fn show(visitor: Visitor, request: HttpRequest, service: Data<Service>
         }
     };
     let template = List {
-        frame: visitor.frame(Part::Events, &service),
+        frame: user.frame(Part::Events, &service),
         rows: found.items.iter().map(row).collect(),
         pages: found.pages,
         commands: vec![Curl(&service.authority.public_base).events()],

@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::status_label;
 use crate::error::PortalError;
-use crate::visitor::{SessionCheck, StreamVisitor};
+use crate::portal_user::{SessionCheck, StreamUser};
 
 /// How long one stream lasts; the browser opens the next one by itself.
 const STREAM_LIFETIME: Duration = Duration::from_secs(60);
@@ -67,12 +67,12 @@ impl Counts {
 /// # Errors
 /// 404 unless the app has such an event.
 pub async fn events(
-    visitor: StreamVisitor,
+    user: StreamUser,
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let StreamVisitor { caller, check } = visitor;
+    let StreamUser { caller, check } = user;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
     let watch = service.events.watch(event.id).await?.ok_or(ServiceError::NotFound("event"))?;
     let mut response = private(StatusCode::OK);

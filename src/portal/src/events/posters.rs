@@ -7,14 +7,14 @@ use sakshi_service::events::own_event;
 use sakshi_service::service::Service;
 
 use crate::error::PortalError;
-use crate::visitor::Visitor;
+use crate::portal_user::PortalUser;
 
 /// The poster as a page.
 ///
 /// # Errors
 /// 404 unless the app has such an event.
-pub async fn page(visitor: Visitor, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let event = own_event(&service, &visitor.caller.app.app_id, &path).await?;
+pub async fn page(user: PortalUser, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let event = own_event(&service, &user.caller.app.app_id, &path).await?;
     Ok(poster::as_page(&service, &event, poster::offset(&request)?)?)
 }
 
@@ -22,8 +22,8 @@ pub async fn page(visitor: Visitor, path: Path<String>, request: HttpRequest, se
 ///
 /// # Errors
 /// 404 unless the app has such an event.
-pub async fn svg(visitor: Visitor, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let event = own_event(&service, &visitor.caller.app.app_id, &path).await?;
+pub async fn svg(user: PortalUser, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let event = own_event(&service, &user.caller.app.app_id, &path).await?;
     Ok(poster::as_drawing(&service, &event, poster::offset(&request)?)?)
 }
 
@@ -31,8 +31,8 @@ pub async fn svg(visitor: Visitor, path: Path<String>, request: HttpRequest, ser
 ///
 /// # Errors
 /// 404 unless the app has such an event.
-pub async fn qr_svg(visitor: Visitor, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let event = own_event(&service, &visitor.caller.app.app_id, &path).await?;
+pub async fn qr_svg(user: PortalUser, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let event = own_event(&service, &user.caller.app.app_id, &path).await?;
     Ok(poster::code_as_svg(&service, &event)?)
 }
 
@@ -40,7 +40,7 @@ pub async fn qr_svg(visitor: Visitor, path: Path<String>, service: Data<Service>
 ///
 /// # Errors
 /// 404 unless the app has such an event.
-pub async fn qr_png(visitor: Visitor, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let event = own_event(&service, &visitor.caller.app.app_id, &path).await?;
+pub async fn qr_png(user: PortalUser, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let event = own_event(&service, &user.caller.app.app_id, &path).await?;
     Ok(poster::code_as_png(&service, &event)?)
 }

@@ -26,9 +26,9 @@ use crate::field::Field;
 use crate::form::{Form, Kind, Submitted};
 use crate::frame::{Frame, Part, page, see};
 use crate::paging::{Pages, ROWS};
+use crate::portal_user::PortalUser;
 use crate::transaction::Shared;
 use crate::trial::asked;
-use crate::visitor::Visitor;
 
 /// How the fields of the forms stand for those of the request.
 const SHAPE: &[(&str, Kind)] =
@@ -82,13 +82,13 @@ impl Page {
 /// # Errors
 /// 404 unless the app has such an event.
 pub async fn show(
-    visitor: Visitor,
+    user: PortalUser,
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
     cpu: Data<CpuBudget>,
 ) -> Result<HttpResponse, PortalError> {
-    shown(StatusCode::OK, &visitor, &path, Form::default(), request.query_string(), &service, &cpu).await
+    shown(StatusCode::OK, &user, &path, Form::default(), request.query_string(), &service, &cpu).await
 }
 
 /// Changes the event in the one field that the form has.
@@ -101,28 +101,28 @@ pub async fn patch(
     service: Data<Service>,
     cpu: Data<CpuBudget>,
 ) -> Result<HttpResponse, PortalError> {
-    let Submitted { visitor, form } = submitted;
-    match change_event(&service, &visitor.caller.app.app_id, &path, form.sent(SHAPE)).await {
+    let Submitted { user, form } = submitted;
+    match change_event(&service, &user.caller.app.app_id, &path, form.sent(SHAPE)).await {
         Ok(event) => Ok(see(&format!("/portal/events/{}?done=saved", event.id))),
         Err(error) => {
             let (status, form) = form.refused(error)?;
-            shown(status, &visitor, &path, form, "", &service, &cpu).await
+            shown(status, &user, &path, form, "", &service, &cpu).await
         }
     }
 }
 
 async fn shown(
     status: StatusCode,
-    visitor: &Visitor,
+    user: &PortalUser,
     path: &str,
     form: Form,
     query: &str,
     service: &Service,
     cpu: &CpuBudget,
 ) -> Result<HttpResponse, PortalError> {
-    let event = own_event(service, &visitor.caller.app.app_id, path).await?;
+    let event = own_event(service, &user.caller.app.app_id, path).await?;
     let number = Query::of(query).number(&["page"], 1..=u32::MAX, 1);
-    let owners = OwnerPath::app(&visitor.caller.client, &visitor.caller.app.app_id);
+    let owners = OwnerPath::app(&user.caller.client, &user.caller.app.app_id);
     let (guests, total) =
         GuestList::new(service, cpu, owners, event.id, PageRequest { page: number, page_size: ROWS }).each(Guest::of).await?;
     let address = service.authority.event_url(event.id);
@@ -132,7 +132,7 @@ async fn shown(
     let sent = |name: &str, now: String| if form.problem(name).is_some() { form.value(name).to_owned() } else { now };
     let webhook = terms.webhook_url.as_ref().map(|url| url.as_str().to_owned());
     let template = Page {
-        frame: visitor.frame(Part::Events, service),
+        frame: user.frame(Part::Events, service),
         counts: Counts::of(&event, service),
         asked: asked.join("\u{a0}· "),
         until: moment(terms.expires_at),

@@ -15,10 +15,10 @@ use crate::residents::Resident;
 /// Bytes of the service's reply that are shown.
 const REPLY_BYTES_MAX: usize = 16 * 1_024;
 
-/// The form of the callback.
+/// The format of the callback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Form {
+pub(super) enum CallbackFormat {
     /// `application/xml`.
     #[default]
     Xml,
@@ -30,7 +30,7 @@ pub(super) enum Form {
 pub(super) struct Decision {
     pub(super) resident: &'static Resident,
     pub(super) action: Action,
-    pub(super) form: Form,
+    pub(super) format: CallbackFormat,
     pub(super) key_binding: bool,
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn carry_out(app: &SandboxApp, intent: &Intent, decision: &Deci
         (_, Some((code, message))) => Outcome::Failure { code, message },
         (_, None) => Outcome::Credential(credential(app, intent, decision)?),
     };
-    let (content_type, body) = callback(app, intent, decision.form, &outcome);
+    let (content_type, body) = callback(app, intent, decision.format, &outcome);
     let request = app.http.post(intent.callback.clone()).header(CONTENT_TYPE, content_type).body(body);
     let response = request.send().await.map_err(|_| AppError::NoAnswer)?;
     read_reply(response).await.map(Some)
@@ -78,21 +78,21 @@ fn credential(app: &SandboxApp, intent: &Intent, decision: &Decision) -> Result<
 
 /// The callback's content type and body. Nothing in the XML needs escaping: the id is a UUID, a credential
 /// is base64url with dots and tildes, and the messages are constants.
-fn callback(app: &SandboxApp, intent: &Intent, form: Form, outcome: &Outcome) -> (&'static str, String) {
+fn callback(app: &SandboxApp, intent: &Intent, format: CallbackFormat, outcome: &Outcome) -> (&'static str, String) {
     let txn = intent.txn;
     let at = app.clock.now();
-    match (form, outcome) {
-        (Form::Xml, Outcome::Credential(credential)) => {
+    match (format, outcome) {
+        (CallbackFormat::Xml, Outcome::Credential(credential)) => {
             ("application/xml", format!("<Request><TxnID>{txn}</TxnID><Credential>{credential}</Credential></Request>"))
         }
-        (Form::Xml, Outcome::Failure { code, message }) => (
+        (CallbackFormat::Xml, Outcome::Failure { code, message }) => (
             "application/xml",
             format!("<Request><TxnID>{txn}</TxnID><ErrorCode>{code}</ErrorCode><ErrorMsg>{message}</ErrorMsg></Request>"),
         ),
-        (Form::Json, Outcome::Credential(credential)) => {
+        (CallbackFormat::Json, Outcome::Credential(credential)) => {
             ("application/json", json!({"txn": txn, "response": credential, "dateTime": at}).to_string())
         }
-        (Form::Json, Outcome::Failure { code, message }) => {
+        (CallbackFormat::Json, Outcome::Failure { code, message }) => {
             ("application/json", json!({"txn": txn, "errCode": code.to_string(), "errInfo": message, "dateTime": at}).to_string())
         }
     }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use url::Url;
 
 use super::action::Action;
-use super::answer::{Decision, Form, Reply, carry_out};
+use super::answer::{CallbackFormat, Decision, Reply, carry_out};
 use super::error::AppError;
 use super::intent::Intent;
 use super::script_api::DEFAULT_RESIDENT;
@@ -59,7 +59,7 @@ pub(super) struct DecisionForm {
     resident: String,
     action: String,
     #[serde(default)]
-    form: Form,
+    form: CallbackFormat,
     /// A check box: present when ticked.
     key_binding: Option<String>,
     #[serde(default)]
@@ -140,7 +140,7 @@ pub(super) async fn decide(app: Data<SandboxApp>, form: FormBody<DecisionForm>) 
     let action = Action::from_name(&form.action).ok_or(AppError::UnknownAction)?;
     let intent = Intent::read(&form.intent, &app.public_base)?;
     let resident = Resident::find(&form.resident).ok_or(AppError::UnknownResident)?;
-    let decision = Decision { resident, action, form: form.form, key_binding: form.key_binding.is_some() };
+    let decision = Decision { resident, action, format: form.form, key_binding: form.key_binding.is_some() };
     let reply = carry_out(&app, &intent, &decision).await?;
     let outcome = OutcomePage {
         approved: action == Action::Approve,

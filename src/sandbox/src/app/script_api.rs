@@ -1,4 +1,4 @@
-//! The JSON API of the app for scripts: one endpoint answers an intent, another lists the residents.
+//! The JSON API through which scripts use the identity app: one endpoint answers an intent, another lists the residents.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json};
@@ -7,13 +7,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::action::Action;
-use super::answer::{Decision, Form, carry_out};
+use super::answer::{CallbackFormat, Decision, carry_out};
 use super::error::AppError;
 use super::intent::Intent;
 use super::state::SandboxApp;
 use crate::residents::Resident;
 
-/// The resident when the script does not name one.
+/// The resident who answers when the script does not name one.
 pub(super) const DEFAULT_RESIDENT: &str = "asha";
 
 #[derive(Deserialize)]
@@ -24,7 +24,9 @@ pub(super) struct AnswerRequest {
     resident: Option<String>,
     action: Option<String>,
     #[serde(default)]
-    form: Form,
+    /// The format of the callback.
+    form: CallbackFormat,
+    /// Whether to present the credential with a key binding; true when absent.
     key_binding: Option<bool>,
 }
 
@@ -35,7 +37,7 @@ pub(super) async fn answer(app: Data<SandboxApp>, request: Json<AnswerRequest>) 
     let intent = Intent::read(&request.intent, &app.public_base)?;
     let resident = Resident::find(request.resident.as_deref().unwrap_or(DEFAULT_RESIDENT)).ok_or(AppError::UnknownResident)?;
     let key_binding = request.key_binding.unwrap_or(true);
-    let decision = Decision { resident, action, form: request.form, key_binding };
+    let decision = Decision { resident, action, format: request.form, key_binding };
     let reply = carry_out(&app, &intent, &decision).await?;
     Ok(HttpResponse::Ok().json(json!({"success": true, "txnId": intent.txn, "posted": reply.is_some(), "callback": reply})))
 }

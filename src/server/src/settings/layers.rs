@@ -1,7 +1,6 @@
-//! Puts the layers of settings on top of each other: defaults, profile, file, environment, and
-//! what a command line sets.
+//! Merges the layers of settings; later ones win: defaults, profile, file, environment, command line.
 //!
-//! The result is still raw; [`super::reader`] gives it types.
+//! The result has no types yet; [`super::reader`] gives it them.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,14 +15,14 @@ const SANDBOX: &str = include_str!("../../../../config/sandbox.toml");
 const STAGE: &str = include_str!("../../../../config/stage.toml");
 const PRODUCTION: &str = include_str!("../../../../config/production.toml");
 
-/// Where settings come from besides the files in the binary.
+/// Where settings come from, besides the files that are built into the binary.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// The operator's file.
     pub file: Option<PathBuf>,
     /// The environment; only names that begin with `SAKSHI__` are read.
     pub environment: HashMap<String, String>,
-    /// Paths and values from the command line; they win over everything.
+    /// Names (such as `store.path`) and values from the command line; they override everything else.
     pub overrides: Vec<(String, String)>,
 }
 
@@ -31,19 +30,19 @@ impl Sources {
     /// The process's environment and an optional file.
     #[must_use]
     pub fn from_process(file: Option<PathBuf>) -> Self {
-        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
-        Self { file, environment: std::env::vars_os().filter_map(text).collect(), overrides: Vec::new() }
+        let as_text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+        Self { file, environment: std::env::vars_os().filter_map(as_text).collect(), overrides: Vec::new() }
     }
 }
 
 /// The profile and the merged table.
 pub(super) fn merge(sources: &Sources) -> Result<(Profile, Map<String, Value>), Problems> {
-    let chosen = build(sources, None)?;
-    let word = match chosen.get("profile").map(|value| &value.kind) {
-        Some(ValueKind::String(word)) => word.clone(),
+    let without_profile = build(sources, None)?;
+    let profile_name = match without_profile.get("profile").map(|value| &value.kind) {
+        Some(ValueKind::String(name)) => name.clone(),
         _ => String::new(),
     };
-    let profile: Profile = word.parse().map_err(|message: &str| Problems::one("profile", message))?;
+    let profile: Profile = profile_name.parse().map_err(|message: &str| Problems::one("profile", message))?;
     Ok((profile, build(sources, Some(profile))?))
 }
 
@@ -87,6 +86,6 @@ fn explain(error: &ConfigError) -> String {
             lines.next_back().map_or(place.clone(), |reason| format!("{place}: {reason}"))
         }
         ConfigError::Type { key, expected, .. } => format!("{} must be {expected}", key.as_deref().unwrap_or("a value")),
-        _ => "the layers of settings do not fit together".to_owned(),
+        _ => "the layers of settings cannot be merged".to_owned(),
     }
 }

@@ -1,5 +1,5 @@
 //! Creating, reading, listing and changing events.
-#![allow(missing_docs)] // Each name is the sentence that the property states.
+#![allow(missing_docs)] // The name of each function states the property that it checks.
 
 use std::time::Duration;
 
@@ -8,7 +8,9 @@ use sakshi_domain::event::{EventCounts, EventName, EventPatch, EventRefusal};
 use sakshi_domain::ids::{AppId, ClientId, EventId};
 
 use super::TestStore;
-use super::fixture::{EVENT, client_with, counts, created, event, kept, opened, patched, places, registered, scan, scanned, scope, url};
+use super::fixture::{
+    EVENT_DURATION, client_with, counts, created, event, kept, opened, patched, places, registered, scan, scanned, scope, url,
+};
 use crate::{CreateEvent, CreateEventOutcome, OpenOutcome, Page, PageRequest, PatchEventOutcome};
 
 pub(crate) async fn an_event_is_created_once_and_read_as_it_is(test: &impl TestStore) {
@@ -17,7 +19,7 @@ pub(crate) async fn an_event_is_created_once_and_read_as_it_is(test: &impl TestS
     assert_eq!(test.store().load_event(event.id).await, Ok(Some(event.clone())));
     scanned(test, &event).await;
     created(test, event.clone()).await;
-    assert_eq!(counts(test, &event).await.scans, 1, "created again, it keeps what has happened");
+    assert_eq!(counts(test, &event).await.scans, 1, "creating it again leaves its counts as they are");
     assert_eq!(test.store().load_event(EventId::generate(client.partition(), 3)).await, Ok(None));
 }
 
@@ -31,17 +33,17 @@ pub(crate) async fn an_event_needs_its_client(test: &impl TestStore) {
 pub(crate) async fn an_idempotency_key_creates_one_event(test: &impl TestStore) {
     let client = client_with(test, 0).await;
     let app = AppId::generate();
-    let asked = |request| {
+    let creation = |request| {
         let mut event = event(test, &client, 10);
         event.app = app.clone();
         CreateEvent { event, idempotency: Some(kept(test, &client, 1, request)) }
     };
-    let first = asked(1);
+    let first = creation(1);
     let both = join_all([first.clone(), first].map(|create| test.store().create_event(create))).await;
     assert_eq!(both, [Ok(CreateEventOutcome::Created), Ok(CreateEventOutcome::Created)]);
     let replayed = CreateEventOutcome::Replayed(kept(test, &client, 1, 1).answer);
-    assert_eq!(test.store().create_event(asked(1)).await, Ok(replayed));
-    assert_eq!(test.store().create_event(asked(2)).await, Ok(CreateEventOutcome::KeyReused));
+    assert_eq!(test.store().create_event(creation(1)).await, Ok(replayed));
+    assert_eq!(test.store().create_event(creation(2)).await, Ok(CreateEventOutcome::KeyReused));
     assert_eq!(test.store().load_idempotent_answer(scope(&client, 1)).await, Ok(Some(kept(test, &client, 1, 1))));
     assert_eq!(test.store().list_events(app, PageRequest { page: 1, page_size: 10 }).await.unwrap().total, 1);
 }
@@ -54,7 +56,7 @@ pub(crate) async fn the_events_of_an_app_are_listed_by_creation_with_their_count
         let mut event = event(test, &client, 10);
         event.app = app.clone();
         expected.push(created(test, event).await.id);
-        // The first two are of one moment.
+        // The first two are created at the same time.
         test.advance(Duration::from_secs(number));
     }
     created(test, event(test, &client, 10)).await;
@@ -71,23 +73,26 @@ pub(crate) async fn the_events_of_an_app_are_listed_by_creation_with_their_count
     assert_eq!(listed[3].counts, EventCounts { registrations: 1, scans: 2, abandoned: 0 });
     let last = PageRequest { page: u32::MAX, page_size: u32::MAX };
     assert_eq!(test.store().list_events(app, last).await, Ok(Page { items: vec![], total: 5 }));
-    let nobody = test.store().list_events(AppId::generate(), PageRequest { page: 1, page_size: 2 }).await;
-    assert_eq!(nobody, Ok(Page { items: vec![], total: 0 }));
+    let of_another_app = test.store().list_events(AppId::generate(), PageRequest { page: 1, page_size: 2 }).await;
+    assert_eq!(of_another_app, Ok(Page { items: vec![], total: 0 }));
 }
 
 pub(crate) async fn a_patch_of_an_event_changes_what_it_names(test: &impl TestStore) {
     let client = client_with(test, 2).await;
     let event = created(test, event(test, &client, 10)).await;
     registered(test, &event).await;
-    let later = event.terms.expires_at + EVENT;
+    let later = event.terms.expires_at + EVENT_DURATION;
     let patch = EventPatch { expires_at: Some(later), name: Some(EventName::parse("Ball").unwrap()), ..EventPatch::default() };
-    let now = patched(test, &event, patch).await;
-    assert_eq!((now.terms.expires_at, now.terms.name.as_str(), now.counts.registrations), (later, "Ball", 1));
-    assert_eq!((now.terms.max_guests, now.terms.webhook_url.as_ref()), (places(10), event.terms.webhook_url.as_ref()));
+    let changed = patched(test, &event, patch).await;
+    assert_eq!((changed.terms.expires_at, changed.terms.name.as_str(), changed.counts.registrations), (later, "Ball", 1));
+    assert_eq!((changed.terms.max_guests, changed.terms.webhook_url.as_ref()), (places(10), event.terms.webhook_url.as_ref()));
     let patch = EventPatch { webhook_url: Some(Some(url("https://new.example/"))), is_active: Some(false), ..EventPatch::default() };
-    let now = patched(test, &event, patch).await;
-    assert_eq!(test.store().load_event(event.id).await, Ok(Some(now.clone())));
-    assert_eq!((now.terms.webhook_url, now.terms.is_active, now.terms.name.as_str()), (Some(url("https://new.example/")), false, "Ball"));
+    let changed = patched(test, &event, patch).await;
+    assert_eq!(test.store().load_event(event.id).await, Ok(Some(changed.clone())));
+    assert_eq!(
+        (changed.terms.webhook_url, changed.terms.is_active, changed.terms.name.as_str()),
+        (Some(url("https://new.example/")), false, "Ball")
+    );
     let without = patched(test, &event, EventPatch { webhook_url: Some(None), ..EventPatch::default() }).await;
     assert_eq!(without.terms.webhook_url, None);
 }
@@ -108,8 +113,8 @@ pub(crate) async fn a_patch_that_contradicts_what_has_happened_changes_nothing(t
     }
     assert_eq!(test.store().load_event(event.id).await.unwrap(), before);
     patched(test, &event, EventPatch { max_guests: Some(places(2)), ..EventPatch::default() }).await;
-    let full = test.store().open_transaction(scan(test, &event)).await;
-    assert_eq!(full, Ok(OpenOutcome::EventRefused(EventRefusal::Full)));
+    let scanned_when_full = test.store().open_transaction(scan(test, &event)).await;
+    assert_eq!(scanned_when_full, Ok(OpenOutcome::EventRefused(EventRefusal::Full)));
 }
 
 pub(crate) async fn an_event_of_another_app_cannot_be_changed(test: &impl TestStore) {

@@ -29,7 +29,7 @@ pub(crate) const HOOK: &str = "https://hooks.example/secret-path";
 
 pub(crate) const EVENT_HOOK: &str = "https://events.example/guest-list";
 /// How long the events last.
-pub(crate) const EVENT: Duration = Duration::from_secs(8 * 3_600);
+pub(crate) const EVENT_DURATION: Duration = Duration::from_secs(8 * 3_600);
 
 pub(crate) fn url(text: &str) -> WebhookUrl {
     HttpUrl::parse(text, Schemes::HttpAndHttps).unwrap()
@@ -176,7 +176,7 @@ pub(crate) fn event(test: &impl TestStore, client: &ClientId, count: u64) -> Eve
             claims: [Claim::Name].into_iter().collect(),
             language: Language::ENGLISH,
             max_guests: places(count),
-            expires_at: test.now() + EVENT,
+            expires_at: test.now() + EVENT_DURATION,
             webhook_url: Some(url(EVENT_HOOK)),
             is_active: true,
         },

@@ -11,8 +11,8 @@ use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity};
 
 use super::TestStore;
 use super::fixture::{
-    EVENT, HOOK, audited_balance, client_with, completing, counts, created, declining, event, passing, patched, places, registered, scan,
-    scanned, sealed, url,
+    EVENT_DURATION, HOOK, audited_balance, client_with, completing, counts, created, declining, event, passing, patched, places,
+    registered, scan, scanned, sealed, url,
 };
 use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PageRequest, PresentedCredential, Rows};
 use crate::{CompletedRecord, Registration, TransactionRecord};
@@ -41,7 +41,7 @@ pub(crate) async fn a_scan_is_refused_as_not_found_then_disabled_then_expired_th
     let refused = |refusal| Ok(OpenOutcome::EventRefused(refusal));
 
     assert_eq!(asked().await, refused(EventRefusal::Full), "and not for the lack of credits");
-    test.advance(EVENT);
+    test.advance(EVENT_DURATION);
     assert_eq!(asked().await, refused(EventRefusal::Expired));
     patched(test, &event, EventPatch { is_active: Some(false), ..EventPatch::default() }).await;
     assert_eq!(asked().await, refused(EventRefusal::Disabled));
@@ -58,7 +58,7 @@ pub(crate) async fn a_scan_is_refused_as_not_found_then_disabled_then_expired_th
         assert_eq!(test.store().open_transaction(open).await, Ok(OpenOutcome::EventNotFound));
     }
 
-    let end = Some(test.now() + EVENT);
+    let end = Some(test.now() + EVENT_DURATION);
     let revived = EventPatch { is_active: Some(true), expires_at: end, max_guests: Some(places(2)), ..EventPatch::default() };
     patched(test, &event, revived).await;
     assert_eq!(asked().await, Ok(OpenOutcome::InsufficientCredits));
@@ -138,7 +138,7 @@ pub(crate) async fn a_guest_who_does_not_pass_takes_no_place_and_is_not_reported
             other => panic!("{other:?}"),
         }
     }
-    test.advance(EVENT);
+    test.advance(EVENT_DURATION);
     assert_eq!(counts(test, &event).await, EventCounts { registrations: 0, scans: 1, abandoned: 0 });
     assert_eq!(test.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![], total: 0 }));
     assert_eq!(test.store().due_deliveries(None, None, 10).await, Ok(vec![]));
@@ -165,7 +165,7 @@ async fn refused(test: &impl TestStore, id: TxnId, refusal: EventRefusal, outcom
 pub(crate) async fn a_guest_whose_answer_finds_no_place_ends_as_refused(test: &impl TestStore) {
     let client = client_with(test, 10).await;
     let event = created(test, event(test, &client, 1)).await;
-    test.advance(EVENT - Duration::from_secs(60));
+    test.advance(EVENT_DURATION - Duration::from_secs(60));
     let full = scanned_with_its_own_url(test, &event).await;
     let (disabled, both, expired) = (scanned(test, &event).await, scanned(test, &event).await, scanned(test, &event).await);
     registered(test, &event).await;

@@ -12,8 +12,8 @@ use sakshi_domain::transaction::CredentialIdentity;
 
 use super::TestStore;
 use super::fixture::{
-    EVENT, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completed, completing, counts, created, declining,
-    event, kept, opened, opening, opening_with_hook, patched, registered, scan, scanned, scope,
+    EVENT_DURATION, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completed, completing, counts, created,
+    declining, event, kept, opened, opening, opening_with_hook, patched, registered, scan, scanned, scope,
 };
 use super::guests::ALL;
 use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PageRequest, PatchEventOutcome, PresentedCredential, Swept};
@@ -185,7 +185,7 @@ pub(crate) async fn an_event_goes_with_its_registrations_after_its_time_and_its_
     registered(test, &event).await;
     let quiet = patched(test, &event, EventPatch { webhook_url: Some(None), ..EventPatch::default() }).await;
     registered(test, &quiet).await;
-    test.advance(EVENT + RETENTION.events - Duration::from_millis(1));
+    test.advance(EVENT_DURATION + RETENTION.events - Duration::from_millis(1));
     swept(test).await;
     let listed = test.store().list_registrations(event.id, ALL.into()).await.unwrap();
     assert_eq!((listed.items.len(), listed.total), (2, 2), "registrations outlive their transactions");
@@ -215,7 +215,7 @@ pub(crate) async fn nobody_sees_half_of_an_event(test: &impl TestStore) {
     let mut longer = event(test, &client, 10);
     (longer.app, longer.terms.expires_at) = (old.app.clone(), old.terms.expires_at + Duration::from_millis(1));
     let longer = created(test, longer).await;
-    test.advance(EVENT + RETENTION.events - Duration::from_millis(1));
+    test.advance(EVENT_DURATION + RETENTION.events - Duration::from_millis(1));
     for _ in 0..10 {
         test.store().sweep(RETENTION, 3).await.unwrap();
     }
@@ -255,7 +255,7 @@ pub(crate) async fn long_list(test: &impl TestStore, client: &ClientId) -> (AppI
         events.push((created(test, event).await.id, longer));
     }
     pages_have(test, &app, &events.iter().map(|(id, _)| *id).collect::<Vec<_>>()).await;
-    test.advance(EVENT + RETENTION.events);
+    test.advance(EVENT_DURATION + RETENTION.events);
     swept(test).await;
     (app, events.into_iter().filter(|(_, longer)| *longer).map(|(id, _)| id).collect())
 }

@@ -14,7 +14,7 @@ use super::credits::account;
 use super::database::statements::Database;
 use super::errors::not_sealed;
 use super::guests;
-use super::idempotency::{Repetition, keep, repetition};
+use super::idempotency::{KeyUse, keep_answer, key_use};
 use super::rows::{parsed, sealed, signed, time, unsigned};
 use super::store::EmbeddedStore;
 use crate::error::{StoreError, StoreFuture};
@@ -127,18 +127,18 @@ fn create(db: &Database<'_>, creation: &Creation) -> rusqlite::Result<CreateEven
     if db.any(KNOWN, [id.as_bytes()])? {
         return Ok(CreateEventOutcome::Created);
     }
-    match repetition(db, id.as_bytes(), idempotency.as_ref())? {
-        Repetition::None => {}
-        Repetition::OfThis => return Ok(CreateEventOutcome::Created),
-        Repetition::OfAnother(answer) => return Ok(CreateEventOutcome::Replayed(answer)),
-        Repetition::WithAnotherBody => return Ok(CreateEventOutcome::KeyReused),
+    match key_use(db, id.as_bytes(), idempotency.as_ref())? {
+        KeyUse::Unused => {}
+        KeyUse::SameSubject => return Ok(CreateEventOutcome::Created),
+        KeyUse::SameBody(answer) => return Ok(CreateEventOutcome::Replayed(answer)),
+        KeyUse::OtherBody => return Ok(CreateEventOutcome::KeyReused),
     }
     let Some(client) = account(db, client)? else { return Ok(CreateEventOutcome::ClientNotFound) };
     let SealedTerms { is_active, expires_at, max_guests, origin, webhook, terms } = terms;
     let (created_at, expires_at) = (created_at.millis(), expires_at.millis());
     let row = params![id.as_bytes(), client.row, app.as_str(), created_at, is_active, expires_at, max_guests, origin, webhook, terms];
     db.change(CREATE, row)?;
-    keep(db, id.as_bytes(), idempotency.as_ref())?;
+    keep_answer(db, id.as_bytes(), idempotency.as_ref())?;
     Ok(CreateEventOutcome::Created)
 }
 

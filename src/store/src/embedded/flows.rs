@@ -17,7 +17,7 @@ use sakshi_domain::time::Timestamp;
 
 use super::credits::account;
 use super::database::statements::Database;
-use super::idempotency::{Repetition, keep, repetition};
+use super::idempotency::{KeyUse, keep_answer, key_use};
 use super::rows::{signed, time, unsigned};
 use super::store::EmbeddedStore;
 use super::{outbox, tenancy};
@@ -85,11 +85,11 @@ fn open(db: &Database<'_>, opening: &Opening) -> rusqlite::Result<OpenFlowOutcom
     if db.any(KNOWN, [id.as_bytes()])? {
         return Ok(OpenFlowOutcome::Opened);
     }
-    match repetition(db, id.as_bytes(), idempotency.as_ref())? {
-        Repetition::None => {}
-        Repetition::OfThis => return Ok(OpenFlowOutcome::Opened),
-        Repetition::OfAnother(answer) => return Ok(OpenFlowOutcome::Replayed(answer)),
-        Repetition::WithAnotherBody => return Ok(OpenFlowOutcome::KeyReused),
+    match key_use(db, id.as_bytes(), idempotency.as_ref())? {
+        KeyUse::Unused => {}
+        KeyUse::SameSubject => return Ok(OpenFlowOutcome::Opened),
+        KeyUse::SameBody(answer) => return Ok(OpenFlowOutcome::Replayed(answer)),
+        KeyUse::OtherBody => return Ok(OpenFlowOutcome::KeyReused),
     }
     let Some(client) = account(db, client)? else { return Ok(OpenFlowOutcome::ClientNotFound) };
     let (until, lapses_at) = (until.millis(), lapses_at.map(Timestamp::millis));
@@ -98,7 +98,7 @@ fn open(db: &Database<'_>, opening: &Opening) -> rusqlite::Result<OpenFlowOutcom
     if let Some(payload) = payload {
         db.first(REPORT, params![id.as_bytes(), PROGRESS.0, until, payload], |_| Ok(()))?;
     }
-    keep(db, id.as_bytes(), idempotency.as_ref())?;
+    keep_answer(db, id.as_bytes(), idempotency.as_ref())?;
     Ok(OpenFlowOutcome::Opened)
 }
 

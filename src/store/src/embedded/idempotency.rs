@@ -1,5 +1,5 @@
-//! Answers kept under idempotency keys, each with the id of what its request created: sixteen bytes
-//! of a transaction's id or twelve of an event's.
+//! Answers kept under idempotency keys, each with its subject: the id of what its request created, sixteen bytes for a
+//! transaction or a flow and twelve for an event.
 
 use rusqlite::params;
 
@@ -10,48 +10,48 @@ use crate::error::StoreFuture;
 use crate::idempotency::{Idempotency, IdempotencyScope, IdempotentAnswer};
 use crate::vault::Sealed;
 
-const ANSWERED: &str = "SELECT subject, request, answer, until FROM idempotency WHERE scope = ?1 AND until > ?2";
-const KEEP: &str = "INSERT OR REPLACE INTO idempotency (scope, request, subject, until, answer) VALUES (?1, ?2, ?3, ?4, ?5)";
+const SELECT_ANSWER: &str = "SELECT subject, request, answer, until FROM idempotency WHERE scope = ?1 AND until > ?2";
+const KEEP_ANSWER: &str = "INSERT OR REPLACE INTO idempotency (scope, request, subject, until, answer) VALUES (?1, ?2, ?3, ?4, ?5)";
 
 impl Idempotency for EmbeddedStore {
     fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
-        self.read(move |db| answered(db, &scope), |found, _| Ok(found.map(|(_, kept)| kept)))
+        self.read(move |db| unexpired_answer(db, &scope), |found, _| Ok(found.map(|(_, kept)| kept)))
     }
 }
 
-/// What an idempotency key says about a request.
-pub(crate) enum Repetition {
-    /// It has no key, or one that was not used before.
-    None,
-    /// The key was used to create the very same thing.
-    OfThis,
-    /// It was used with this body, and this was the answer.
-    OfAnother(Sealed),
-    /// It was used with another body.
-    WithAnotherBody,
+/// Whether the idempotency key of a request was used before.
+pub(crate) enum KeyUse {
+    /// There is no key, or it was not used before.
+    Unused,
+    /// To create the same subject: the store is asked the same thing again.
+    SameSubject,
+    /// With the same body, by an earlier request, which had this answer.
+    SameBody(Sealed),
+    /// With another body.
+    OtherBody,
 }
 
-/// The unexpired answer under a scope, and the id of what was created with it.
-fn answered(db: &Database<'_>, scope: &IdempotencyScope) -> rusqlite::Result<Option<(Vec<u8>, IdempotentAnswer)>> {
-    db.first(ANSWERED, params![scope.digest, db.now().millis()], |row| {
+/// The unexpired answer under a scope, after the subject that its request created.
+fn unexpired_answer(db: &Database<'_>, scope: &IdempotencyScope) -> rusqlite::Result<Option<(Vec<u8>, IdempotentAnswer)>> {
+    db.first(SELECT_ANSWER, params![scope.digest, db.now().millis()], |row| {
         let answer = sealed(row, 2, "a kept answer cannot be read")?;
         Ok((row.get(0)?, IdempotentAnswer { scope: *scope, request: row.get(1)?, answer, until: time(row, 3)? }))
     })
 }
 
-/// Judges a request to create `subject`.
-pub(crate) fn repetition(db: &Database<'_>, subject: &[u8], asked: Option<&IdempotentAnswer>) -> rusqlite::Result<Repetition> {
-    let Some(asked) = asked else { return Ok(Repetition::None) };
-    Ok(match answered(db, &asked.scope)? {
-        None => Repetition::None,
-        Some((created, _)) if created == subject => Repetition::OfThis,
-        Some((_, kept)) if kept.request == asked.request => Repetition::OfAnother(kept.answer),
-        Some(_) => Repetition::WithAnotherBody,
+/// How the idempotency key of a request to create `subject` was used before.
+pub(crate) fn key_use(db: &Database<'_>, subject: &[u8], new_answer: Option<&IdempotentAnswer>) -> rusqlite::Result<KeyUse> {
+    let Some(new_answer) = new_answer else { return Ok(KeyUse::Unused) };
+    Ok(match unexpired_answer(db, &new_answer.scope)? {
+        None => KeyUse::Unused,
+        Some((created, _)) if created == subject => KeyUse::SameSubject,
+        Some((_, kept)) if kept.request == new_answer.request => KeyUse::SameBody(kept.answer),
+        Some(_) => KeyUse::OtherBody,
     })
 }
 
 /// Keeps the answer to the request that has just created `subject`.
-pub(crate) fn keep(db: &Database<'_>, subject: &[u8], asked: Option<&IdempotentAnswer>) -> rusqlite::Result<()> {
-    let Some(IdempotentAnswer { scope, request, answer, until }) = asked else { return Ok(()) };
-    db.change(KEEP, params![scope.digest, request, subject, until.millis(), answer.to_bytes()]).map(drop)
+pub(crate) fn keep_answer(db: &Database<'_>, subject: &[u8], new_answer: Option<&IdempotentAnswer>) -> rusqlite::Result<()> {
+    let Some(IdempotentAnswer { scope, request, answer, until }) = new_answer else { return Ok(()) };
+    db.change(KEEP_ANSWER, params![scope.digest, request, subject, until.millis(), answer.to_bytes()]).map(drop)
 }

@@ -10,10 +10,10 @@ use sakshi_domain::event::{Event, EventCounts, EventPatch, EventRefusal};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 
-use super::{AnswerFuture, Behaviour, answers};
+use super::{AnswerFuture, Behaviour, call_all};
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{
-    EVENT, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, created, declining, event, grant, passing, places, scan,
+    EVENT_DURATION, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, created, declining, event, grant, passing, places, scan,
 };
 use crate::conformance::guests::ALL;
 use crate::{CompleteOutcome, CreditOutcome, OpenOutcome, PatchEventOutcome, Retention};
@@ -221,14 +221,14 @@ pub(crate) async fn compare(test: &impl TestStore, behaviour: Behaviour, steps: 
     let client = client_with(test, 6).await;
     let event = created(test, event(test, &client, 3)).await;
     let ids: Vec<TxnId> = (0..SLOTS).map(|_| TxnId::generate(client.partition(), 7)).collect();
-    let end = test.now() + EVENT;
+    let end = test.now() + EVENT_DURATION;
     let (scans, registered) = (BTreeMap::new(), Vec::new());
     let mut model = Model { credits: 6, spent: 0, granted: 1, active: true, end, cap: 3, scans, abandoned_and_gone: 0, registered };
     let mut number = 0;
     for group in steps.split_inclusive(|step| matches!(step, Step::Advance { .. })) {
         let expected: Vec<String> = group.iter().map(|step| model.expect(behaviour, step, test.now())).collect();
         let calls = group.iter().zip(number..).map(|(step, at)| execute(test, &event, &ids, at, step));
-        assert_eq!(answers(behaviour, calls).await, expected, "{group:?}");
+        assert_eq!(call_all(behaviour, calls).await, expected, "{group:?}");
         agree(test, &event, &ids, &model).await;
         number += group.len();
         if let Some(Step::Advance { seconds }) = group.last() {

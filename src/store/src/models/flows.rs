@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{AnswerFuture, Behaviour, answers};
+use super::{AnswerFuture, Behaviour, call_all};
 use crate::ReportFlowOutcome;
 use crate::conformance::TestStore;
 use crate::conformance::flow_fixture::{Flow, Told, locker, opened, party, registered, told, wealth};
@@ -83,7 +83,7 @@ pub(crate) async fn compare(test: &impl TestStore, steps: Vec<Told>) {
     let expected: Vec<_> = steps.iter().map(|report| model.expect(*report)).collect();
     let one_by_one = Behaviour { in_order: false, expires: true };
     let calls = steps.iter().map(|report| execute(test, &locker, &wealth, *report));
-    assert_eq!(answers(one_by_one, calls).await, expected, "{steps:?}");
+    assert_eq!(call_all(one_by_one, calls).await, expected, "{steps:?}");
     let due = test.store().due_deliveries(None, None, 1_000).await.unwrap();
     let subjects: BTreeSet<_> = due.iter().map(|delivery| delivery.subject).collect();
     assert_eq!((due.len(), subjects.len()), (model.sent.len(), model.sent.len()));

@@ -1,5 +1,5 @@
-//! Small models of what a store must answer, which every store is compared with over random
-//! interleavings.
+//! Small models of what a store must answer. Tests make random sequences of calls and compare the answers of every store
+//! with those of the model.
 
 pub(crate) mod event;
 pub(crate) mod flows;
@@ -9,19 +9,19 @@ use std::pin::Pin;
 
 use futures_util::future::join_all;
 
-/// Where stores differ, within what the trait allows.
+/// How a store behaves where the trait leaves it a choice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Behaviour {
     /// Calls that are made together are executed in the order in which they were made.
     pub(crate) in_order: bool,
-    /// Records expire by themselves when their time has passed, and leave nothing to sweep.
+    /// Records expire by themselves when their time has passed, and leave nothing for `sweep` to delete.
     pub(crate) expires: bool,
 }
 
 type AnswerFuture = Pin<Box<dyn Future<Output = String>>>;
 
-/// Makes calls together where their order is kept, otherwise one after the other; returns their answers.
-async fn answers(behaviour: Behaviour, calls: impl Iterator<Item = AnswerFuture>) -> Vec<String> {
+/// Makes the calls at the same time if the store executes them in order, otherwise one after the other; returns the answers.
+async fn call_all(behaviour: Behaviour, calls: impl Iterator<Item = AnswerFuture>) -> Vec<String> {
     if behaviour.in_order {
         return join_all(calls).await;
     }

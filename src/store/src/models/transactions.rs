@@ -9,7 +9,7 @@ use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::time::Timestamp;
 
-use super::{AnswerFuture, Behaviour, answers};
+use super::{AnswerFuture, Behaviour, call_all};
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completing, opening_with_hook};
 use crate::{CompleteOutcome, CreditOutcome, OpenOutcome};
@@ -161,7 +161,7 @@ pub(crate) async fn compare(test: &impl TestStore, behaviour: Behaviour, steps: 
     let mut model = Model::default();
     for group in steps.split_inclusive(|step| matches!(step, Step::Advance { .. })) {
         let expected: Vec<String> = group.iter().map(|step| model.expect(behaviour, step, test.now())).collect();
-        let answered = answers(behaviour, group.iter().map(|step| execute(test, &client, &ids, step))).await;
+        let answered = call_all(behaviour, group.iter().map(|step| execute(test, &client, &ids, step))).await;
         assert_eq!(answered, expected, "{group:?}");
         assert_eq!(audited_balance(test, &client).await, u64::try_from(model.balance).unwrap());
         if let Some(Step::Advance { minutes }) = group.last() {

@@ -4,8 +4,8 @@ use clap::ValueEnum;
 use sakshi_client::public;
 use serde_json::{Value, json};
 
-use super::walk::{Poll, Walk, is_pending};
-use super::word;
+use super::flow_run::{FlowRun, Poll, is_pending};
+use super::value_name;
 use crate::cli::error::CliError;
 
 /// What the locker gives.
@@ -18,20 +18,20 @@ pub(super) enum Outcome {
     Failed,
 }
 
-pub(super) async fn drive(walk: &mut Walk<'_, '_>, outcome: Outcome) -> Result<bool, CliError> {
-    walk.hook.register(walk.session, walk.timeline, "DocLocker").await?;
+pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome) -> Result<bool, CliError> {
+    run.hook.register(run.session, run.timeline, "DocLocker").await?;
     let order = json!({ "docs": ["driving_licence", "degree_certificate"], "consent": "Y", "consent_text": "I agree that these documents are fetched." });
-    let (opened, transaction) = walk.order(public::doclocker(&order), "transactionId").await?;
-    walk.page(&opened["requestUrl"])?;
+    let (opened, transaction) = run.order(public::doclocker(&order), "transactionId").await?;
+    run.page(&opened["requestUrl"])?;
     let poll = Poll::Documents(transaction.clone());
-    let mut good = walk.poll_pending(&poll).await?;
-    good &= walk.play("doclocker", &transaction, &word(outcome)).await?.refused == 0;
+    let mut good = run.poll_pending(&poll).await?;
+    good &= run.play("doclocker", &transaction, &value_name(outcome)).await?.refused == 0;
 
-    let webhooks = walk.flow_webhooks(&transaction).await?;
-    let (details, same) = walk.poll_end(&poll).await?;
-    good &= same & walk.judge("documents", found(&details), &word(outcome))?;
-    if walk.hook.url().is_some() {
-        good &= walk.judge("webhooks", &webhooks.to_string(), if outcome == Outcome::Pending { "0" } else { "1" })?;
+    let webhooks = run.flow_webhooks(&transaction).await?;
+    let (details, same) = run.poll_end(&poll).await?;
+    good &= same & run.judge("documents", found(&details), &value_name(outcome))?;
+    if run.hook.url().is_some() {
+        good &= run.judge("webhooks", &webhooks.to_string(), if outcome == Outcome::Pending { "0" } else { "1" })?;
     }
     Ok(good)
 }

@@ -10,8 +10,8 @@ use sakshi_domain::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::walk::{Poll, Walk, is_pending};
-use super::word;
+use super::flow_run::{FlowRun, Poll, is_pending};
+use super::value_name;
 use crate::cli::error::CliError;
 
 /// What the signers do.
@@ -33,26 +33,26 @@ const SHORT_INVITATION: Duration = Duration::from_secs(3);
 const LAPSE_PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(250);
 
-pub(super) async fn drive(walk: &mut Walk<'_, '_>, outcome: Outcome, signers: u8) -> Result<bool, CliError> {
+pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome, signers: u8) -> Result<bool, CliError> {
     let mut order = order(signers, if outcome == Outcome::Lapsed { SHORT_INVITATION } else { INVITATION });
-    if let Some(url) = walk.hook.url() {
+    if let Some(url) = run.hook.url() {
         order["responseUrl"] = url.into();
     }
-    walk.hook.introduce(walk.timeline, "named in the order")?;
-    let (opened, document) = walk.order(public::esign(&order), "documentId").await?;
+    run.hook.introduce(run.timeline, "named in the order")?;
+    let (opened, document) = run.order(public::esign(&order), "documentId").await?;
     for signer in opened["signerInfo"].as_array().into_iter().flatten() {
-        walk.page(&signer["signingUrl"])?;
+        run.page(&signer["signingUrl"])?;
     }
     let poll = Poll::Document(document.clone());
-    let mut good = walk.poll_pending(&poll).await?;
+    let mut good = run.poll_pending(&poll).await?;
     if outcome == Outcome::Lapsed {
-        lapse(walk, &poll).await?;
+        lapse(run, &poll).await?;
     } else {
-        good &= walk.play("esign", &document, &word(outcome)).await?.refused == 0;
+        good &= run.play("esign", &document, &value_name(outcome)).await?.refused == 0;
     }
 
-    let webhooks = walk.flow_webhooks(&document).await?;
-    let (status, same) = walk.poll_end(&poll).await?;
+    let webhooks = run.flow_webhooks(&document).await?;
+    let (status, same) = run.poll_end(&poll).await?;
     let found = status["documentStatus"].as_str().or_else(|| status["data"]["documentStatus"].as_str()).unwrap_or("unknown").to_owned();
     let expected = match outcome {
         Outcome::Completed => "Completed",
@@ -61,10 +61,10 @@ pub(super) async fn drive(walk: &mut Walk<'_, '_>, outcome: Outcome, signers: u8
         Outcome::Rejected => "Rejected",
         Outcome::Expired | Outcome::Lapsed => "Expired",
     };
-    good &= same & walk.judge("documentStatus", &found, expected)?;
-    if walk.hook.url().is_some() {
+    good &= same & run.judge("documentStatus", &found, expected)?;
+    if run.hook.url().is_some() {
         let wanted = if expected == "Pending" { "0" } else { "1" };
-        good &= walk.judge("webhooks", &webhooks.to_string(), wanted)?;
+        good &= run.judge("webhooks", &webhooks.to_string(), wanted)?;
     }
     Ok(good)
 }
@@ -80,10 +80,10 @@ fn order(signers: u8, invitation: Duration) -> Value {
 }
 
 /// Waits until the service has noticed that the invitation is over.
-async fn lapse(walk: &mut Walk<'_, '_>, poll: &Poll) -> Result<(), CliError> {
-    walk.timeline.line("signers", &format!("do nothing; the invitation ends after {} s", SHORT_INVITATION.as_secs()))?;
+async fn lapse(run: &mut FlowRun<'_, '_>, poll: &Poll) -> Result<(), CliError> {
+    run.timeline.line("signers", &format!("do nothing; the invitation ends after {} s", SHORT_INVITATION.as_secs()))?;
     let end = Instant::now() + SHORT_INVITATION + LAPSE_PATIENCE;
-    while is_pending(&walk.ask(poll).await?) && Instant::now() < end {
+    while is_pending(&run.ask(poll).await?) && Instant::now() < end {
         sleep(PAUSE).await;
     }
     Ok(())

@@ -6,8 +6,8 @@ use clap::ValueEnum;
 use sakshi_client::public;
 use serde_json::{Value, json};
 
-use super::walk::Walk;
-use super::{esign, word};
+use super::flow_run::FlowRun;
+use super::{esign, value_name};
 use crate::cli::error::CliError;
 
 /// What the registry does.
@@ -30,31 +30,31 @@ pub(super) enum ApiType {
     Physical,
 }
 
-pub(super) async fn drive(walk: &mut Walk<'_, '_>, outcome: Outcome, api_type: ApiType) -> Result<bool, CliError> {
-    let api_type = word(api_type);
-    walk.hook.register(walk.session, walk.timeline, &api_type).await?;
+pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome, api_type: ApiType) -> Result<bool, CliError> {
+    let api_type = value_name(api_type);
+    run.hook.register(run.session, run.timeline, &api_type).await?;
     let order = json!({
         "apiType": api_type,
         "document": { "documentName": "lease.pdf", "base64FileData": BASE64_STANDARD.encode(esign::DOCUMENT) },
         "signatoriesInfo": [{ "name": "Asha Rao", "emailID": "asha@example.com", "signType": "electronic" }],
     });
-    let (_, estamp) = walk.order(public::estamp(&order), "eStampId").await?;
-    let mut good = walk.play("estamp", &estamp, &word(outcome)).await?.refused == 0;
+    let (_, estamp) = run.order(public::estamp(&order), "eStampId").await?;
+    let mut good = run.play("estamp", &estamp, &value_name(outcome)).await?.refused == 0;
 
-    let webhooks = walk.flow_webhooks(&estamp).await?;
+    let webhooks = run.flow_webhooks(&estamp).await?;
     let expected = match outcome {
         Outcome::Completed => "Completed",
         Outcome::Rejected => "Rejected",
         Outcome::Expired => "Expired",
         Outcome::Pending => "Pending",
     };
-    if let Some(webhook) = walk.hook.received().last() {
+    if let Some(webhook) = run.hook.received().last() {
         let body: Value = serde_json::from_slice(&webhook.body).unwrap_or_default();
-        good &= walk.judge("workflowStatus", body["data"]["workflowStatus"].as_str().unwrap_or("unknown"), expected)?;
+        good &= run.judge("workflowStatus", body["data"]["workflowStatus"].as_str().unwrap_or("unknown"), expected)?;
     }
-    if walk.hook.url().is_some() {
-        good &= walk.judge("webhooks", &webhooks.to_string(), if outcome == Outcome::Pending { "0" } else { "1" })?;
+    if run.hook.url().is_some() {
+        good &= run.judge("webhooks", &webhooks.to_string(), if outcome == Outcome::Pending { "0" } else { "1" })?;
     }
-    walk.timeline.line("poll", "an e-stamp has none; its webhook is all there is")?;
+    run.timeline.line("poll", "an e-stamp has none; its webhook is all there is")?;
     Ok(good)
 }

@@ -3,15 +3,15 @@
 //!
 //! It is a client like any other: what it knows comes from the public API, the operator's API and
 //! the JSON side of the sandbox. [`access`] finds the service and a key, [`hook`] says where the
-//! webhook goes, [`walk`] has the steps that flows share, and each flow has a file.
+//! webhook goes, [`flow_run`] has the steps that flows share, and each flow has a file.
 
 mod access;
 mod doclocker;
 mod esign;
 mod estamp;
+mod flow_run;
 mod hook;
 mod ovse;
-mod walk;
 mod wealth;
 
 use std::io::Write;
@@ -23,8 +23,8 @@ use crate::cli::error::CliError;
 use crate::developer::timeline::Timeline;
 use crate::settings::Sources;
 use access::{Access, Session};
+use flow_run::FlowRun;
 use hook::Hook;
-use walk::Walk;
 
 /// Options of `trigger`.
 #[derive(Args, Debug)]
@@ -92,11 +92,11 @@ impl Flow {
 
     fn outcome(self) -> String {
         match self {
-            Self::Ovse { outcome } => word(outcome),
-            Self::Esign { outcome, .. } => word(outcome),
-            Self::Doclocker { outcome } => word(outcome),
-            Self::Estamp { outcome, .. } => word(outcome),
-            Self::Wealth { outcome } => word(outcome),
+            Self::Ovse { outcome } => value_name(outcome),
+            Self::Esign { outcome, .. } => value_name(outcome),
+            Self::Doclocker { outcome } => value_name(outcome),
+            Self::Estamp { outcome, .. } => value_name(outcome),
+            Self::Wealth { outcome } => value_name(outcome),
         }
     }
 
@@ -106,16 +106,16 @@ impl Flow {
     }
 }
 
-/// The word that is typed for a value, and sent to the sandbox.
-fn word<E: ValueEnum + Copy>(value: E) -> String {
+/// The name of a value on the command line and in requests to the sandbox.
+fn value_name<E: ValueEnum + Copy>(value: E) -> String {
     value.to_possible_value().map_or_else(String::new, |known| known.get_name().to_owned())
 }
 
 /// The outcomes of every flow, for `--help`.
 pub fn outcomes() -> String {
     fn of<E: ValueEnum + Copy>(flow: &str) -> String {
-        let words: Vec<String> = E::value_variants().iter().copied().map(word).collect();
-        format!("  {flow:<10} {}\n", words.join(", "))
+        let names: Vec<String> = E::value_variants().iter().copied().map(value_name).collect();
+        format!("  {flow:<10} {}\n", names.join(", "))
     }
     let flows = [
         of::<ovse::Outcome>("ovse"),
@@ -145,12 +145,12 @@ pub async fn run(trigger: &Trigger, sources: &Sources, out: &mut dyn Write) -> R
 
 async fn drive(trigger: &Trigger, session: &Session, timeline: &mut Timeline<'_>) -> Result<bool, CliError> {
     let hook = Hook::choose(trigger.webhook_url.as_ref(), session, trigger.flow.takes_a_url()).await?;
-    let mut walk = Walk { session, hook, timeline };
+    let mut run = FlowRun { session, hook, timeline };
     match trigger.flow {
-        Flow::Ovse { outcome } => ovse::drive(&mut walk, outcome).await,
-        Flow::Esign { outcome, signers } => esign::drive(&mut walk, outcome, signers).await,
-        Flow::Doclocker { outcome } => doclocker::drive(&mut walk, outcome).await,
-        Flow::Estamp { outcome, api_type } => estamp::drive(&mut walk, outcome, api_type).await,
-        Flow::Wealth { outcome } => wealth::drive(&mut walk, outcome).await,
+        Flow::Ovse { outcome } => ovse::drive(&mut run, outcome).await,
+        Flow::Esign { outcome, signers } => esign::drive(&mut run, outcome, signers).await,
+        Flow::Doclocker { outcome } => doclocker::drive(&mut run, outcome).await,
+        Flow::Estamp { outcome, api_type } => estamp::drive(&mut run, outcome, api_type).await,
+        Flow::Wealth { outcome } => wealth::drive(&mut run, outcome).await,
     }
 }

@@ -4,8 +4,8 @@ use clap::ValueEnum;
 use sakshi_client::{Call, public};
 use serde_json::{Value, json};
 
-use super::walk::{Poll, Walk, is_pending};
-use super::word;
+use super::flow_run::{FlowRun, Poll, is_pending};
+use super::value_name;
 use crate::cli::error::CliError;
 
 /// What the resident does.
@@ -21,28 +21,28 @@ pub(super) enum Outcome {
     WalkAway,
 }
 
-pub(super) async fn drive(walk: &mut Walk<'_, '_>, outcome: Outcome) -> Result<bool, CliError> {
+pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome) -> Result<bool, CliError> {
     let mut order =
         json!({ "claims": ["name", "dob", "gender", "address", "pincode"], "channel": "web", "client_reference_id": "order-42" });
-    if let Some(url) = walk.hook.url() {
+    if let Some(url) = run.hook.url() {
         order["webhook_url"] = url.into();
     }
-    walk.hook.introduce(walk.timeline, "named in the order")?;
-    let (opened, txn) = walk.order(public::init(&order), "txnId").await?;
-    walk.page(&opened["requestUrl"])?;
+    run.hook.introduce(run.timeline, "named in the order")?;
+    let (opened, txn) = run.order(public::init(&order), "txnId").await?;
+    run.page(&opened["requestUrl"])?;
     let poll = Poll::Result(txn.clone());
-    let mut good = walk.poll_pending(&poll).await?;
+    let mut good = run.poll_pending(&poll).await?;
 
-    let answer = json!({ "intent": opened["intentJwt"], "resident": "asha", "action": word(outcome) });
-    let posted = walk.session.client.send(Call::<Value>::post("/sandbox/app/answer", &answer)).await?;
+    let answer = json!({ "intent": opened["intentJwt"], "resident": "asha", "action": value_name(outcome) });
+    let posted = run.session.client.send(Call::<Value>::post("/sandbox/app/answer", &answer)).await?;
     let told = match posted["callback"]["status"].as_u64() {
-        Some(status) => format!("{}: posted to the callback and answered {status}", word(outcome)),
-        None => format!("{}: nothing is posted", word(outcome)),
+        Some(status) => format!("{}: posted to the callback and answered {status}", value_name(outcome)),
+        None => format!("{}: nothing is posted", value_name(outcome)),
     };
-    walk.timeline.line("resident", &told)?;
+    run.timeline.line("resident", &told)?;
 
-    let webhooks = walk.transaction_webhook(&txn).await?;
-    let (result, same) = walk.poll_end(&poll).await?;
+    let webhooks = run.transaction_webhook(&txn).await?;
+    let (result, same) = run.poll_end(&poll).await?;
     let found = match &result["data"] {
         _ if is_pending(&result) => "pending",
         data if data["verification_passed"] == true || data["verificationPassed"] == true => "passed",
@@ -53,7 +53,7 @@ pub(super) async fn drive(walk: &mut Walk<'_, '_>, outcome: Outcome) -> Result<b
         Outcome::WalkAway => "pending",
         Outcome::Decline | Outcome::Abort | Outcome::FailLiveness | Outcome::FailMatch => "failed",
     };
-    good &= same & walk.judge("verification", found, expected)?;
-    let wanted = usize::from(expected != "pending" && walk.hook.url().is_some());
-    Ok(good & walk.judge("webhooks", &webhooks.to_string(), &wanted.to_string())?)
+    good &= same & run.judge("verification", found, expected)?;
+    let wanted = usize::from(expected != "pending" && run.hook.url().is_some());
+    Ok(good & run.judge("webhooks", &webhooks.to_string(), &wanted.to_string())?)
 }

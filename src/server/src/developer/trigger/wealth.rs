@@ -1,12 +1,12 @@
-//! A consent to share wealth data, and the data: consents, what the person and the providers do,
-//! and a webhook for each report. There is no poll.
+//! Drives a flow of wealth data: orders a consent, plays what the person and the providers do, and checks that each report led
+//! to a webhook. The API has nothing to poll for this flow.
 
 use clap::ValueEnum;
 use sakshi_client::public;
 use serde_json::json;
 
-use super::walk::Walk;
-use super::word;
+use super::flow_run::FlowRun;
+use super::value_name;
 use crate::cli::error::CliError;
 
 /// What the person and the providers do.
@@ -27,18 +27,18 @@ pub(super) enum Outcome {
     All,
 }
 
-pub(super) async fn drive(walk: &mut Walk<'_, '_>, outcome: Outcome) -> Result<bool, CliError> {
-    walk.hook.register_wealth(walk.session, walk.timeline).await?;
-    let order = json!({ "consent": "Y", "consent_text": "I agree that my accounts are looked at." });
-    let (opened, id) = walk.order(public::wealth_consent(&order), "uniqueIdentifier").await?;
-    walk.timeline.line("", &format!("consentHandle {}", opened["consentHandle"].as_str().unwrap_or_default()))?;
-    walk.page(&opened["requestUrl"])?;
-    let played = walk.play("wealth", &id, &word(outcome)).await?;
-    let mut good = played.refused == 0;
-    let webhooks = walk.flow_webhooks(&id).await?;
-    if walk.hook.url().is_some() {
-        good &= walk.judge("webhooks", &webhooks.to_string(), &played.accepted.to_string())?;
+pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome) -> Result<bool, CliError> {
+    run.hook.register_wealth(run.session, run.timeline).await?;
+    let order = json!({ "consent": "Y", "consent_text": "I agree to share the data of my accounts." });
+    let (opened, id) = run.order(public::wealth_consent(&order), "uniqueIdentifier").await?;
+    run.timeline.line("", &format!("consentHandle {}", opened["consentHandle"].as_str().unwrap_or_default()))?;
+    run.page(&opened["requestUrl"])?;
+    let played = run.play("wealth", &id, &value_name(outcome)).await?;
+    let mut passed = played.refused == 0;
+    let webhooks = run.flow_webhooks(&id).await?;
+    if run.hook.url().is_some() {
+        passed &= run.judge("webhooks", &webhooks.to_string(), &played.accepted.to_string())?;
     }
-    walk.timeline.line("poll", "wealth data has none; its webhooks are all there is")?;
-    Ok(good)
+    run.timeline.line("poll", "wealth data has none; its webhooks are all there is")?;
+    Ok(passed)
 }

@@ -9,8 +9,8 @@ use sakshi_domain::transaction::CredentialIdentity;
 
 use super::test_store;
 use crate::conformance::fixture::{
-    EVENT, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completed, completing, created, event, kept, opened,
-    opening, opening_with_hook, patched, registered, scan, scope,
+    EVENT_DURATION, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completed, completing, created, event,
+    kept, opened, opening, opening_with_hook, patched, registered, scan, scope,
 };
 use crate::conformance::guests::ALL;
 use crate::conformance::upkeep::abandoned_scans;
@@ -168,7 +168,7 @@ fn the_registrations_of_an_event_are_swept_a_bounded_number_at_a_time() {
         let mut longer = event(test, &client, 10);
         longer.terms.expires_at = old.terms.expires_at + Duration::from_millis(1);
         let longer = created(test, longer).await;
-        test.advance(EVENT + RETENTION.events - Duration::from_millis(1));
+        test.advance(EVENT_DURATION + RETENTION.events - Duration::from_millis(1));
         assert_eq!(test.store().sweep(RETENTION, 100).await.unwrap().events, 0);
         test.advance(Duration::from_millis(1));
         assert_eq!(test.store().sweep(RETENTION, 3).await.unwrap().events, 3);

@@ -10,7 +10,7 @@ use sakshi_domain::transaction::Pending;
 use crate::embedded::credits::{self, Reference};
 use crate::embedded::database::statements::Database;
 use crate::embedded::guests::{self, Gate};
-use crate::embedded::idempotency::{Repetition, keep, repetition};
+use crate::embedded::idempotency::{KeyUse, keep_answer, key_use};
 use crate::error::StoreError;
 use crate::idempotency::{self, IdempotentAnswer};
 use crate::sealing::seal_terms;
@@ -52,11 +52,11 @@ pub(crate) fn open(db: &Database<'_>, opening: &Opening) -> rusqlite::Result<Ope
     if db.any(KNOWN, [id.as_bytes()])? {
         return Ok(opened());
     }
-    match repetition(db, id.as_bytes(), idempotency.as_ref())? {
-        Repetition::None => {}
-        Repetition::OfThis => return Ok(opened()),
-        Repetition::OfAnother(answer) => return Ok(OpenOutcome::Replayed(answer)),
-        Repetition::WithAnotherBody => return Ok(OpenOutcome::KeyReused),
+    match key_use(db, id.as_bytes(), idempotency.as_ref())? {
+        KeyUse::Unused => {}
+        KeyUse::SameSubject => return Ok(opened()),
+        KeyUse::SameBody(answer) => return Ok(OpenOutcome::Replayed(answer)),
+        KeyUse::OtherBody => return Ok(OpenOutcome::KeyReused),
     }
     let now = db.now();
     let gate = pending.event.map(|event| Gate::of_client(db, event, client, app)).transpose()?;
@@ -79,6 +79,6 @@ pub(crate) fn open(db: &Database<'_>, opening: &Opening) -> rusqlite::Result<Ope
     if let Some(event) = event {
         guests::scanned(db, event, now, *expires_at)?;
     }
-    keep(db, id.as_bytes(), idempotency.as_ref())?;
+    keep_answer(db, id.as_bytes(), idempotency.as_ref())?;
     Ok(OpenOutcome::Opened { balance: entry.balance_after })
 }

@@ -7,8 +7,8 @@ use sakshi_domain::event::EventPatch;
 
 use super::{test_store, test_store_keeping};
 use crate::conformance::fixture::{
-    EVENT, RETENTION, WINDOW, audited_balance, client_with, counts, created, declining, event, grant, opened, opening, passing, patched,
-    scan, scanned,
+    EVENT_DURATION, RETENTION, WINDOW, audited_balance, client_with, counts, created, declining, event, grant, opened, opening, passing,
+    patched, scan, scanned,
 };
 use crate::conformance::{TestStore, run};
 use crate::{CompleteOutcome, CreditOutcome, OpenOutcome, PageRequest, Retention};
@@ -93,7 +93,7 @@ fn an_event_that_is_kept_for_no_time_still_outlives_its_scans() {
         let test = &test_store_keeping(Retention { events: Duration::ZERO, ..RETENTION });
         let client = client_with(test, 9).await;
         let event = created(test, event(test, &client, 9)).await;
-        test.advance(EVENT - Duration::from_secs(1));
+        test.advance(EVENT_DURATION - Duration::from_secs(1));
         let (late, other) = (scanned(test, &event).await, scanned(test, &event).await);
         // A new end that is nearer than the scans' does not take it from under them.
         let nearer = Some(test.now() + Duration::from_millis(1));

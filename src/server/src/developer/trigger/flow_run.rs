@@ -19,8 +19,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Where the lines under a step begin.
 const MARGIN: usize = 23;
 
-/// One flow on its way.
-pub(super) struct Walk<'a, 'out> {
+/// One flow on the sandbox, from its order to its outcome.
+pub(super) struct FlowRun<'a, 'out> {
     pub(super) session: &'a Session,
     pub(super) hook: Hook,
     pub(super) timeline: &'a mut Timeline<'out>,
@@ -36,7 +36,7 @@ pub(super) enum Poll {
     Documents(String),
 }
 
-impl Walk<'_, '_> {
+impl FlowRun<'_, '_> {
     /// Orders the flow; the answer and the id in it.
     pub(super) async fn order<T>(&mut self, order: Call<T>, id: &str) -> Result<(Value, String), CliError> {
         let path = order.path.clone();

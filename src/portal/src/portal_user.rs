@@ -1,6 +1,6 @@
-//! Authentication of the portal: the holder of a session whose key and app are still valid.
+//! Authentication in the portal: a session whose API key and app are still valid.
 //!
-//! A [`Visitor`] comes only from its extractor, so a page cannot forget to authenticate. Key and app are checked like those of the
+//! A [`PortalUser`] can only be had as an extractor, so a page cannot forget to authenticate. Key and app are checked as in the
 //! API, so revoking a key ends its sessions within a second on every node.
 
 use std::rc::Rc;
@@ -19,33 +19,33 @@ use sakshi_web::rate_limit::RateLimits;
 
 use super::error::PortalError;
 use super::frame::{Frame, Inside, Part};
-use super::session::{FormWord, IDLE, SessionId};
+use super::session::{CsrfToken, IDLE, SessionId};
 
-/// A session is prolonged at most this often, so that not every page writes to the store.
-const PROLONGED_EVERY: Duration = Duration::from_secs(60);
+/// The least time between two prolongations of a session, so that not every page writes to the store.
+const PROLONG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A developer who has signed in.
-pub struct Visitor {
+pub struct PortalUser {
     /// The caller, as the API knows it.
     pub(super) caller: Caller,
-    /// What their forms must carry.
-    pub(super) form_word: FormWord,
+    /// The CSRF token that their forms must carry.
+    pub(super) csrf_token: CsrfToken,
     /// Their session.
     pub(super) session: SessionDigest,
 }
 
-impl Visitor {
+impl PortalUser {
     /// The frame around a page of this part.
     pub(super) fn frame(&self, part: Part, service: &Service) -> Frame {
         let app = &self.caller.app;
-        let form_word = self.form_word.as_str().to_owned();
-        let inside = Inside { app: app.name.clone(), app_id: app.app_id.as_str().to_owned(), form_word, part };
+        let csrf_token = self.csrf_token.as_str().to_owned();
+        let inside = Inside { app: app.name.clone(), app_id: app.app_id.as_str().to_owned(), csrf_token, part };
         Frame { inside: Some(inside), ..Frame::outside(service.authority.sandbox) }
     }
 }
 
-/// The same for requests that a page's script makes, which do not prolong the session.
-pub struct StreamVisitor {
+/// A developer who has signed in, in a request for an event stream, which a script makes and which does not prolong the session.
+pub struct StreamUser {
     /// The caller.
     pub(super) caller: Caller,
     /// Checks the session again while a stream is open.
@@ -62,26 +62,26 @@ impl SessionCheck {
     /// The caller, if key and app are still valid.
     ///
     /// # Errors
-    /// They are not valid, or the store's.
+    /// `Unauthorized` when they are not valid; the store's error when that cannot be checked.
     pub(super) async fn run(&self) -> Result<Caller, ApiError> {
         Ok(self.gate.admit_digest(self.session.key, &self.session.app).await?)
     }
 }
 
-/// A session that was found, and who holds it.
+/// A valid session, and who holds it.
 struct Admitted {
     caller: Caller,
-    form_word: FormWord,
+    csrf_token: CsrfToken,
     check: SessionCheck,
 }
 
-async fn admitted(gate: Option<Rc<KeyGate>>, service: &Service, id: Option<SessionId>) -> Result<Admitted, PortalError> {
+async fn admit(gate: Option<Rc<KeyGate>>, service: &Service, id: Option<SessionId>) -> Result<Admitted, PortalError> {
     let Some(id) = id else { return Err(PortalError::SignIn { ended: false }) };
     let gate = gate.ok_or_else(|| ApiError::Service(ServiceError::Internal("no key gate is configured".to_owned())))?;
     let Some(session) = service.store.load_session(id.digest()).await? else { return Err(PortalError::SignIn { ended: true }) };
     let check = SessionCheck { gate, session };
     match check.run().await {
-        Ok(caller) => Ok(Admitted { caller, form_word: id.form_word(), check }),
+        Ok(caller) => Ok(Admitted { caller, csrf_token: id.csrf_token(), check }),
         Err(ApiError::Service(ServiceError::Unauthorized)) => {
             service.store.end_session(id.digest()).await?;
             Err(PortalError::SignIn { ended: true })
@@ -90,9 +90,10 @@ async fn admitted(gate: Option<Rc<KeyGate>>, service: &Service, id: Option<Sessi
     }
 }
 
-/// What a request brings for [`admitted`]; the rate is taken at once.
+/// What a request brings for [`admit`].
 type RequestParts = (Option<Rc<KeyGate>>, Data<Service>, Option<SessionId>);
 
+/// Takes them out of the request, after counting it against the rate limit of its address.
 fn parts(request: &HttpRequest) -> Result<RequestParts, PortalError> {
     let missing = || ApiError::Service(ServiceError::Internal("the portal is not configured".to_owned()));
     let service = request.app_data::<Data<Service>>().cloned().ok_or_else(missing)?;
@@ -101,7 +102,7 @@ fn parts(request: &HttpRequest) -> Result<RequestParts, PortalError> {
     Ok((request.app_data::<Rc<KeyGate>>().cloned(), service, SessionId::of(request)))
 }
 
-impl FromRequest for Visitor {
+impl FromRequest for PortalUser {
     type Error = PortalError;
     type Future = LocalBoxFuture<'static, Result<Self, PortalError>>;
 
@@ -109,18 +110,18 @@ impl FromRequest for Visitor {
         let parts = parts(request);
         Box::pin(async move {
             let (gate, service, id) = parts?;
-            let Admitted { caller, form_word, check } = admitted(gate, &service, id).await?;
+            let Admitted { caller, csrf_token, check } = admit(gate, &service, id).await?;
             let session = check.session;
             let until = service.clock.now() + IDLE;
-            if until.since(session.idle_until) >= PROLONGED_EVERY && session.idle_until < session.ends_at {
+            if until.since(session.idle_until) >= PROLONG_INTERVAL && session.idle_until < session.ends_at {
                 service.store.prolong_session(session.digest, until).await?;
             }
-            Ok(Self { caller, form_word, session: session.digest })
+            Ok(Self { caller, csrf_token, session: session.digest })
         })
     }
 }
 
-impl FromRequest for StreamVisitor {
+impl FromRequest for StreamUser {
     type Error = PortalError;
     type Future = LocalBoxFuture<'static, Result<Self, PortalError>>;
 
@@ -128,7 +129,7 @@ impl FromRequest for StreamVisitor {
         let parts = parts(request);
         Box::pin(async move {
             let (gate, service, id) = parts?;
-            let Admitted { caller, check, .. } = admitted(gate, &service, id).await?;
+            let Admitted { caller, check, .. } = admit(gate, &service, id).await?;
             Ok(Self { caller, check })
         })
     }
