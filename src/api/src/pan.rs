@@ -5,13 +5,13 @@
 //! source and into no log.
 
 use actix_web::web::Data;
-use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse};
 use sakshi_service::error::ServiceError;
 use sakshi_service::pan::verify_pan;
 use sakshi_service::service::Service;
 use sakshi_web::authenticated::AuthenticatedWith;
 use sakshi_web::body::Body;
-use sakshi_web::edge::request_id;
+use sakshi_web::edge::adopt_request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::pan::{PanAnswer, PanRequest};
@@ -40,7 +40,8 @@ pub async fn verify(
     rates.init.take(&caller.app.app_id)?;
     let source = service.upstreams.pan.as_ref().ok_or(ServiceError::NotOffered)?;
     let asked: PanRequest = body.sent.request(service.rules.urls.at(service.clock.now()))?;
-    let request_id = asked.request_id.clone().unwrap_or_else(|| request_id(&request));
-    request.extensions_mut().insert(request_id.clone());
-    Ok(HttpResponse::Ok().json(verify_pan(source, asked, request_id).await?))
+    let named = asked.request_id.clone();
+    let query = asked.query().map_err(|_| ServiceError::MalformedPan)?;
+    let request_id = adopt_request_id(&request, named);
+    Ok(HttpResponse::Ok().json(verify_pan(source, &query, request_id).await?))
 }

@@ -31,6 +31,14 @@ pub fn request_id(request: &HttpRequest) -> RequestId {
     request.extensions().get::<RequestId>().cloned().unwrap_or_else(RequestId::mint)
 }
 
+/// The id that the body of a request names, which is echoed from now on; otherwise the one that the edge accepted or minted.
+#[must_use]
+pub fn adopt_request_id(request: &HttpRequest, named: Option<RequestId>) -> RequestId {
+    let Some(id) = named else { return request_id(request) };
+    request.extensions_mut().insert(id.clone());
+    id
+}
+
 /// The middleware, for [`actix_web::middleware::from_fn`]; it must be the outermost. It turns a panic of a handler into a 500.
 ///
 /// # Errors

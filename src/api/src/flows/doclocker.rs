@@ -1,13 +1,13 @@
 //! `POST /api/v1/doclocker/init`: which documents to fetch from a person's locker.
 
 use actix_web::web::Data;
-use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse};
 use sakshi_service::error::ServiceError;
 use sakshi_service::flows::{FlowCall, request_documents};
 use sakshi_service::service::Service;
 use sakshi_web::authenticated::AuthenticatedWith;
 use sakshi_web::body::Body;
-use sakshi_web::edge::request_id;
+use sakshi_web::edge::adopt_request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::idempotency;
 use sakshi_web::rate_limit::RateLimits;
@@ -33,8 +33,7 @@ pub async fn init(
     let upstream = service.upstreams.doclocker.as_ref().ok_or(ServiceError::NotOffered)?;
     let once = idempotency::of(&request, &caller, "doclocker", &body.bytes)?;
     let asked: DocLockerInitRequest = body.sent.request(service.rules.urls.at(service.clock.now()))?;
-    let request_id = asked.request_id.clone().unwrap_or_else(|| request_id(&request));
-    request.extensions_mut().insert(request_id.clone());
+    let request_id = adopt_request_id(&request, asked.request_id.clone());
     let call = FlowCall { caller, request_id, once };
     Ok(idempotency::answer(request_documents(&service, upstream, call, &asked).await?))
 }

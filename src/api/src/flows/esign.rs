@@ -1,13 +1,13 @@
 //! `POST /api/v1/esign/request`: a document and the people who are to sign it.
 
 use actix_web::web::{Data, Payload};
-use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse};
 use sakshi_service::error::ServiceError;
 use sakshi_service::flows::{FlowCall, request_signatures};
 use sakshi_service::service::Service;
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::budget::{CpuBudget, MemoryBudgets};
-use sakshi_web::edge::request_id;
+use sakshi_web::edge::adopt_request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::idempotency;
 use sakshi_web::rate_limit::RateLimits;
@@ -41,8 +41,7 @@ pub async fn request(
     let url_rules = (service.rules.urls, service.clock.now());
     let received = receive::<EsignRequest>((&request, payload), (&budgets, &caller), "esign", url_rules);
     let WithFile { request: order, once, _permit } = received.await?;
-    let request_id = order.request_id.clone().unwrap_or_else(|| request_id(&request));
-    request.extensions_mut().insert(request_id.clone());
+    let request_id = adopt_request_id(&request, order.request_id.clone());
     let call = FlowCall { caller, request_id, once };
     Ok(idempotency::answer(request_signatures(&service, upstream, call, order).await?))
 }

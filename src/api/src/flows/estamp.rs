@@ -1,13 +1,13 @@
 //! `POST /api/v1/estamp/init`: a document to be stamped, of the registry or on paper.
 
 use actix_web::web::{Data, Payload};
-use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse};
 use sakshi_service::error::ServiceError;
 use sakshi_service::flows::{FlowCall, request_stamp};
 use sakshi_service::service::Service;
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::budget::{CpuBudget, MemoryBudgets};
-use sakshi_web::edge::request_id;
+use sakshi_web::edge::adopt_request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::idempotency;
 use sakshi_web::rate_limit::RateLimits;
@@ -40,8 +40,7 @@ pub async fn init(
     let (budgets, context) = ((memory, cpu), (service.rules.urls, service.clock.now()));
     let received = receive::<EStampInitRequest>((&request, payload), (&budgets, &caller), "estamp", context);
     let WithFile { request: asked, once, _permit } = received.await?;
-    let request_id = asked.request_id.clone().unwrap_or_else(|| request_id(&request));
-    request.extensions_mut().insert(request_id.clone());
+    let request_id = adopt_request_id(&request, asked.request_id.clone());
     let call = FlowCall { caller, request_id, once };
     Ok(idempotency::answer(request_stamp(&service, upstream, call, asked).await?))
 }
